@@ -1,0 +1,58 @@
+# Targets are listed by `make` alone. PYTHON must be 3.11 or newer.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+ARGS ?=
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
+
+$(VENV)/run.stamp: requirements/run.txt pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plimsoll needs Python 3.11 or newer; say make PYTHON=python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/run.txt
+	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@touch $@
+
+$(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
+	@touch $@
+
+.PHONY: setup
+setup: $(VENV)/run.stamp ## install plimsoll into .venv
+
+.PHONY: demo
+demo: $(VENV)/run.stamp ## level a skewed local Kafka cluster; ARGS=--headless without the screen
+	$(BIN)/plimsoll demo $(ARGS)
+
+.PHONY: check
+check: $(VENV)/dev.stamp ## lint, format, types, layers
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy model solver collector executor lab control tui tests benchmarks
+	$(BIN)/lint-imports
+
+.PHONY: test
+test: $(VENV)/dev.stamp ## all tests, the real clusters in them
+	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+
+.PHONY: quick
+quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
+	$(BIN)/python -m pytest $(ARGS)
+
+.PHONY: bench
+bench: $(VENV)/dev.stamp ## measure what the README states
+	$(BIN)/python -P -m benchmarks.demo $(ARGS)
+
+.PHONY: requirements
+requirements: ## pin the dependencies anew, with hashes
+	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
+	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
+	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
+
+.PHONY: clean
+clean: ## remove what the targets made here
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
