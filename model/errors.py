@@ -1,0 +1,57 @@
+"""What can go wrong, as one small tree.
+
+PlimsollError
+├── ConfigError         a flag, a setting or a file that cannot be used
+│   └── PortTaken       a port asked for is in use
+├── InvalidCluster      a cluster state that contradicts itself
+├── ClusterUnreachable  no answer from the bootstrap servers, or lost on the way
+│   └── DownloadFailed  a jar could not be fetched
+├── RightsMissing       the cluster refused a call
+├── GuardrailRefused    a safety rule said no; nothing was changed
+├── PlanOutdated        the cluster is not the one that was planned for
+└── ExecutionStopped    a run ended before its plan was done
+
+What is expected (level already, no plan in time) is a value, not an exception.
+Messages name the thing and say what to do; `control.exits` maps each class to an
+exit code.
+"""
+
+
+class PlimsollError(Exception):
+    """Base of every error that is told to the user as one sentence."""
+
+
+class ConfigError(PlimsollError):
+    """A flag, a setting or a file that cannot be used."""
+
+
+class PortTaken(ConfigError):
+    """A port that was asked for is in use."""
+
+
+class InvalidCluster(PlimsollError):
+    """A cluster state that contradicts itself."""
+
+
+class ClusterUnreachable(PlimsollError):
+    """No answer from the bootstrap servers, or the connection was lost."""
+
+
+class DownloadFailed(ClusterUnreachable):
+    """A jar could not be fetched, or is not the one that was pinned."""
+
+
+class RightsMissing(PlimsollError):
+    """The cluster refused a call for want of a right, which the message names."""
+
+
+class GuardrailRefused(PlimsollError):
+    """A safety rule said no; nothing was changed on the cluster."""
+
+
+class PlanOutdated(PlimsollError):
+    """The cluster is not the one that was planned for; the message names the drift."""
+
+
+class ExecutionStopped(PlimsollError):
+    """A run ended before its plan was done; the message says where and why."""

@@ -1,0 +1,133 @@
+"""Canonical files: one JSON document each, versioned, the same bytes for equal values.
+
+A file's `schema_version` is `major.minor`. A newer minor may add fields, which are
+ignored; a newer major is refused.
+"""
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from model.errors import ConfigError
+
+T = TypeVar("T", bound=BaseModel)
+
+DIGITS = 9
+"""Significant digits kept of a figure in a file, so that processors agree on it."""
+
+
+class FileModel(BaseModel):
+    """Base of every value that stands in a file: frozen, strict, no unknown names."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class VersionedModel(FileModel):
+    """A whole file; unknown fields of a newer minor version are ignored."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
+
+
+def rounded(value: float) -> float:
+    """The value with `DIGITS` significant digits; NaN and infinities are refused."""
+    if value != value or value in (float("inf"), float("-inf")):
+        raise ValueError(f"{value} cannot stand in a file")
+    return float(f"{value:.{DIGITS - 1}e}")
+
+
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """UTF-8 JSON in one line, keys sorted, no blanks, a newline at the end."""
+    text = json.dumps(
+        document,
+        sort_keys=True,
+        separators=(",", ":"),
+        ensure_ascii=False,
+        allow_nan=False,
+    )
+    return text.encode() + b"\n"
+
+
+def digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of the canonical form, in hex."""
+    return hashlib.sha256(canonical(document)).hexdigest()
+
+
+def write_document(path: Path, document: Mapping[str, Any]) -> None:
+    """Replace `path` in one step; gzip when its suffix is `.gz`.
+
+    Raises
+    ------
+    ConfigError
+        The folder is missing or cannot be written.
+    """
+    data = canonical(document)
+    if path.suffix == ".gz":
+        data = gzip.compress(data, mtime=0)
+    partial = path.with_name(path.name + ".partial")
+    try:
+        with partial.open("wb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        partial.replace(path)
+    except OSError as exc:
+        raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
+    """Read a JSON object and check `schema_version`.
+
+    Raises
+    ------
+    ConfigError
+        The file is missing, is no JSON object, is of another kind or of a newer
+        major version than `major`.
+    """
+    document = _load(path, kind)
+    found = document.get("kind")
+    if found != kind:
+        raise ConfigError(f"{path} is no {kind} file (its kind is {found!r})")
+    version = str(document.get("schema_version"))
+    head = version.partition(".")[0]
+    if not head.isdigit():
+        raise ConfigError(f"{path} has the schema version {version!r}, not a number")
+    if int(head) > major:
+        raise ConfigError(
+            f"{path} has schema version {version}; this plimsoll reads {kind} files "
+            f"up to {major}.x: use a newer plimsoll, or write the file again"
+        )
+    return document
+
+
+def _load(path: Path, kind: str) -> dict[str, Any]:
+    try:
+        data = path.read_bytes()
+        if path.suffix == ".gz":
+            data = gzip.decompress(data)
+        document = json.loads(data)
+    except OSError as exc:
+        reason = exc.strerror or "not a gzip file"
+        raise ConfigError(f"cannot read the {kind} file {path}: {reason}") from exc
+    except (EOFError, ValueError) as exc:
+        raise ConfigError(f"{path} is no {kind} file: {exc}") from exc
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path} is no {kind} file: it holds no JSON object")
+    return document
+
+
+def validate_document(model: type[T], document: Mapping[str, Any], path: Path) -> T:
+    """The document as a value of `model`; each fault is named with its place."""
+    try:
+        return model.model_validate_json(json.dumps(document))
+    except ValidationError as exc:
+        faults = "; ".join(
+            f"{'.'.join(map(str, e['loc'])) or 'file'}: {e['msg']}"
+            for e in exc.errors()[:5]
+        )
+        raise ConfigError(f"{path} cannot be used: {faults}") from exc

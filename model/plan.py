@@ -1,0 +1,169 @@
+"""A plan: moves with their reasons, the proof, and the hash that is approved."""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from model.errors import ConfigError
+from model.files import (
+    FileModel,
+    VersionedModel,
+    digest,
+    read_document,
+    validate_document,
+    write_document,
+)
+from model.goals import Goals, SolveLimits
+from model.ids import BrokerId, PartitionId, TopicName
+from model.snapshot import BrokerState, Resource, StorageKind
+
+KIND: Final = "plimsoll.plan"
+SCHEMA_VERSION = "1.0"
+
+
+class PlanStatus(StrEnum):
+    """The answer of a solve."""
+
+    OPTIMAL = "optimal"
+    IMPROVED = "improved"
+    LEVEL_ALREADY = "level already"
+    NO_IMPROVEMENT = "no improvement worth its cost"
+    INFEASIBLE = "infeasible"
+    NONE_IN_TIME = "none in time"
+    STOPPED = "stopped"
+
+
+class Move(FileModel):
+    """One partition from its replica list to another, and why."""
+
+    topic: TopicName
+    topic_id: str
+    partition: int
+    storage: StorageKind
+    replicas_before: tuple[BrokerId, ...]
+    replicas_after: tuple[BrokerId, ...]
+    leader_before: BrokerId
+    leader_after: BrokerId
+    bytes_to_copy: int
+    """Local bytes that new replicas fetch as the snapshot has them; 0 when shared."""
+    gain: float
+    """What F would rise by without this move, others kept."""
+    reason: str
+    """The broker relieved and the resource served, in words."""
+
+    @property
+    def id(self) -> PartitionId:
+        """The partition."""
+        return PartitionId(self.topic, self.partition)
+
+    @property
+    def added(self) -> tuple[BrokerId, ...]:
+        """Brokers that get a replica."""
+        return tuple(b for b in self.replicas_after if b not in self.replicas_before)
+
+    @property
+    def removed(self) -> tuple[BrokerId, ...]:
+        """Brokers that lose a replica."""
+        return tuple(b for b in self.replicas_before if b not in self.replicas_after)
+
+
+class BrokerChange(FileModel):
+    """One broker's load before and after, in the units of the resource."""
+
+    id: BrokerId
+    rack: str | None
+    state: BrokerState
+    before: dict[Resource, float]
+    after: dict[Resource, float]
+    deviation_before: dict[Resource, float]
+    """Utilisation / level - 1; only of holding brokers and resources that count."""
+    deviation_after: dict[Resource, float]
+    replicas_before: int
+    replicas_after: int
+
+
+class Plan(VersionedModel):
+    """What would be done to one cluster state, with its proof.
+
+    `seal` gives it its hash; a plan read from a file has had its hash checked.
+    """
+
+    kind: Literal["plimsoll.plan"] = KIND
+    schema_version: str = SCHEMA_VERSION
+    cluster_id: str
+    snapshot_fingerprint: str
+    snapshot_taken_at_ms: int
+    live_brokers: tuple[BrokerId, ...]
+    goals: Goals
+    limits: SolveLimits
+    status: PlanStatus
+    objective_before: float
+    objective: float
+    bound: float
+    """No allowed plan has an objective below this."""
+    move_price: float
+    """lambda, the price of one move in units of F."""
+    levels: dict[Resource, float]
+    """Mean load per broker of each resource that counts."""
+    brokers: tuple[BrokerChange, ...]
+    moves: tuple[Move, ...]
+    hash: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound, in units of F."""
+        return max(0.0, self.objective - self.bound)
+
+    @property
+    def gap_share(self) -> float:
+        """The gap as a share of the improvement that could at most be had."""
+        possible = self.objective_before - self.bound
+        return self.gap / possible if possible > 0 else 0.0
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """Bytes that all moves copy."""
+        return sum(m.bytes_to_copy for m in self.moves)
+
+    @property
+    def leader_changes(self) -> int:
+        """Moves after which another broker leads."""
+        return sum(m.leader_before != m.leader_after for m in self.moves)
+
+    def spread(self, resource: Resource, *, after: bool) -> float:
+        """Largest deviation of a broker from the level: 0.08 is 8 % of it."""
+        deviations = (
+            b.deviation_after if after else b.deviation_before for b in self.brokers
+        )
+        return max((abs(d[resource]) for d in deviations if resource in d), default=0.0)
+
+    def seal(self) -> "Plan":
+        """The same plan with its hash."""
+        return self.model_copy(update={"hash": plan_hash(self.model_dump(mode="json"))})
+
+
+def plan_hash(document: dict[str, Any]) -> str:
+    """SHA-256 over the canonical plan without its own hash."""
+    return digest({k: v for k, v in document.items() if k != "hash"})
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write the canonical plan file; equal plans give equal bytes."""
+    write_document(path, plan.model_dump(mode="json"))
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan and check its hash.
+
+    Raises
+    ------
+    ConfigError
+        Not a plan, a newer schema, or altered since it was written.
+    """
+    document = read_document(path, KIND, major=1)
+    if document.get("hash") != plan_hash(document):
+        raise ConfigError(
+            f"{path} was altered after it was made: its hash does not fit what it "
+            "holds; make the plan again"
+        )
+    return validate_document(Plan, document, path)

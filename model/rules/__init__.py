@@ -1,0 +1,28 @@
+"""The plain half of each hard rule: checks a proposal, and says what it binds.
+
+The solver has the other half of each; the halves share no code, and this one is
+the truth.
+"""
+
+from model.rules.brokers import DrainedBrokersEmpty, EligibleBrokers
+from model.rules.capacity import CapacityLimit, ReplicaLimit
+from model.rules.cooldown import CooledDown, NoReturn
+from model.rules.movable import Movable
+from model.rules.racks import RackSpread
+from model.rules.replicas import DistinctReplicas, ReplicationFactorKept
+from model.rules.rule import Rule, Violation
+
+RULES: tuple[Rule, ...] = (
+    ReplicationFactorKept(),
+    DistinctReplicas(),
+    EligibleBrokers(),
+    DrainedBrokersEmpty(),
+    Movable(),
+    CooledDown(),
+    NoReturn(),
+    RackSpread(),
+    CapacityLimit(),
+    ReplicaLimit(),
+)
+
+__all__ = ["RULES", "Rule", "Violation"]

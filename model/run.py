@@ -1,0 +1,133 @@
+"""A run: what the executor does with a plan, its journal records, its report."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from model.files import FileModel, VersionedModel
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Move
+
+
+class MoveState(StrEnum):
+    """Where one move stands."""
+
+    PLANNED = "planned"
+    ISSUED = "issued"
+    DONE = "done"
+    DROPPED = "dropped"
+    STUCK = "stuck"
+
+
+class RunState(StrEnum):
+    """Where a run stands."""
+
+    CHECKING = "checking"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    DONE = "done"
+    STOPPED = "stopped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MoveProgress:
+    """One move of a run, as the screen and the report show it."""
+
+    move: Move
+    state: MoveState = MoveState.PLANNED
+    issued_at_ms: int | None = None
+    done_at_ms: int | None = None
+    bytes_copied: int | None = None
+    """Bytes that arrived on the new replicas; None where that cannot be seen."""
+    note: str = ""
+    """Why it was dropped or is stuck; empty otherwise."""
+
+    @property
+    def seconds(self) -> float | None:
+        """From request to done."""
+        if self.issued_at_ms is None or self.done_at_ms is None:
+            return None
+        return (self.done_at_ms - self.issued_at_ms) / 1000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunProgress:
+    """A whole run at one moment; immutable, handed to observers."""
+
+    run_id: str
+    plan_hash: str
+    state: RunState
+    moves: tuple[MoveProgress, ...]
+    started_at_ms: int
+    reason: str = ""
+    """Why it stopped or failed; empty otherwise."""
+    preparation_s: float = 0.0
+    """Time spent before the first move, on getting segments into the tier."""
+
+    def count(self, *states: MoveState) -> int:
+        """Moves in any of these states."""
+        return sum(m.state in states for m in self.moves)
+
+
+class JournalEvent(StrEnum):
+    """What a journal record says."""
+
+    STARTED = "started"
+    PREPARED = "prepared"
+    ISSUING = "issuing"
+    """Written and synced before the request is sent."""
+    ISSUED = "issued"
+    MOVED = "moved"
+    DROPPED = "dropped"
+    STUCK = "stuck"
+    ENDED = "ended"
+
+
+class JournalRecord(VersionedModel):
+    """One line of a run's journal."""
+
+    schema_version: str = "1.0"
+    at_ms: int
+    event: JournalEvent
+    run_id: str
+    plan_hash: str
+    cluster_id: str
+    topic: TopicName | None = None
+    partition: int | None = None
+    replicas_before: tuple[BrokerId, ...] = ()
+    replicas_after: tuple[BrokerId, ...] = ()
+    detail: dict[str, Any] = {}
+
+    @property
+    def id(self) -> PartitionId | None:
+        """The partition it is about, if any."""
+        if self.topic is None or self.partition is None:
+            return None
+        return PartitionId(self.topic, self.partition)
+
+
+class MoveReport(FileModel):
+    """What one move took."""
+
+    topic: TopicName
+    partition: int
+    replicas_before: tuple[BrokerId, ...]
+    replicas_after: tuple[BrokerId, ...]
+    state: MoveState
+    duration_s: float | None
+    bytes_copied: int | None
+    note: str = ""
+
+
+class RunReport(FileModel):
+    """How a run ended."""
+
+    run_id: str
+    plan_hash: str
+    state: RunState
+    reason: str
+    started_at_ms: int
+    duration_s: float
+    preparation_s: float
+    moves: tuple[MoveReport, ...]

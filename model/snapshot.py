@@ -1,0 +1,312 @@
+"""A cluster's state at one moment: brokers, placement and load per partition."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.errors import InvalidCluster
+from model.files import FileModel
+from model.ids import BrokerId, PartitionId, TopicName
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Bools = NDArray[np.bool_]
+
+
+class Resource(StrEnum):
+    """What a partition loads a broker with."""
+
+    NET_IN = "net_in"
+    """Bytes per second from producers; a follower carries them too."""
+    NET_OUT = "net_out"
+    """Bytes per second to consumers, served by the leader."""
+    DISK = "disk"
+    """Bytes in local log directories; each replica carries its own."""
+
+
+class BrokerState(StrEnum):
+    """What may be asked of a broker."""
+
+    ALIVE = "alive"
+    DRAINING = "draining"
+    """Ends with nothing; takes no new load."""
+    DEAD = "dead"
+    """Not registered or fenced; takes no new load."""
+    EXCLUDED = "excluded"
+    """Keeps what it has; takes no new load."""
+
+
+class StorageKind(StrEnum):
+    """Where a topic's bytes lie, which decides what a move costs."""
+
+    REPLICATED = "replicated"
+    """On the brokers' disks; a move copies every byte."""
+    TIERED = "tiered"
+    """Older segments in a remote tier (KIP-405); a move copies the local tail."""
+    SHARED = "shared"
+    """In object storage alone (AutoMQ); a move copies nothing."""
+
+
+class Broker(FileModel):
+    """One broker and its limits."""
+
+    id: BrokerId
+    rack: str | None = None
+    state: BrokerState = BrokerState.ALIVE
+    capacity: dict[Resource, float] = {}
+    """Bytes per second or bytes; a resource that is absent has no known limit."""
+
+
+class Topic(FileModel):
+    """What is known of a topic as a whole."""
+
+    name: TopicName
+    topic_id: str
+    """Kafka's topic id (KIP-516), so that a topic deleted and created again shows."""
+    storage: StorageKind = StorageKind.REPLICATED
+    internal: bool = False
+    """Kafka's, AutoMQ's or plimsoll's own; not for users' records."""
+
+
+class RecentMove(FileModel):
+    """A move made earlier, for cooldown and no-return."""
+
+    topic: TopicName
+    partition: int
+    left: tuple[BrokerId, ...]
+    """Brokers that the partition left."""
+    at_ms: int
+    """When the move ended, milliseconds since the epoch."""
+
+
+class Source(FileModel):
+    """Where the loads of a snapshot come from, and how good they are."""
+
+    name: str
+    """`probe`, `file`, ..."""
+    newest_sample_ms: int
+    """Time of the newest sample behind any load."""
+    window_s: float
+    """Span of time that the loads are averaged over."""
+    samples: int
+    """Samples behind all loads together."""
+    measured_share: float
+    """Share of all loads that were measured; the others are estimated or unknown."""
+
+
+class SnapshotHeader(FileModel):
+    """All of a snapshot but its columns."""
+
+    cluster_id: str
+    taken_at_ms: int
+    brokers: tuple[Broker, ...]
+    """By id."""
+    topics: tuple[Topic, ...]
+    """By name; columns refer to them by position."""
+    resources: tuple[Resource, ...]
+    """The columns of `loads`, in order."""
+    sources: tuple[Source, ...] = ()
+    recent_moves: tuple[RecentMove, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Partitions:
+    """Columns, one row per partition, sorted by topic position and number."""
+
+    topic: Ints
+    """(n,) position in `SnapshotHeader.topics`."""
+    partition: Ints
+    """(n,) Kafka's partition number."""
+    replica_start: Ints
+    """(n + 1,) where each row's replicas begin in `replica_broker`."""
+    replica_broker: Ints
+    """(replicas,) broker ids, each row's preferred leader first."""
+    leader: Ints
+    """(n,) broker id, -1 for none."""
+    loads: Floats
+    """(n, resources) of the leader: bytes/s or bytes; NaN where unknown."""
+    measured: Bools
+    """(n, resources) True where measured, False where estimated or unknown."""
+    size_bytes: Ints
+    """(n,) bytes of the whole log, tier included; -1 where unknown."""
+    local_bytes: Ints
+    """(n,) bytes in the leader's local log directories; -1 where unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRow:
+    """One partition as an object, for edges and words."""
+
+    id: PartitionId
+    topic_id: str
+    storage: StorageKind
+    internal: bool
+    replicas: tuple[BrokerId, ...]
+    leader: BrokerId
+    size_bytes: int
+    local_bytes: int
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """One moment of a cluster. Validated once; never changed."""
+
+    header: SnapshotHeader
+    partitions: Partitions
+
+    def __post_init__(self) -> None:
+        _check_columns(self)
+        _check_brokers(self)
+
+    def __len__(self) -> int:
+        return len(self.partitions.topic)
+
+    @cached_property
+    def ids(self) -> tuple[PartitionId, ...]:
+        """The partitions in row order."""
+        names = [t.name for t in self.header.topics]
+        columns = self.partitions
+        pairs = zip(columns.topic.tolist(), columns.partition.tolist(), strict=True)
+        return tuple(PartitionId(names[t], p) for t, p in pairs)
+
+    @cached_property
+    def row_of(self) -> dict[PartitionId, int]:
+        """Row number of each partition."""
+        return {pid: row for row, pid in enumerate(self.ids)}
+
+    @cached_property
+    def broker(self) -> dict[BrokerId, Broker]:
+        """Brokers by id."""
+        return {b.id: b for b in self.header.brokers}
+
+    def replicas(self, row: int) -> tuple[BrokerId, ...]:
+        """The replica list of one row, preferred leader first."""
+        start, end = self.partitions.replica_start[row : row + 2].tolist()
+        return tuple(map(BrokerId, self.partitions.replica_broker[start:end].tolist()))
+
+    def row(self, row: int) -> PartitionRow:
+        """One row as an object."""
+        columns = self.partitions
+        topic = self.header.topics[int(columns.topic[row])]
+        return PartitionRow(
+            id=self.ids[row],
+            topic_id=topic.topic_id,
+            storage=topic.storage,
+            internal=topic.internal,
+            replicas=self.replicas(row),
+            leader=BrokerId(int(columns.leader[row])),
+            size_bytes=int(columns.size_bytes[row]),
+            local_bytes=int(columns.local_bytes[row]),
+        )
+
+    def rows(self) -> Iterator[PartitionRow]:
+        """Every row as an object, in row order."""
+        return (self.row(i) for i in range(len(self)))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 over cluster, live brokers and placement; loads do not count."""
+        placed = [
+            [str(r.id.topic), r.topic_id, r.id.partition, list(r.replicas), r.leader]
+            for r in self.rows()
+        ]
+        live = [b.id for b in self.header.brokers if b.state is not BrokerState.DEAD]
+        text = json.dumps([self.header.cluster_id, live, placed])
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def partitions_from_rows(
+    topics: Sequence[Topic],
+    rows: Iterable[PartitionRow],
+    loads: Floats,
+    measured: Bools | None = None,
+) -> Partitions:
+    """Columns from objects; for tests, files and clusters of ordinary size.
+
+    Parameters
+    ----------
+    topics
+        In the order of the header.
+    rows
+        Sorted by topic position and partition number.
+    loads
+        (n, resources) float64, in the order of `rows`.
+    measured
+        (n, resources); all of the known loads when left out.
+    """
+    rows = list(rows)
+    position = {t.name: i for i, t in enumerate(topics)}
+    lengths = [len(r.replicas) for r in rows]
+    flat = [b for r in rows for b in r.replicas]
+    return Partitions(
+        topic=_ints(position[r.id.topic] for r in rows),
+        partition=_ints(r.id.partition for r in rows),
+        replica_start=np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64),
+        replica_broker=_ints(flat),
+        leader=_ints(r.leader for r in rows),
+        loads=np.asarray(loads, np.float64),
+        measured=~np.isnan(loads) if measured is None else measured,
+        size_bytes=_ints(r.size_bytes for r in rows),
+        local_bytes=_ints(r.local_bytes for r in rows),
+    )
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)
+
+
+def _check_columns(snapshot: Snapshot) -> None:
+    columns, header = snapshot.partitions, snapshot.header
+    n = len(columns.topic)
+    shapes = {
+        "partition": (columns.partition, (n,)),
+        "replica_start": (columns.replica_start, (n + 1,)),
+        "leader": (columns.leader, (n,)),
+        "loads": (columns.loads, (n, len(header.resources))),
+        "measured": (columns.measured, (n, len(header.resources))),
+        "size_bytes": (columns.size_bytes, (n,)),
+        "local_bytes": (columns.local_bytes, (n,)),
+    }
+    for name, (column, shape) in shapes.items():
+        if column.shape != shape:
+            raise InvalidCluster(
+                f"the column {name} has the shape {column.shape}, not {shape}"
+            )
+    if n and not 0 <= columns.topic.min() <= columns.topic.max() < len(header.topics):
+        raise InvalidCluster("a partition belongs to a topic that is not listed")
+    order = np.lexsort((columns.partition, columns.topic))
+    if not np.array_equal(order, np.arange(n)):
+        raise InvalidCluster("partitions are not sorted by topic and number")
+    if len(snapshot.row_of) != n:
+        raise InvalidCluster("a partition stands in the snapshot twice")
+    bad = ~np.isnan(columns.loads) & ~(columns.loads >= 0)
+    bad |= np.isinf(columns.loads)
+    if bad.any():
+        row = int(bad.any(axis=1).argmax())
+        raise InvalidCluster(f"{snapshot.ids[row]} has a negative or infinite load")
+
+
+def _check_brokers(snapshot: Snapshot) -> None:
+    ids = [b.id for b in snapshot.header.brokers]
+    if ids != sorted(set(ids)):
+        raise InvalidCluster(f"brokers are not listed once each by id: {ids}")
+    start = snapshot.partitions.replica_start
+    if start[0] or (np.diff(start) < 0).any():
+        raise InvalidCluster("the column replica_start must rise from 0")
+    if start[-1] != len(snapshot.partitions.replica_broker):
+        raise InvalidCluster("replica_start and replica_broker do not fit together")
+    unknown = sorted(set(snapshot.partitions.replica_broker.tolist()) - set(ids))
+    if unknown:
+        raise InvalidCluster(
+            f"replicas on unknown brokers {unknown}; list them as dead if they are gone"
+        )
+    for row in range(len(snapshot)):
+        replicas = snapshot.replicas(row)
+        if not replicas or len(set(replicas)) != len(replicas):
+            raise InvalidCluster(f"{snapshot.ids[row]} has the replicas {replicas}")

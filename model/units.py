@@ -1,0 +1,44 @@
+"""Figures in words: bytes, rates, times and shares as people read them."""
+
+_STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
+
+
+def bytes_text(value: float) -> str:
+    """Bytes in decimal units with three digits: `7.20 MB`."""
+    size = float(value)
+    for unit in _STEPS:
+        if abs(size) < 999.5 or unit == _STEPS[-1]:
+            break
+        size /= 1000
+    if unit == "B":
+        return f"{size:.0f} B"
+    decimals = 2 if abs(size) < 9.995 else 1 if abs(size) < 99.95 else 0
+    return f"{size:.{decimals}f} {unit}"
+
+
+def rate_text(value: float) -> str:
+    """Bytes per second: `1.67 MB/s`."""
+    return bytes_text(value) + "/s"
+
+
+def percent_text(share: float) -> str:
+    """A share of 1 as percent with one decimal: `+12.0 %` has its sign elsewhere."""
+    return f"{100 * share:.1f} %"
+
+
+def seconds_text(seconds: float) -> str:
+    """A time span: `0.85 s`, `12.3 s`, `4 min 05 s`, `2 h 10 min`."""
+    if seconds < 10:
+        return f"{seconds:.2f} s"
+    if seconds < 100:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min {rest:02d} s"
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min"
+
+
+def count_text(count: int, one: str, many: str | None = None) -> str:
+    """A count with its noun: `1 move`, `3 moves`."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
