@@ -41,7 +41,7 @@ class MoveProgress:
     bytes_copied: int | None = None
     """Bytes that arrived on the new replicas; None where that cannot be seen."""
     note: str = ""
-    """Why it was dropped or is stuck; empty otherwise."""
+    """Why it was dropped or is stuck; else what preparing it found, if anything."""
 
     @property
     def seconds(self) -> float | None:
@@ -78,6 +78,8 @@ class JournalEvent(StrEnum):
     ISSUING = "issuing"
     """Written and synced before the request is sent."""
     ISSUED = "issued"
+    ELECTING = "electing"
+    """Written and synced before a preferred election is asked for."""
     MOVED = "moved"
     DROPPED = "dropped"
     STUCK = "stuck"

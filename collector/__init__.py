@@ -1,0 +1,1 @@
+"""Watches a cluster; Spark turns its samples into load vectors per partition."""

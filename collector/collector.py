@@ -1,0 +1,340 @@
+"""Watches one cluster: probe, Spark and metadata become snapshots."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Final, Protocol, Self
+
+import pyarrow as pa
+
+from collector.assemble import FRESH_MS, assemble, newest_vectors
+from collector.client import Connection
+from collector.history import History
+from collector.java import Java, find_java
+from collector.metadata import ClusterReader, ClusterState
+from collector.probe import Probe
+from collector.spool import Spool
+from collector.state import StateFolder, claim, discard_old
+from collector.topic import SamplesTopic
+from collector.vectors import VECTORS, Window
+from model.errors import ClusterUnreachable, PlimsollError
+from model.snapshot import Broker, BrokerState, Snapshot
+
+if TYPE_CHECKING:
+    from collector.spark import Spark
+    from collector.stream import Job, LoadStream
+
+EAGER_SAMPLES: Final = 20
+"""As many samples go to Spark one by one, so that the first loads come soon."""
+SETTLED_SAMPLES: Final = 3
+"""Later as many go together: a micro-batch costs Spark 0.3 s of a core."""
+LOST_S: Final = 30.0
+"""A cluster that was seen and does not answer for this long is lost."""
+_log = logging.getLogger("plimsoll.collector")
+
+
+class Sink(Protocol):
+    """Where samples go on their way to Spark."""
+
+    def write(self, samples: pa.Table) -> None:
+        """Keep one sample of all partitions."""
+
+    def close(self) -> None:
+        """Let go of what is open."""
+
+
+class SampleBatch:
+    """Hands samples to a sink, one by one at first, then several together."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._count = 0
+        self._waiting: list[pa.Table] = []
+
+    def add(self, samples: pa.Table) -> None:
+        """Write now or later."""
+        self._count += 1
+        self._waiting.append(samples)
+        eager = self._count <= EAGER_SAMPLES
+        if eager or len(self._waiting) >= SETTLED_SAMPLES:
+            together, self._waiting = pa.concat_tables(self._waiting), []
+            self._sink.write(together)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorSettings:
+    """How a cluster is watched."""
+
+    state_dir: Path
+    """Samples, checkpoint and history, by cluster id."""
+    cache_dir: Path
+    """Spark's connector."""
+    java: Java | None = None
+    """What Spark runs on; None looks for one."""
+    spark_master: str = "local[2]"
+    interval_s: float = 1.0
+    """Time between two samples."""
+    window_s: float = 15.0
+    """Time that loads are averaged over."""
+    fan_out: float = 1.0
+    """Bytes out per byte in, where the groups' commits cannot be seen."""
+    samples_topic: str | None = None
+    """Where samples go; None for the spool, which changes nothing on the cluster."""
+
+
+class Collector:
+    """Snapshots of one cluster, made in the background.
+
+    One thread polls metadata and takes samples; another starts Spark meanwhile and
+    then waits on the streaming job, which hands out vectors in a thread of its own.
+    Everything public may be used from any thread.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        settings: CollectorSettings,
+        *,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._connection, self._settings, self._clock = connection, settings, clock
+        self._changed = threading.Condition()
+        self._closing = threading.Event()
+        self._cluster: ClusterState | None = None
+        self._snapshot: Snapshot | None = None
+        self._vectors = VECTORS.empty_table()
+        self._failure: PlimsollError | None = None
+        self._folder: StateFolder | None = None
+        self._spark: Spark | None = None
+        self._stream: LoadStream | None = None
+        self._threads = [
+            threading.Thread(
+                target=self._guarded, args=(work,), name=f"plimsoll-{name}", daemon=True
+            )
+            for name, work in (("watch", self._watch), ("spark", self._run_spark))
+        ]
+
+    def start(self) -> None:
+        """Begin to watch; returns at once."""
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def cluster(self) -> ClusterState | None:
+        """The newest placement; None before the first answer."""
+        return self._cluster
+
+    def brokers(self) -> tuple[Broker, ...]:
+        """Brokers as the metadata show them; empty before the first answer."""
+        cluster = self._cluster
+        return cluster.brokers if cluster else ()
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot; None before loads are known."""
+        return self._snapshot
+
+    @property
+    def failure(self) -> PlimsollError | None:
+        """Why the watching ended, if it did."""
+        return self._failure
+
+    @property
+    def spark_pid(self) -> int | None:
+        """Spark's JVM; None before it is started."""
+        return self._spark.pid if self._spark else None
+
+    def wait(self, timeout_s: float) -> Snapshot:
+        """The newest snapshot, once there is one.
+
+        Raises what ended the watching; ClusterUnreachable when the time is over.
+        """
+        with self._changed:
+            self._changed.wait_for(lambda: self._snapshot or self._ended(), timeout_s)
+            if self._failure is not None:
+                raise self._failure
+            if self._snapshot is None:
+                raise ClusterUnreachable(
+                    f"No load of {self._connection.bootstrap} was measured within "
+                    f"{timeout_s:.0f} s. Look at the log (-v), and try again."
+                )
+            return self._snapshot
+
+    def close(self) -> None:
+        """Stop watching; Spark's JVM is gone when it returns."""
+        with self._changed:
+            self._closing.set()
+            spark, stream = self._spark, self._stream
+            self._changed.notify_all()
+        if stream is not None:
+            stream.stop()
+        if spark is not None:
+            spark.close()
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join()
+        with self._changed:
+            folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.release()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    # What the threads do.
+
+    def _guarded(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except PlimsollError as exc:
+            self._fail(exc)
+        except Exception as exc:  # noqa: BLE001 - a thread must not end in silence
+            if not self._closing.is_set():
+                _log.debug("watching ended", exc_info=exc)
+                self._fail(PlimsollError(f"Watching the cluster ended: {exc!r}."))
+
+    def _fail(self, error: PlimsollError) -> None:
+        with self._changed:
+            if not self._ended():
+                self._failure = error
+            self._changed.notify_all()
+
+    def _ended(self) -> bool:
+        return self._closing.is_set() or self._failure is not None
+
+    def _watch(self) -> None:
+        """Metadata and a sample each interval."""
+        with (
+            ClusterReader(self._connection, self._clock) as reader,
+            Probe(self._connection, self._clock) as probe,
+        ):
+            self._see(reader.read())
+            sink = self._make_sink()
+            try:
+                self._sample_until_closed(reader, probe, sink)
+            finally:
+                sink.close()
+
+    def _sample_until_closed(
+        self, reader: ClusterReader, probe: Probe, sink: Sink
+    ) -> None:
+        answered_s = due_s = time.monotonic()
+        batch = SampleBatch(sink)
+        while not self._closing.wait(max(0.0, due_s - time.monotonic())):
+            due_s = max(due_s, time.monotonic()) + self._settings.interval_s
+            try:
+                cluster = reader.read()
+                self._see(cluster)
+                batch.add(probe.sample(cluster))
+            except ClusterUnreachable as exc:
+                if time.monotonic() - answered_s > LOST_S:
+                    raise
+                _log.info("one sample is missing: %s", exc)
+            else:
+                answered_s = time.monotonic()
+
+    def _see(self, cluster: ClusterState) -> None:
+        with self._changed:
+            if self._folder is None:
+                self._enter(cluster)
+            self._cluster = cluster
+            if cluster.internal.all():
+                # Nothing to measure, so nothing to wait for.
+                self._assemble()
+            self._changed.notify_all()
+
+    def _enter(self, cluster: ClusterState) -> None:
+        """Take the cluster's folder, and what was known a moment ago."""
+        self._folder = claim(self._settings.state_dir, cluster.cluster_id)
+        now_ms = int(1000 * self._clock())
+        self._vectors = newest_vectors(
+            self._vectors, self._history().read(now_ms - FRESH_MS, now_ms)
+        )
+
+    def _make_sink(self) -> Sink:
+        topic, cluster = self._settings.samples_topic, self._cluster
+        if topic is None or cluster is None:
+            return Spool(self._home() / "spool", self._clock)
+        alive = [b for b in cluster.brokers if b.state is BrokerState.ALIVE]
+        return SamplesTopic(self._connection, topic, len(alive))
+
+    def _run_spark(self) -> None:
+        """Spark, from its start until the job has ended."""
+        # PySpark costs half a second, which the first look at brokers need not pay.
+        from collector.spark import Spark, fetch_connector
+        from collector.stream import LoadStream
+
+        settings = self._settings
+        jars = fetch_connector(settings.cache_dir) if settings.samples_topic else ()
+        java = settings.java or find_java()
+        with self._changed:
+            if self._ended():
+                return
+            # From here on `close` ends it.
+            self._spark = Spark(
+                java,
+                master=settings.spark_master,
+                jars=jars,
+                log_file=settings.state_dir / "spark.log",
+            )
+        session = self._spark.start()
+        with self._changed:
+            self._changed.wait_for(lambda: self._cluster or self._ended())
+            if self._ended():
+                return
+            self._stream = LoadStream(session, self._job(), self._history(), self._take)
+        self._stream.run()
+
+    def _job(self) -> "Job":
+        from collector.stream import Job, SpoolSource, TopicSource
+
+        settings, topic = self._settings, self._settings.samples_topic
+        checkpoint = self._home() / "checkpoint" / (topic or "spool")
+        discard_old(checkpoint, self._clock())
+        return Job(
+            source=SpoolSource(self._home() / "spool")
+            if topic is None
+            else TopicSource(self._connection.bootstrap, topic, self._clock),
+            checkpoint=checkpoint,
+            window=Window(
+                window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out
+            ),
+            interval_s=settings.interval_s,
+        )
+
+    def _history(self) -> History:
+        return History(
+            self._home() / "history", every_ms=int(1000 * self._settings.window_s)
+        )
+
+    def _home(self) -> Path:
+        """The cluster's folder, which `_see` has claimed."""
+        if self._folder is None:
+            raise PlimsollError("The cluster has not been seen yet.")
+        return self._folder.path
+
+    def _take(self, vectors: pa.Table) -> None:
+        """A micro-batch's load vectors."""
+        with self._changed:
+            self._vectors = newest_vectors(self._vectors, vectors)
+            if len(vectors):
+                self._assemble()
+            self._changed.notify_all()
+
+    def _assemble(self) -> None:
+        if self._cluster is not None:
+            self._snapshot = assemble(
+                self._cluster, self._vectors, window_s=self._settings.window_s
+            )

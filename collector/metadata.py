@@ -1,0 +1,245 @@
+"""Who is in the cluster and where its partitions lie: placement, no loads."""
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import chain
+from types import TracebackType
+from typing import Any, Final, Self
+
+import numpy as np
+
+from collector.client import Client, Connection
+from model.ids import BrokerId, TopicName
+from model.snapshot import (
+    Bools,
+    Broker,
+    BrokerState,
+    Ints,
+    StorageKind,
+    Topic,
+)
+
+CONFIG_AGE_S: Final = 30.0
+"""Topic configs are asked for again after this, or when a new topic appears."""
+_DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
+_TIER: Final = "remote.storage.enable"
+_AUTOMQ_FEATURE: Final = "automq.version"
+_AUTOMQ_CONFIG: Final = "elasticstream.enable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """Placement at one moment; columns with one row per partition.
+
+    Rows are sorted by topic position and partition number, like a snapshot's.
+    """
+
+    cluster_id: str
+    taken_at_ms: int
+    brokers: tuple[Broker, ...]
+    """By id; those that only stand in replica lists are dead."""
+    topics: tuple[Topic, ...]
+    """By name."""
+    topic: Ints
+    """(n,) position in `topics`."""
+    partition: Ints
+    """(n,) Kafka's partition number."""
+    replica_start: Ints
+    """(n + 1,) where each row's replicas begin in `replica_broker`."""
+    replica_broker: Ints
+    """(replicas,) broker ids, each row's preferred leader first."""
+    leader: Ints
+    """(n,) broker id, -1 for none."""
+    in_sync: Ints
+    """(n,) how many replicas are in sync."""
+    moving: Bools
+    """(n,) True where a reassignment is under way."""
+    may_describe: bool
+    """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
+
+    def __len__(self) -> int:
+        return len(self.topic)
+
+    @property
+    def internal(self) -> Bools:
+        """(n,) True for partitions of Kafka's or plimsoll's own topics."""
+        internal: Bools = np.array([t.internal for t in self.topics], np.bool_)
+        return internal[self.topic]
+
+
+class ClusterReader:
+    """Reads `ClusterState`s over one connection; one thread owns it."""
+
+    def __init__(
+        self, connection: Connection, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._client = Client(connection)
+        self._clock = clock
+        self._automq: bool | None = None
+        self._tiered: Mapping[str, bool] = {}
+        self._tiered_known: frozenset[str] = frozenset()
+        self._tiered_at_s = float("-inf")
+
+    def read(self) -> ClusterState:
+        """The state now; 10 ms for a small cluster.
+
+        Raises ClusterUnreachable or RightsMissing.
+        """
+        with self._client.calling("describe the cluster", _DESCRIBE) as admin:
+            cluster = admin.describe_cluster()
+            topics = [t for t in admin.describe_topics() if t["partitions"]]
+            moving = set(admin.list_partition_reassignments())
+            storage = self._storage_kinds(admin, topics)
+        return build_state(
+            cluster, topics, storage, moving, taken_at_ms=int(1000 * self._clock())
+        )
+
+    def close(self) -> None:
+        """Drop the connection."""
+        self._client.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _storage_kinds(
+        self, admin: Any, topics: Iterable[Mapping[str, Any]]
+    ) -> dict[str, StorageKind]:
+        if self._automq is None:
+            self._automq = _is_automq(admin)
+        if self._automq:
+            return {t["name"]: StorageKind.SHARED for t in topics}
+        self._refresh_configs(admin, topics)
+        return {
+            t["name"]: StorageKind.TIERED
+            if self._tiered.get(t["name"])
+            else StorageKind.REPLICATED
+            for t in topics
+        }
+
+    def _refresh_configs(self, admin: Any, topics: Iterable[Mapping[str, Any]]) -> None:
+        known = frozenset(t["topic_id"] for t in topics)
+        now_s = self._clock()
+        fresh = now_s - self._tiered_at_s < CONFIG_AGE_S
+        if fresh and known <= self._tiered_known:
+            return
+        self._tiered = _read_tiered(admin, [t["name"] for t in topics])
+        self._tiered_known, self._tiered_at_s = known, now_s
+
+
+def build_state(
+    cluster: Mapping[str, Any],
+    topics: Iterable[Mapping[str, Any]],
+    storage: Mapping[str, StorageKind],
+    moving: Iterable[tuple[str, int]],
+    *,
+    taken_at_ms: int,
+) -> ClusterState:
+    """A state out of kafka-python's answers to describe_cluster and describe_topics."""
+    topics = sorted(topics, key=lambda t: str(t["name"]))
+    rows = [
+        (position, partition)
+        for position, topic in enumerate(topics)
+        for partition in sorted(
+            topic["partitions"], key=lambda p: int(p["partition_index"])
+        )
+        if partition["replica_nodes"]
+    ]
+    moving = set(moving)
+    lengths = [len(p["replica_nodes"]) for _, p in rows]
+    replicas = _ints(chain.from_iterable(p["replica_nodes"] for _, p in rows))
+    return ClusterState(
+        cluster_id=cluster["cluster_id"],
+        taken_at_ms=taken_at_ms,
+        brokers=_brokers(cluster["brokers"], replicas),
+        topics=tuple(_topic(t, storage[t["name"]]) for t in topics),
+        topic=_ints(position for position, _ in rows),
+        partition=_ints(p["partition_index"] for _, p in rows),
+        replica_start=_ints([0, *np.cumsum(lengths, dtype=np.int64).tolist()]),
+        replica_broker=replicas,
+        leader=_ints(p["leader_id"] for _, p in rows),
+        in_sync=_ints(len(p["isr_nodes"]) for _, p in rows),
+        moving=np.fromiter(
+            ((topics[t]["name"], p["partition_index"]) in moving for t, p in rows),
+            np.bool_,
+        ),
+        may_describe=_may_describe(cluster.get("authorized_operations")),
+    )
+
+
+def _may_describe(operations: Iterable[str] | None) -> bool:
+    """Old brokers do not say; then the calls themselves will."""
+    return operations is None or "DESCRIBE" in operations
+
+
+def _topic(topic: Mapping[str, Any], storage: StorageKind) -> Topic:
+    name = topic["name"]
+    return Topic(
+        name=TopicName(name),
+        topic_id=str(topic["topic_id"]),
+        storage=storage,
+        # Kafka flags only two of its own; the others keep to the same prefix.
+        internal=bool(topic["is_internal"]) or name.startswith("__"),
+    )
+
+
+def _brokers(
+    registered: Iterable[Mapping[str, Any]], replicas: Ints
+) -> tuple[Broker, ...]:
+    found = {
+        BrokerId(b["broker_id"]): Broker(
+            id=BrokerId(b["broker_id"]),
+            rack=b["rack"],
+            state=BrokerState.DEAD if b.get("is_fenced") else BrokerState.ALIVE,
+        )
+        for b in registered
+    }
+    for gone in map(BrokerId, np.unique(replicas).tolist()):
+        found.setdefault(gone, Broker(id=gone, state=BrokerState.DEAD))
+    return tuple(found[b] for b in sorted(found))
+
+
+def _is_automq(admin: Any) -> bool:
+    """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+    if _AUTOMQ_FEATURE in admin.describe_features():
+        return True
+    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+    configs = _configs(admin, "BROKER", [broker], _AUTOMQ_CONFIG)
+    return configs.get(broker) == "true"
+
+
+def _read_tiered(admin: Any, topics: list[str]) -> dict[str, bool]:
+    return {
+        name: value == "true"
+        for name, value in _configs(admin, "TOPIC", topics, _TIER).items()
+    }
+
+
+def _configs(admin: Any, kind: str, names: list[str], key: str) -> dict[str, str]:
+    """One setting of several resources; the answer is asked for that key alone."""
+    if not names:
+        return {}
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    resources = [
+        ConfigResource(ConfigResourceType[kind], name, configs={key: None})
+        for name in names
+    ]
+    answer = admin.describe_configs(resources, config_filter="all")
+    return {
+        name: configs[key]["value"]
+        for name, configs in answer.get(kind.lower(), {}).items()
+        if key in configs
+    }
+
+
+def _ints(values: Iterable[int]) -> Ints:
+    return np.fromiter(values, np.int64)

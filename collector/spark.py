@@ -1,0 +1,273 @@
+"""The Spark session of this process: its Java, its settings, its end."""
+
+import logging
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any, Final
+
+from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
+from collector.java import Java
+from model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+START_S: Final = 60.0
+"""A Java that has not answered by then will not."""
+
+JVM_OPTIONS: Final = (
+    "-Xmx512m",
+    # The quick compiler only: a stream of small batches starts in half the time.
+    "-XX:TieredStopAtLevel=1",
+    "-XX:+UseSerialGC",
+    # Else every Java leaves a file in the system's temporary folder.
+    "-XX:-UsePerfData",
+    "-Djdk.reflect.useDirectMethodHandle=false",
+    "-Dio.netty.tryReflectionSetAccessible=true",
+)
+
+OPENED: Final = (
+    "java.lang",
+    "java.lang.invoke",
+    "java.lang.reflect",
+    "java.io",
+    "java.net",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "java.util.concurrent.atomic",
+    "jdk.internal.ref",
+    "sun.nio.ch",
+    "sun.nio.cs",
+    "sun.security.action",
+    "sun.util.calendar",
+)
+"""Packages of java.base that Spark reaches into: JavaModuleOptions of its launcher.
+The module jdk.incubator.vector, also listed there, is not in every Java."""
+
+_SETTINGS: Final = {
+    "spark.app.name": "plimsoll",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",
+    "spark.sql.streaming.minBatchesToRetain": "20",
+    # The spool's files are many and small; their list need not be rewritten often.
+    "spark.sql.streaming.fileSource.log.compactInterval": "100",
+}
+_JAVA_IMPORTS: Final = (
+    "org.apache.spark.SparkConf",
+    "org.apache.spark.api.java.*",
+    "org.apache.spark.api.python.*",
+    "org.apache.spark.resource.*",
+    "org.apache.spark.sql.Encoders",
+    "org.apache.spark.sql.OnSuccessCall",
+    "org.apache.spark.sql.functions",
+    "org.apache.spark.sql.classic.*",
+    "org.apache.spark.sql.api.python.*",
+    "scala.Tuple2",
+)
+_log = logging.getLogger("plimsoll.collector")
+# py4j reports every call that a dying JVM cuts off.
+logging.getLogger("py4j").setLevel(logging.CRITICAL)
+
+
+def fetch_connector(
+    cache_dir: Path, on_download: Callable[[JarProgress], None] | None = None
+) -> tuple[Path, ...]:
+    """The jars of Spark's Kafka connector, fetched once; raises DownloadFailed."""
+    return fetch(read_pins(SPARK_KAFKA_PINS, "spark-kafka"), cache_dir, on_download)
+
+
+class Spark:
+    """A session in a JVM of its own, which ends with this process, however that ends.
+
+    PySpark knows one session per process, so there is one of these at a time. The
+    JVM is started directly and not by `spark-submit`, which costs another JVM, wants
+    JAVA_HOME, and asks for a module that not every Java has.
+    """
+
+    def __init__(
+        self, java: Java, *, master: str, jars: Sequence[Path] = (), log_file: Path
+    ) -> None:
+        self._java, self._master, self._jars = java, master, jars
+        self._log_file = log_file
+        self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-spark-"))
+        self._lock = threading.Lock()
+        self._closed = False
+        self._jvm: subprocess.Popen[bytes] | None = None
+        self._gateway: Any = None
+        self._session: SparkSession | None = None
+
+    @property
+    def pid(self) -> int | None:
+        """The JVM's process; None before it is started."""
+        return self._jvm.pid if self._jvm else None
+
+    def start(self) -> "SparkSession":
+        """Start the JVM and the session; some four seconds on free cores.
+
+        Raises PlimsollError, naming the log, when it does not come up.
+        """
+        try:
+            with self._lock:
+                if self._closed:
+                    raise PlimsollError("Spark was closed before it had started.")
+                self._jvm = self._launch()
+            self._gateway = self._connect(self._jvm)
+            self._session = self._open()
+        except PlimsollError:
+            raise
+        except Exception as exc:  # py4j lets through whatever went wrong in the JVM
+            raise PlimsollError(
+                f"Spark did not start ({_first_line(exc)}). What its Java said is in "
+                f"{self._log_file}."
+            ) from exc
+        return self._session
+
+    def close(self) -> None:
+        """End the JVM and remove its scratch files; also while it is starting."""
+        with self._lock:
+            self._closed = True
+            jvm, self._jvm = self._jvm, None
+        if jvm is not None:
+            # Nothing is in it that a clean end would save, and that takes 2 s.
+            jvm.kill()
+            jvm.wait()
+            if jvm.stdin is not None:
+                jvm.stdin.close()
+        self._forget()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _launch(self) -> "subprocess.Popen[bytes]":
+        self._log_file.parent.mkdir(parents=True, exist_ok=True)
+        environment = dict(os.environ)
+        environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._folder / "gateway")
+        environment["SPARK_CONNECT_MODE"] = "0"
+        with self._log_file.open("wb") as log:
+            return subprocess.Popen(
+                self._command(),
+                cwd=self._folder,
+                env=environment,
+                # The gateway ends when this pipe closes, even by our death.
+                stdin=subprocess.PIPE,
+                stdout=log,
+                stderr=log,
+                # A terminal's Ctrl-C is not for it.
+                start_new_session=True,
+            )
+
+    def _command(self) -> list[str]:
+        import pyspark
+
+        spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
+        class_path = os.pathsep.join(map(str, [spark_jars, *self._jars]))
+        opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
+        return [
+            str(self._java.executable),
+            *JVM_OPTIONS,
+            f"-Djava.io.tmpdir={self._folder}",
+            *opened,
+            *("-cp", class_path),
+            "org.apache.spark.api.python.PythonGatewayServer",
+        ]
+
+    def _connect(self, jvm: "subprocess.Popen[bytes]") -> Any:
+        from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
+        from py4j.java_gateway import java_import
+
+        port, secret = self._read_gateway(jvm)
+        gateway = ClientServer(
+            java_parameters=JavaParameters(
+                port=port, auth_token=secret, auto_convert=True
+            ),
+            python_parameters=PythonParameters(port=0, eager_load=False),
+        )
+        gateway.proc = jvm
+        for name in _JAVA_IMPORTS:
+            java_import(gateway.jvm, name)
+        return gateway
+
+    def _read_gateway(self, jvm: "subprocess.Popen[bytes]") -> tuple[int, str]:
+        """Port and secret, which the JVM writes to a file in one step."""
+        path = self._folder / "gateway"
+        end = time.monotonic() + START_S
+        while not path.exists():
+            if jvm.poll() is not None or time.monotonic() > end:
+                raise PlimsollError(
+                    f"Spark did not start. What its Java said is in {self._log_file}."
+                )
+            time.sleep(0.02)
+        with path.open("rb") as file:
+            (port,) = struct.unpack(">i", file.read(4))
+            return port, _rest(file)
+
+    def _open(self) -> "SparkSession":
+        from pyspark import SparkConf, SparkContext
+        from pyspark.sql import SparkSession
+
+        conf = SparkConf(loadDefaults=False)
+        settings = {
+            **_SETTINGS,
+            "spark.master": self._master,
+            "spark.jars": ",".join(map(str, self._jars)),
+            "spark.local.dir": str(self._folder),
+            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
+        }
+        for key, value in settings.items():
+            conf.set(key, value)
+        context = SparkContext(conf=conf, gateway=self._gateway)
+        # No trace on the terminal when the JVM leaves.
+        setattr(context._accumulatorServer, "handle_error", _quiet)  # noqa: B010, SLF001
+        if self._master.startswith("local"):
+            context.pythonExec = sys.executable
+        return SparkSession(context)
+
+    def _forget(self) -> None:
+        """Let PySpark forget the session, so that a new one can be made."""
+        gateway, self._gateway = self._gateway, None
+        session, self._session = self._session, None
+        if gateway is None:
+            return
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        if session is not None:
+            session.sparkContext._jsc = None  # noqa: SLF001 - the JVM is gone already
+            session.sparkContext.stop()
+        gateway.shutdown_callback_server()
+        gateway.close()
+        for owner, name in (
+            (SparkContext, "_active_spark_context"),
+            (SparkContext, "_gateway"),
+            (SparkContext, "_jvm"),
+            (SparkSession, "_instantiatedSession"),
+            (SparkSession, "_activeSession"),
+        ):
+            setattr(owner, name, None)
+
+
+def _quiet(_request: object, _address: object) -> None:
+    """An error handler that says nothing."""
+
+
+def _rest(file: IO[bytes]) -> str:
+    (length,) = struct.unpack(">i", file.read(4))
+    return file.read(length).decode()
+
+
+def _first_line(exc: Exception) -> str:
+    return str(exc).strip().split("\n", 1)[0] or type(exc).__name__

@@ -1,0 +1,69 @@
+"""Samples in local files, for clusters that must not be written to."""
+
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from collector.samples import encode
+from model.errors import ConfigError
+
+RECORDS: Final = pa.schema(
+    [pa.field("value", pa.binary()), pa.field("timestamp", pa.timestamp("us", "UTC"))]
+)
+"""Like the Kafka connector's columns of the same names."""
+
+KEPT_S: Final = 600
+"""Files older than this have been read, or nobody will."""
+_PRUNE_EVERY: Final = 60
+
+
+class Spool:
+    """A folder of Parquet files, one per write, the oldest removed in time."""
+
+    def __init__(self, folder: Path, clock: Callable[[], float] = time.time) -> None:
+        self.folder = folder
+        self._clock = clock
+        self._count = itertools.count()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as exc:
+            raise _unwritable(folder, exc) from exc
+
+    def write(self, samples: pa.Table) -> None:
+        """Add a file in one step. Raises ConfigError where it cannot be written."""
+        now_s = self._clock()
+        records = encode(samples)
+        stamps = pa.array([int(now_s * 1e6)] * len(records), RECORDS[1].type)
+        number = next(self._count)
+        path = self.folder / f"{int(now_s * 1000)}-{number}.parquet"
+        part = self.folder / f".{path.name}"
+        table = pa.table([pa.array(records, pa.binary()), stamps], schema=RECORDS)
+        try:
+            pq.write_table(table, part)
+            part.replace(path)
+        except OSError as exc:
+            raise _unwritable(self.folder, exc) from exc
+        if number % _PRUNE_EVERY == 0:
+            self.prune()
+
+    def prune(self) -> None:
+        """Remove what is older than `KEPT_S`."""
+        oldest = self._clock() - KEPT_S
+        for path in self.folder.glob("*.parquet"):
+            if int(path.name.partition("-")[0]) / 1000 < oldest:
+                path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Nothing is open between writes."""
+
+
+def _unwritable(folder: Path, exc: OSError) -> ConfigError:
+    return ConfigError(
+        f"Samples cannot be written to {folder} ({exc.strerror}). Set "
+        "PLIMSOLL_STATE_DIR to a folder that can be written to, or free some space."
+    )

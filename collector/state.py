@@ -1,0 +1,63 @@
+"""The folder that a cluster's samples, checkpoint and history lie in; one user each."""
+
+import fcntl
+import shutil
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import quote
+
+from model.errors import ConfigError
+
+CHECKPOINT_AGE_S: Final = 24 * 3600
+"""A checkpoint lists every spool file it has seen, so it is not kept for ever."""
+
+
+@dataclass
+class StateFolder:
+    """A folder that is ours until `release`."""
+
+    path: Path
+    """Where this process reads and writes."""
+    kept: bool
+    """False for a folder of our own beside one that another process uses."""
+    _lock: IO[bytes] | None = field(default=None, repr=False)
+
+    def release(self) -> None:
+        """Let others have it; a folder of our own is removed."""
+        if self._lock is not None:
+            self._lock.close()
+        if not self.kept:
+            shutil.rmtree(self.path, ignore_errors=True)
+
+
+def claim(state_dir: Path, cluster_id: str) -> StateFolder:
+    """The cluster's folder, or one of our own where another plimsoll watches it.
+
+    Spark's checkpoint bears one reader. A short look beside a service that runs for
+    months must neither disturb it nor fail. Raises ConfigError.
+    """
+    path = state_dir / "clusters" / quote(cluster_id, safe="")
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        lock = (path / "lock").open("wb")
+    except OSError as exc:
+        raise ConfigError(
+            f"The state folder {path} cannot be used ({exc.strerror}). Set "
+            "PLIMSOLL_STATE_DIR to a folder that can be written to."
+        ) from exc
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        lock.close()
+        own = tempfile.mkdtemp(prefix="beside-", dir=path)
+        return StateFolder(Path(own), kept=False)
+    return StateFolder(path, kept=True, _lock=lock)
+
+
+def discard_old(checkpoint: Path, now_s: float) -> None:
+    """Begin a checkpoint anew after a day; a sample that is read again counts once."""
+    begun = checkpoint / "metadata"
+    if begun.exists() and now_s - begun.stat().st_mtime > CHECKPOINT_AGE_S:
+        shutil.rmtree(checkpoint, ignore_errors=True)

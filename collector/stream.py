@@ -1,0 +1,264 @@
+"""The Structured Streaming job: records in, load vectors per partition out.
+
+Each micro-batch is decoded by columns in Spark's Python workers and joined with the
+samples of the window before it; the window then becomes load vectors in the workers
+again. Nothing is kept in Spark's own state: handing the window along costs less, and
+a batch that is repeated changes nothing, since a sample counts once.
+"""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector import samples as samples_module
+from collector import vectors as vectors_module
+from collector.history import History
+from collector.samples import SAMPLES, decode
+from collector.vectors import VECTORS, Window, load_vectors
+from model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+DECODED: Final = SAMPLES.append(pa.field("fault", pa.string()))
+"""Samples; and one row of nothing but a fault for each record that is none."""
+MOST_FILES: Final = 900
+MOST_RECORDS: Final = 1_000_000
+"""Read in one batch, so that a long absence is caught up in steps."""
+SAMPLES_PER_TASK: Final = 200_000
+TOLERATED_FAULTS: Final = 0.01
+_CATCH_UP_MS: Final = 60_000
+_TRIES: Final = 3
+_RETRY_S: Final = 2.0
+_STOP_S: Final = 5.0
+_SPARK_TYPES: Final = {
+    pa.string(): "string",
+    pa.int32(): "int",
+    pa.int64(): "long",
+    pa.float64(): "double",
+    pa.bool_(): "boolean",
+}
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True, slots=True)
+class SpoolSource:
+    """Records in the files of a folder."""
+
+    folder: Path
+
+    def records(self, session: "SparkSession") -> "DataFrame":
+        """An unbounded frame with the column `value`."""
+        reader = session.readStream.schema("value binary, timestamp timestamp").options(
+            maxFilesPerTrigger=MOST_FILES,
+            # Without it Spark remembers the name of every file of the last week.
+            maxFileAge="1h",
+        )
+        return reader.parquet(str(self.folder)).select("value")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSource:
+    """Records in a topic, from a minute ago where no checkpoint says otherwise."""
+
+    bootstrap: str
+    topic: str
+    clock: Callable[[], float] = time.time
+
+    def records(self, session: "SparkSession") -> "DataFrame":
+        """An unbounded frame with the column `value`."""
+        since_ms = int(1000 * self.clock()) - _CATCH_UP_MS
+        options = {
+            "kafka.bootstrap.servers": self.bootstrap,
+            "subscribe": self.topic,
+            "startingTimestamp": str(since_ms),
+            "startingOffsetsByTimestampStrategy": "latest",
+            "maxOffsetsPerTrigger": str(MOST_RECORDS),
+            "failOnDataLoss": "false",
+        }
+        return session.readStream.format("kafka").options(**options).load()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """What a stream is to do."""
+
+    source: SpoolSource | TopicSource
+    checkpoint: Path
+    """Where Spark notes what it has read; another folder for another source."""
+    window: Window
+    interval_s: float
+    """Least time between two batches."""
+
+
+class LoadStream:
+    """The running job.
+
+    `on_vectors` gets a table of the schema `VECTORS` per batch, in a thread of the
+    stream's own. The job is started again when it fails, three times in a row.
+    """
+
+    def __init__(
+        self,
+        session: "SparkSession",
+        job: Job,
+        history: History,
+        on_vectors: Callable[[pa.Table], None],
+    ) -> None:
+        self._session, self._job, self._history = session, job, history
+        self._on_vectors = on_vectors
+        self._recent = SAMPLES.empty_table()
+        self._query: StreamingQuery | None = None
+        self._stopping = threading.Event()
+        self._busy = threading.Lock()
+        self._tries = _TRIES
+
+    def run(self) -> None:
+        """Read until `stop`. Raises PlimsollError when the job keeps failing."""
+        from pyspark.errors import StreamingQueryException
+
+        while not self._stopping.is_set():
+            self._query = self._start()
+            try:
+                self._query.awaitTermination()
+            except StreamingQueryException as exc:
+                if self._stopping.is_set():
+                    return
+                self._tries -= 1
+                if not self._tries:
+                    raise _ended(exc, self._job.checkpoint) from exc
+                _log.warning("the streaming job is started again: %s", _line(exc))
+                self._stopping.wait(_RETRY_S)
+
+    def stop(self) -> None:
+        """End the job between two batches; from any thread."""
+        from py4j.protocol import Py4JError
+
+        self._stopping.set()
+        # A batch that is cut off makes Spark search a long text until its stack ends.
+        free = self._busy.acquire(timeout=_STOP_S)
+        try:
+            with suppress(Py4JError, OSError):
+                if self._query is not None:
+                    self._query.stop()
+        finally:
+            if free:
+                self._busy.release()
+
+    def _start(self) -> "StreamingQuery":
+        from pyspark.cloudpickle import register_pickle_by_value
+
+        # So that workers on other machines need no plimsoll.
+        register_pickle_by_value(samples_module)  # type: ignore[no-untyped-call]
+        register_pickle_by_value(vectors_module)  # type: ignore[no-untyped-call]
+        records = self._job.source.records(self._session).select("value")
+        decoded = records.mapInArrow(_decoder(), _spark_schema(DECODED))
+        return (
+            decoded.writeStream.foreachBatch(self._batch)
+            .option("checkpointLocation", str(self._job.checkpoint))
+            .trigger(processingTime=f"{int(1000 * self._job.interval_s)} milliseconds")
+            .start()
+        )
+
+    def _batch(self, frame: "DataFrame", batch: int) -> None:
+        with self._busy:
+            if self._stopping.is_set():
+                return
+            decoded = frame.toArrow().cast(DECODED)
+            found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
+            _warn_of(decoded.num_rows - found.num_rows, decoded)
+            if found.num_rows:
+                vectors = self._vectors(found)
+                self._history.append(vectors, self._query_id(frame), batch)
+                self._on_vectors(vectors)
+            self._tries = _TRIES
+
+    def _vectors(self, found: pa.Table) -> pa.Table:
+        """Vectors over the window that ends with these samples."""
+        window = self._job.window
+        self._recent = _newest(
+            pa.concat_tables([self._recent, found]), window.window_ms
+        )
+        frame = self._session.createDataFrame(self._recent)
+        tasks = 1 + self._recent.num_rows // SAMPLES_PER_TASK
+        # A topic stays together, for its mean stands in where a partition is unknown.
+        frame = frame.coalesce(1) if tasks == 1 else frame.repartition(tasks, "topic")
+        vectors = frame.mapInArrow(_windower(window), _spark_schema(VECTORS)).toArrow()
+        return vectors.cast(VECTORS)
+
+    def _query_id(self, frame: "DataFrame") -> str:
+        """The same for all starts from one checkpoint."""
+        context = frame.sparkSession.sparkContext
+        return str(context.getLocalProperty("sql.streaming.queryId"))
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _decoder() -> Callable[[Batches], Batches]:
+    """For a Python worker: records to `DECODED`."""
+
+    def convert(batches: Batches) -> Batches:
+        for batch in batches:
+            found = decode(batch.column("value"))
+            faults = [r for r, count in found.skipped.items() for _ in range(count)]
+            nothing = pa.nulls(len(found.samples), pa.string())
+            good = found.samples.append_column("fault", nothing)
+            bad = pa.table({"fault": pa.array(faults, pa.string())})
+            yield from pa.concat_tables(
+                [good, bad], promote_options="default"
+            ).to_batches()
+
+    return convert
+
+
+def _windower(window: Window) -> Callable[[Batches], Batches]:
+    """For a Python worker: all samples of some topics to `VECTORS`."""
+
+    def convert(batches: Batches) -> Batches:
+        found = list(batches)
+        if found:
+            vectors = load_vectors(pa.Table.from_batches(found), window)
+            yield from vectors.to_batches()
+
+    return convert
+
+
+def _spark_schema(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
+
+
+def _newest(samples: pa.Table, window_ms: int) -> pa.Table:
+    newest_ms = pc.max(samples["time_ms"]).as_py()
+    return samples.filter(pc.field("time_ms") >= newest_ms - window_ms).combine_chunks()
+
+
+def _warn_of(count: int, decoded: pa.Table) -> None:
+    if count > TOLERATED_FAULTS * decoded.num_rows:
+        reasons = {
+            row["values"]: row["counts"]
+            for row in pc.value_counts(decoded["fault"].drop_null()).to_pylist()
+        }
+        _log.warning(
+            "%d of %d records are no samples: %s", count, len(decoded), reasons
+        )
+
+
+def _line(exc: Exception) -> str:
+    return str(exc).strip().split("\n", 1)[0]
+
+
+def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:
+    return PlimsollError(
+        f"Spark's streaming job ended: {_line(exc)}. Start plimsoll again; if it ends "
+        f"once more, remove {checkpoint}."
+    )

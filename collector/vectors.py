@@ -1,0 +1,317 @@
+"""Windows of samples become load vectors, one per partition.
+
+Spark's Python workers run `load_vectors`, so nothing but numpy and pyarrow is
+imported here.
+
+Rates are sums over the steps from one sample to the next, so that a step that cannot
+be trusted leaves both sums and bends nothing:
+
+- records in: latest offset; a step back (unclean election, topic made anew) is left out
+- bytes per record: growth of the local log / growth of the offset, over steps with the
+  same leader in which nothing was deleted; else local bytes / local offsets; else the
+  topic's mean
+- records out: slope of the groups' summed commits, which come in bursts; a step in
+  which a group joined, left or was reset is left out
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+LEAST_SAMPLES: Final = 3
+LEAST_SPAN_MS: Final = 4000
+"""A vector needs this many samples over this long."""
+
+RECENT_WINDOWS: Final = 4
+"""A local log that is full after as many windows tells of recent records alone."""
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+VECTORS: Final = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("time_ms", pa.int64()),
+        pa.field("broker", pa.int32()),
+        pa.field("samples", pa.int32()),
+        pa.field("span_ms", pa.int64()),
+        pa.field("net_in", pa.float64()),
+        pa.field("net_out", pa.float64()),
+        pa.field("disk", pa.float64()),
+        pa.field("total_bytes", pa.float64()),
+        pa.field("in_measured", pa.bool_()),
+        pa.field("out_measured", pa.bool_()),
+    ]
+)
+"""Load vectors as columns, one row per partition; NaN where unknown.
+
+time_ms, broker: of the newest sample. samples, span_ms: what the rates stand on.
+net_in, net_out: bytes/s. disk: bytes in the leader's directories. total_bytes: with
+the remote tier.
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """How samples are made into rates."""
+
+    window_ms: int
+    fan_out: float = 1.0
+    """Bytes out per byte in where the groups' commits cannot be seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Samples in order of partition and time, and where each partition begins."""
+
+    columns: dict[str, NDArray[Any]]
+    """(n,) each, of the samples' numeric columns."""
+    topic: NDArray[Any]
+    """(n,) codes of the topics."""
+    names: list[str]
+    first: NDArray[np.int64]
+    """(groups,) row of each partition's oldest sample."""
+    starts: Bools
+    """(n,) True in those rows, which have no step before them."""
+
+    def step(self, name: str) -> NDArray[np.int64]:
+        """(n,) change since the sample before; 0 in a partition's first row."""
+        values = self.columns[name].astype(np.int64)
+        change = np.diff(values, prepend=values[:1])
+        change[self.starts] = 0
+        return change
+
+    def total(self, values: NDArray[Any]) -> Floats:
+        """(groups,) sums per partition."""
+        return np.add.reduceat(values.astype(np.float64), self.first)
+
+
+def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
+    """Schema `VECTORS`, by topic and partition, over the newest `window_ms`.
+
+    Samples may come in any order and twice; those without a leader do not count. Time
+    is the samples' own.
+    """
+    steps = _in_order(samples, window.window_ms)
+    if steps is None:
+        return VECTORS.empty_table()
+    count = np.diff(np.append(steps.first, len(steps.starts)))
+    span_ms = steps.total(steps.step("time_ms"))
+    enough = (count >= LEAST_SAMPLES) & (span_ms >= LEAST_SPAN_MS)
+    last = {
+        name: column[steps.first + count - 1] for name, column in steps.columns.items()
+    }
+    topic = steps.topic[steps.first]
+    records_in = _records_in(steps)
+    record_bytes, seen = _bytes_per_record(
+        steps, last, topic, records_in * span_ms / 1000
+    )
+    records_out = _records_out(steps)
+    net_in = _product(records_in, record_bytes)
+    net_out, out_seen = _net_out(net_in, records_out, record_bytes, last, window)
+    disk = _known(last["local_bytes"])
+    columns: dict[str, Any] = {
+        "topic": np.asarray(steps.names, object)[topic],
+        **{name: last[name] for name in ("partition", "time_ms", "broker")},
+        "samples": count.astype(np.int32),
+        "span_ms": span_ms.astype(np.int64),
+        "net_in": net_in,
+        "net_out": net_out,
+        "disk": disk,
+        "total_bytes": _total_bytes(last, record_bytes),
+        "in_measured": ~np.isnan(net_in) & (seen | (records_in == 0)),
+        "out_measured": out_seen & (seen | (records_out == 0)),
+    }
+    arrays = [pa.array(columns[field.name][enough], field.type) for field in VECTORS]
+    return pa.table(arrays, schema=VECTORS)
+
+
+def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
+    """The window's samples, each once; None where there are none."""
+    topics = samples["topic"].combine_chunks().dictionary_encode()
+    names = topics.dictionary.to_pylist()
+    # Codes in the order of the names, so that partitions come out sorted.
+    rank = np.argsort(np.argsort(np.asarray(names, object)))
+    topic = rank[topics.indices.to_numpy()] if names else np.zeros(0, np.int64)
+    columns = {
+        name: samples[name].to_numpy()
+        for name in samples.column_names
+        if name != "topic"
+    }
+    keep = _newest(columns["time_ms"], columns["broker"] >= 0, window_ms)
+    order = np.lexsort((columns["time_ms"], columns["partition"], topic))
+    order = order[keep[order]]
+    if not len(order):
+        return None
+    keys = np.stack(
+        [topic[order], columns["partition"][order], columns["time_ms"][order]]
+    )
+    changed = np.diff(keys, axis=1) != 0
+    once = np.append(True, changed.any(axis=0))
+    starts = np.append(True, changed[:2].any(axis=0))[once]
+    order = order[once]
+    return Steps(
+        {name: column[order] for name, column in columns.items()},
+        topic[order],
+        sorted(names),
+        np.flatnonzero(starts),
+        starts,
+    )
+
+
+def _newest(time_ms: NDArray[np.int64], led: Bools, window_ms: int) -> Bools:
+    """(n,) True for samples that had a leader, of the newest window of such."""
+    newest_ms = time_ms[led].max(initial=0)
+    kept: Bools = led & (time_ms >= newest_ms - window_ms)
+    return kept
+
+
+def _records_in(steps: Steps) -> Floats:
+    """(groups,) records per second; NaN where no step can be trusted."""
+    records = steps.step("latest")
+    forward = (records >= 0) & ~steps.starts
+    seconds = steps.total(steps.step("time_ms") * forward) / 1000
+    return _quotient(steps.total(records * forward), seconds)
+
+
+def _bytes_per_record(
+    steps: Steps, last: dict[str, NDArray[Any]], topic: NDArray[Any], new: Floats
+) -> tuple[Floats, Bools]:
+    """(groups,) bytes per record, NaN where unknown; and True where measured.
+
+    `new`: (groups,) records of the window. A whole local log is as good a measure as
+    its growth where little is in it but those.
+    """
+    clean = _clean(steps)
+    grown_bytes = steps.total(steps.step("local_bytes") * clean)
+    grown_records = steps.total(steps.step("latest") * clean)
+    grown = (grown_bytes > 0) & (grown_records > 0)
+    by_log = _bytes_by_log(steps)
+    size = np.where(grown, _quotient(grown_bytes, grown_records), by_log)
+    log_records = last["latest"] - _known(last["earliest_local"])
+    recent = ~np.isnan(by_log) & (log_records <= RECENT_WINDOWS * new)
+    return np.where(np.isnan(size), _mean_by(topic, size), size), grown | recent
+
+
+def _bytes_by_log(steps: Steps) -> Floats:
+    """(groups,) bytes per record of the local log, mean over the window's samples.
+
+    One sample does not do: it may catch the log just cut to nothing.
+    """
+    size, start = steps.columns["local_bytes"], steps.columns["earliest_local"]
+    known = (size > 0) & (start >= 0)
+    records = (steps.columns["latest"] - start) * known
+    return _quotient(steps.total(size * known), steps.total(records))
+
+
+def _clean(steps: Steps) -> Bools:
+    """(n,) True where the local log grew by just what was appended.
+
+    Size and offsets are not read at one instant, so a deletion may show in the size
+    one step after it shows in the earliest offset: that step is not clean either.
+    """
+    sized = steps.columns["local_bytes"] >= 0
+    same = (steps.step("earliest_local") == 0) & (steps.step("broker") == 0)
+    same_before = np.append(True, same[:-1]) | steps.starts
+    sized_before = np.append(True, sized[:-1])
+    forward = (steps.step("latest") >= 0) & (steps.step("local_bytes") >= 0)
+    clean: Bools = forward & same & same_before & sized & sized_before & ~steps.starts
+    return clean
+
+
+def _mean_by(topic: NDArray[Any], values: Floats) -> Floats:
+    """Each row's mean over its topic's known values."""
+    known = ~np.isnan(values)
+    size = int(topic.max()) + 1
+    sums = np.bincount(topic[known], values[known], size)
+    counts = np.bincount(topic[known], minlength=size)
+    means: Floats = _quotient(sums, counts)[topic]
+    return means
+
+
+def _records_out(steps: Steps) -> Floats:
+    """(groups,) records read per second, by least squares over the summed commits."""
+    read = steps.step("group_offsets")
+    seen = (steps.columns["groups"] > 0) & (steps.columns["group_offsets"] >= 0)
+    seen_before = np.append(False, seen[:-1])
+    good = (
+        (read >= 0) & (steps.step("groups") == 0) & seen & seen_before & ~steps.starts
+    )
+    seconds = _running(steps, steps.step("time_ms") / 1000 * good)
+    records = _running(steps, read * good)
+    # The points are the ends of good steps, and the beginning of the first one.
+    point = good | np.append(good[1:] & ~steps.starts[1:], False)
+    return _slope(steps, seconds, records, point)
+
+
+def _running(steps: Steps, values: NDArray[Any]) -> Floats:
+    """(n,) running sum of each partition's values."""
+    summed = np.cumsum(values, dtype=np.float64)
+    length = np.diff(np.append(steps.first, len(values)))
+    return summed - np.repeat(summed[steps.first], length)
+
+
+def _slope(steps: Steps, x: Floats, y: Floats, point: Bools) -> Floats:
+    """(groups,) slope of the straight line through the points; NaN without a span."""
+    n = steps.total(point)
+    length = np.diff(np.append(steps.first, len(x)))
+    x = x - np.repeat(_quotient(steps.total(x * point), n), length)
+    y = y - np.repeat(_quotient(steps.total(y * point), n), length)
+    x, y = np.where(point, x, 0), np.where(point, y, 0)
+    return _quotient(steps.total(x * y), steps.total(x * x))
+
+
+def _net_out(
+    net_in: Floats,
+    records_out: Floats,
+    record_bytes: Floats,
+    last: dict[str, NDArray[Any]],
+    window: Window,
+) -> tuple[Floats, Bools]:
+    """(groups,) bytes/s out, and True where commits were seen.
+
+    No group has committed: 0, yet only estimated, for readers need not commit. The
+    groups cannot be seen: what comes in, times the fan-out.
+    """
+    groups = last["groups"]
+    net_out = np.select(
+        [groups > 0, groups == 0],
+        [_product(records_out, record_bytes), np.zeros(len(groups))],
+        net_in * window.fan_out,
+    )
+    return net_out, (groups > 0) & ~np.isnan(net_out)
+
+
+def _total_bytes(last: dict[str, NDArray[Any]], record_bytes: Floats) -> Floats:
+    """(groups,) as sampled; else the local log and the offsets before it."""
+    tiered = _known(last["earliest_local"]) - _known(last["earliest"])
+    reckoned = _known(last["local_bytes"]) + _product(tiered, record_bytes)
+    sampled = _known(last["total_bytes"])
+    return np.where(np.isnan(sampled), reckoned, sampled)
+
+
+def _known(values: NDArray[Any]) -> Floats:
+    return np.where(values >= 0, values, np.nan).astype(np.float64)
+
+
+def _product(count: Floats, size: Floats) -> Floats:
+    """0 where the count is 0, whatever the size."""
+    return np.where(count == 0, 0.0, count * size)
+
+
+def _quotient(above: NDArray[Any], below: NDArray[Any]) -> Floats:
+    """NaN where there is nothing to divide by."""
+    above, below = np.asarray(above, np.float64), np.asarray(below, np.float64)
+    out = np.full(len(above), np.nan)
+    np.divide(above, below, out=out, where=below > 0)
+    return out
+
+
+def concatenate(tables: Sequence[pa.Table], schema: pa.Schema) -> pa.Table:
+    """One table of these; empty of that schema where there are none."""
+    return pa.concat_tables([schema.empty_table(), *tables]).combine_chunks()

@@ -1,0 +1,110 @@
+"""What the lab asks of its own brokers: who is there, and new topics."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
+    AdminClient,
+    NewTopic,
+)
+
+from model.errors import ClusterUnreachable
+
+_PAUSE_S: Final = 0.1
+_CALL_S: Final = 5.0
+_LOOK_S: Final = 2.0
+
+
+class Admin:
+    """Calls that are repeated until the brokers can answer them.
+
+    The client is made at the first call: one made before its brokers may never
+    recover from what it saw.
+    """
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._client: AdminClient | None = None
+
+    def brokers(self) -> set[int]:
+        """Ids of the brokers that serve; empty where none answers."""
+        try:
+            return set(self._connected().list_topics(timeout=_LOOK_S).brokers)
+        except KafkaException:
+            return set()
+
+    def wait(self, what: str, done: Callable[[], bool], *, timeout_s: float) -> None:
+        """Look until something is so; raises ClusterUnreachable after the time-out."""
+        end = time.monotonic() + timeout_s
+        while not done():
+            if time.monotonic() > end:
+                raise ClusterUnreachable(
+                    f"The local cluster was not ready after {timeout_s:.0f} s: {what}."
+                )
+            time.sleep(_PAUSE_S)
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str],
+        *,
+        timeout_s: float,
+    ) -> None:
+        """Make a topic with these replicas per partition and wait for its leaders."""
+        topic = NewTopic(
+            name,
+            num_partitions=len(assignment),
+            replica_assignment=[list(replicas) for replicas in assignment],
+            config=dict(configs),
+        )
+        self.wait(
+            f"topic {name} could not be created",
+            lambda: self._try_create(topic),
+            timeout_s=timeout_s,
+        )
+        self.wait(
+            f"topic {name} has partitions without a leader",
+            lambda: self._is_led(name, len(assignment)),
+            timeout_s=timeout_s,
+        )
+
+    def _try_create(self, topic: NewTopic) -> bool:
+        try:
+            (future,) = self._connected().create_topics([topic]).values()
+            future.result(_CALL_S)
+        except KafkaException as exc:
+            error = exc.args[0]
+            # An earlier attempt may have worked although its answer was lost.
+            if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return True
+            if error.retriable() or error.code() < 0:
+                return False
+            raise ClusterUnreachable(
+                f"The local cluster refused topic {topic.topic}: {error.str()}."
+            ) from exc
+        except TimeoutError:
+            return False
+        return True
+
+    def _is_led(self, name: str, partitions: int) -> bool:
+        try:
+            topic = self._connected().list_topics(name, timeout=_CALL_S).topics[name]
+        except KafkaException:
+            return False
+        leaders = [partition.leader for partition in topic.partitions.values()]
+        return len(leaders) == partitions and min(leaders) >= 0
+
+    def _connected(self) -> AdminClient:
+        if self._client is None:
+            self._client = AdminClient(
+                {
+                    "bootstrap.servers": self._bootstrap,
+                    # Brokers that are still starting, or were killed, are no news.
+                    "log_level": 0,
+                    "reconnect.backoff.max.ms": 500,
+                }
+            )
+        return self._client

@@ -1,0 +1,58 @@
+"""Makes `bootstrap.checkpoint`, with which brokers are formatted without a JVM.
+
+It holds the feature levels of a fresh cluster and belongs to one version of Kafka:
+after a change of the pins run `python -m lab.checkpoint`.
+"""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from struct import unpack_from
+from typing import Final
+from uuid import uuid4
+
+from collector.jars import default_cache_dir, fetch
+from collector.java import Java, find_java
+from lab.local import kafka_pins
+from lab.settings import CHECKPOINT, class_path, kafka_id
+
+_CONFIG: Final = """\
+process.roles=broker,controller
+node.id=1
+controller.quorum.voters=1@127.0.0.1:9093
+listeners=PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093
+controller.listener.names=CONTROLLER
+log.dirs={folder}/data
+"""
+_BATCH_HEADER: Final = 12
+_VARYING: Final = ((17, 21), (27, 43))
+"""Bytes of a record batch's head that differ from run to run: checksum and times."""
+
+
+def make(java: Java, jars: Sequence[Path]) -> bytes:
+    """What Kafka's own StorageTool writes for a new cluster."""
+    with tempfile.TemporaryDirectory(prefix="plimsoll-") as name:
+        config = Path(name) / "server.properties"
+        config.write_text(_CONFIG.format(folder=name), "utf-8")
+        tool = ("kafka.tools.StorageTool", "format", "--config", str(config))
+        command = [str(java.executable), "-cp", class_path(jars), *tool]
+        cluster = ["--cluster-id", kafka_id(uuid4())]
+        subprocess.run([*command, *cluster], check=True, capture_output=True)
+        return (Path(name) / "data" / CHECKPOINT.name).read_bytes()
+
+
+def without_times(checkpoint: bytes) -> bytes:
+    """The same with zeros where two runs differ."""
+    data = bytearray(checkpoint)
+    batch = 0
+    while batch < len(data):
+        for begin, end in _VARYING:
+            data[batch + begin : batch + end] = bytes(end - begin)
+        (length,) = unpack_from(">i", data, batch + 8)
+        batch += _BATCH_HEADER + length
+    return bytes(data)
+
+
+if __name__ == "__main__":
+    CHECKPOINT.write_bytes(make(find_java(), fetch(kafka_pins(), default_cache_dir())))

@@ -1,0 +1,139 @@
+"""The load generator's consumer: `python -P -m lab.consumer`, told by lines on stdin.
+
+The first line says what to read; it answers when it knows where the topic ends, so
+that only records sent after that count. The second line, when the producer has
+ended, holds what was acknowledged: it then reads to the end and tells the balance.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from queue import Empty, SimpleQueue
+from typing import Final, cast
+
+from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+from lab.lines import Line, orders, write_line
+from lab.records import Tally, lost_count, number_of
+
+_REPORT_S: Final = 0.5
+_CALL_S: Final = 10.0
+_BATCH: Final = 1000
+_WAIT_S: Final = 0.2
+
+
+class CountingConsumer:
+    """A group of one member that counts what it reads, partition by partition."""
+
+    def __init__(self, order: Line) -> None:
+        self._topic: str = order["topic"]
+        self._client = Consumer(_settings(order["bootstrap"], order["group"]))
+        count = range(order["partitions"])
+        self._tallies = [Tally(next_offset=self._end(number)) for number in count]
+        self._client.subscribe([self._topic], on_assign=self._assigned)
+
+    def read(self) -> None:
+        """Take what has arrived, waiting a little for it."""
+        for record in self._client.consume(_BATCH, _WAIT_S):
+            if record.error() is None:
+                self._count(record)
+
+    def ends(self) -> list[int]:
+        """Offsets after the last record of each partition."""
+        return [self._end(number) for number in range(len(self._tallies))]
+
+    def has_read(self, ends: Sequence[int]) -> bool:
+        """Whether every partition was read up to these offsets."""
+        pairs = zip(self._tallies, ends, strict=True)
+        return all(tally.next_offset >= end for tally, end in pairs)
+
+    def report(self) -> Line:
+        """Records read per partition so far."""
+        return {"read": [tally.read for tally in self._tallies]}
+
+    def balance(self, order: Line) -> Line:
+        """The report with what was lost and what came twice."""
+        told = zip(self._tallies, order["acknowledged"], order["failed"], strict=True)
+        return {
+            **self.report(),
+            "lost": sum(lost_count(*partition) for partition in told),
+            "duplicated": sum(tally.duplicated for tally in self._tallies),
+            "final": True,
+        }
+
+    def close(self) -> None:
+        """Commit and leave the group."""
+        self._client.close()
+
+    def _count(self, record: Message) -> None:
+        # Only records that carry an error have none of these.
+        partition, offset = cast("int", record.partition()), record.offset()
+        value = cast("bytes", record.value())
+        self._tallies[partition].see(cast("int", offset), number_of(value))
+
+    def _assigned(self, client: Consumer, partitions: list[TopicPartition]) -> None:
+        """Go on where counting stopped, whatever was committed."""
+        for partition in partitions:
+            partition.offset = self._tallies[partition.partition].next_offset
+        client.assign(partitions)
+
+    def _end(self, partition: int) -> int:
+        where = TopicPartition(self._topic, partition)
+        while True:
+            try:
+                _low, high = self._client.get_watermark_offsets(where, timeout=_CALL_S)
+            except KafkaException:
+                # A leader that moves just now; whoever waits for us has a time-out.
+                time.sleep(_WAIT_S)
+            else:
+                return int(high)
+
+
+def _settings(bootstrap: str, group: str) -> dict[str, str | int | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "group.id": group,
+        "auto.offset.reset": "earliest",
+        "auto.commit.interval.ms": 1000,
+        # Fewer, larger answers: a tenth of the CPU for 0.1 s of delay.
+        "fetch.min.bytes": 65_536,
+        "fetch.wait.max.ms": 100,
+        "fetch.error.backoff.ms": 100,
+        "reconnect.backoff.max.ms": 500,
+        "log_level": 0,
+    }
+
+
+def run(inbox: SimpleQueue[Line | None]) -> None:
+    """Work until the balance is told, or until the other side is gone."""
+    order = inbox.get()
+    if order is None:
+        return
+    consumer = CountingConsumer(order)
+    write_line(sys.stdout.buffer, consumer.report())
+    final = _read_until_told(consumer, inbox)
+    if final is not None:
+        ends = consumer.ends()
+        while not consumer.has_read(ends):
+            consumer.read()
+        consumer.close()
+        write_line(sys.stdout.buffer, consumer.balance(final))
+
+
+def _read_until_told(
+    consumer: CountingConsumer, inbox: SimpleQueue[Line | None]
+) -> Line | None:
+    reported_s = time.monotonic()
+    while True:
+        consumer.read()
+        if time.monotonic() - reported_s >= _REPORT_S:
+            write_line(sys.stdout.buffer, consumer.report())
+            reported_s = time.monotonic()
+        try:
+            return inbox.get_nowait()
+        except Empty:
+            continue
+
+
+if __name__ == "__main__":
+    run(orders())

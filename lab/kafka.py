@@ -1,0 +1,185 @@
+"""Real Apache Kafka brokers on this machine, three in one KRaft quorum."""
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from threading import RLock
+from typing import Final
+from uuid import uuid4
+
+from collector.java import Java
+from lab.admin import Admin
+from lab.ports import HOST, answers, claim, free_ports
+from lab.processes import Processes
+from lab.settings import (
+    JVM_FLAGS,
+    BrokerSettings,
+    ClusterSettings,
+    class_path,
+    format_broker,
+    kafka_id,
+)
+from model.errors import ClusterUnreachable, ExecutionStopped
+from model.ids import BrokerId
+
+READY_S: Final = 90.0
+"""Brokers need 4 s on an idle machine and were seen to need 34 s on a busy one."""
+_RACKS: Final = "abc"
+_MAX_REPLICATION: Final = 3
+
+
+class LocalKafka:
+    """A cluster of combined brokers and controllers, ids from 1, racks a, b, c.
+
+    `ports` are those for clients, one per broker; without them free ones are taken.
+    With a `tier_dir` topics may have remote storage: older segments go there. Calls
+    are safe from several threads; `stop` is the processes' own `close`.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        jars: Sequence[Path],
+        java: Java,
+        *,
+        brokers: int = 3,
+        ports: Sequence[int] | None = None,
+        tier_dir: Path | None = None,
+        auto_leader_rebalance: bool = False,
+    ) -> None:
+        self._processes = processes
+        self._command = [
+            str(java.executable),
+            *JVM_FLAGS,
+            "-cp",
+            class_path(jars),
+            "kafka.Kafka",
+        ]
+        ids = [BrokerId(number) for number in range(1, brokers + 1)]
+        self._brokers = _lay_out(processes.folder, ids, ports)
+        voters = free_ports(brokers)
+        self._cluster = ClusterSettings(
+            cluster_id=kafka_id(uuid4()),
+            controllers=tuple(zip(ids, voters, strict=True)),
+            replication=min(brokers, _MAX_REPLICATION),
+            tier_dir=tier_dir,
+            auto_leader_rebalance=auto_leader_rebalance,
+        )
+        self._admin = Admin(self.bootstrap)
+        self._lock = RLock()
+
+    @property
+    def bootstrap(self) -> str:
+        """Host and port of every broker, as clients take them."""
+        ports = [broker.port for broker in self._brokers.values()]
+        return ",".join(f"{HOST}:{port}" for port in ports)
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of this cluster."""
+        return self._cluster.cluster_id
+
+    @property
+    def brokers(self) -> Mapping[BrokerId, BrokerSettings]:
+        """The brokers by id, also those that were killed."""
+        return dict(self._brokers)
+
+    def launch(self) -> None:
+        """Start the brokers without waiting for them."""
+        for broker in self._brokers.values():
+            format_broker(self._cluster, broker, uuid4())
+            self._spawn(broker)
+
+    def wait_ready(self, on_step: Callable[[str], None]) -> None:
+        """Wait until every broker is registered; raises ClusterUnreachable."""
+        ports = [broker.port for broker in self._brokers.values()]
+        self._wait("a broker does not listen", lambda: all(map(answers, ports)))
+        on_step("brokers listen")
+        self._wait_registered(set(self._brokers))
+        on_step("brokers registered")
+
+    def add_broker(self, rack: str) -> BrokerId:
+        """Start one more broker, not a controller, and wait until it serves."""
+        with self._lock:
+            number = BrokerId(max(self._brokers) + 1)
+            (port,) = free_ports(1)
+            folder = self._processes.folder / f"broker-{number}"
+            broker = BrokerSettings(broker=number, rack=rack, port=port, folder=folder)
+            format_broker(self._cluster, broker, uuid4())
+            self._spawn(broker)
+            self._brokers = {**self._brokers, number: broker}
+        self._wait_registered({number})
+        return number
+
+    def kill_broker(self, broker: BrokerId) -> None:
+        """SIGKILL one broker, as a power cut would end it."""
+        self._processes.kill(_name(broker))
+
+    def restart_broker(self, broker: BrokerId) -> None:
+        """Start a broker that was killed, on its data, and wait until it serves."""
+        self._spawn(self._brokers[broker])
+        self._wait("it does not listen", lambda: answers(self._brokers[broker].port))
+        self._wait_registered({broker})
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """Make a topic with the replicas of each partition given, the leader first.
+
+        A topic that exists already is left as it is. Raises ClusterUnreachable.
+        """
+        self._admin.create_topic(name, assignment, configs or {}, timeout_s=READY_S)
+
+    def _spawn(self, broker: BrokerSettings) -> None:
+        command = [*self._command, str(broker.properties_file)]
+        environ = {**os.environ, "MALLOC_ARENA_MAX": "2"}
+        self._processes.spawn(_name(broker.broker), command, environ=environ)
+
+    def _wait_registered(self, wanted: set[BrokerId]) -> None:
+        self._wait(
+            "a broker is not registered", lambda: wanted <= self._admin.brokers()
+        )
+
+    def _wait(self, what: str, done: Callable[[], bool]) -> None:
+        def done_or_dead() -> bool:
+            self._check_alive()
+            return done()
+
+        self._admin.wait(what, done_or_dead, timeout_s=READY_S)
+
+    def _check_alive(self) -> None:
+        if self._processes.closed:
+            raise ExecutionStopped("The local cluster was stopped while it started.")
+        for number in self._brokers:
+            name = _name(number)
+            code = self._processes.exit_code(name)
+            if code is not None and code >= 0:
+                raise ClusterUnreachable(
+                    f"Local {name} ended with code {code} while it started. "
+                    f"Its last words:\n{self._processes.log_tail(name)}"
+                )
+
+
+def _name(broker: BrokerId) -> str:
+    return f"broker-{broker}"
+
+
+def _lay_out(
+    folder: Path, ids: Sequence[BrokerId], ports: Sequence[int] | None
+) -> dict[BrokerId, BrokerSettings]:
+    if ports is None:
+        ports = free_ports(len(ids))
+    else:
+        ports = [claim(port, "a local broker") for port in ports]
+    return {
+        number: BrokerSettings(
+            broker=number,
+            rack=_RACKS[index % len(_RACKS)],
+            port=port,
+            folder=folder / _name(number),
+        )
+        for index, (number, port) in enumerate(zip(ids, ports, strict=True))
+    }

@@ -1,0 +1,100 @@
+"""Lines of JSON between the lab and its load generators."""
+
+import json
+import sys
+from collections.abc import Callable
+from queue import SimpleQueue
+from threading import Condition, Thread
+from typing import IO, Any
+
+from lab.processes import Processes
+from model.errors import ClusterUnreachable
+
+Line = dict[str, Any]
+"""One message: names to plain JSON values."""
+
+
+def write_line(out: IO[bytes], line: Line) -> None:
+    """Send one message at once."""
+    out.write(json.dumps(line).encode() + b"\n")
+    out.flush()
+
+
+def orders() -> SimpleQueue[Line | None]:
+    """What arrives on this process's stdin; None when the other side is gone."""
+    queue: SimpleQueue[Line | None] = SimpleQueue()
+    _read_aside(sys.stdin.buffer, queue.put, lambda: queue.put(None))
+    return queue
+
+
+class Worker:
+    """A child of the lab that is told lines and answers with lines."""
+
+    def __init__(
+        self,
+        processes: Processes,
+        name: str,
+        module: str,
+        on_line: Callable[[Line], None],
+    ) -> None:
+        self._processes = processes
+        self._name = name
+        self._on_line = on_line
+        self._news = Condition()
+        self._latest: Line | None = None
+        self._ended = False
+        self._stdin, answers = processes.spawn_module(name, module)
+        _read_aside(answers, self._take, self._end)
+
+    def tell(self, line: Line) -> None:
+        """Send one message; one that has ended is no error here, but in `wait`."""
+        try:
+            write_line(self._stdin, line)
+        except (BrokenPipeError, ValueError):
+            self._end()
+
+    def wait(self, key: str, timeout_s: float) -> Line:
+        """The next message that has this key; raises ClusterUnreachable."""
+        with self._news:
+            self._news.wait_for(
+                lambda: self._ended or key in (self._latest or {}), timeout_s
+            )
+            latest = self._latest or {}
+            if key in latest:
+                return latest
+            state = "ended" if self._ended else f"told nothing for {timeout_s:.0f} s"
+        raise ClusterUnreachable(
+            f"The {self._name} {state}; look whether its brokers serve. "
+            f"Its last words: {self._processes.log_tail(self._name) or 'none'}"
+        )
+
+    def kill(self) -> None:
+        """End it without a balance."""
+        self._processes.kill(self._name)
+
+    def _take(self, line: Line) -> None:
+        self._on_line(line)
+        with self._news:
+            self._latest = line
+            self._news.notify_all()
+
+    def _end(self) -> None:
+        with self._news:
+            self._ended = True
+            self._news.notify_all()
+
+
+def _read_aside(
+    source: IO[bytes], on_line: Callable[[Line], None], on_end: Callable[[], None]
+) -> None:
+    """Read messages in a thread of their own until the source ends, and close it."""
+
+    def read() -> None:
+        with source:
+            for line in source:
+                # One that was cut off by a kill is none.
+                if line.endswith(b"\n"):
+                    on_line(json.loads(line))
+        on_end()
+
+    Thread(target=read, name="plimsoll-lines", daemon=True).start()

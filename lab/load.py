@@ -1,0 +1,184 @@
+"""Load on a cluster: a producer and a consumer that count every record."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from threading import Lock
+from typing import Final
+from uuid import uuid4
+
+from lab.gaps import Stall
+from lab.lines import Line, Worker
+from lab.processes import Processes
+
+_START_S: Final = 60.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadOrder:
+    """What a load generator is to do."""
+
+    topic: str
+    """A topic that exists; partition i gets the i-th weight."""
+    bytes_per_s: float
+    """Over all partitions; only values count, not keys or headers."""
+    weights: tuple[float, ...]
+    """One per partition, in any unit."""
+    record_bytes: int = 1000
+    seed: int = 0
+    """Of the records' filling."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadStatus:
+    """How far a load is, at most a second old."""
+
+    acknowledged: tuple[int, ...]
+    """Records per partition that all replicas in sync have."""
+    acknowledged_bytes: tuple[int, ...]
+    read: tuple[int, ...]
+    """Records per partition that the consumer has seen."""
+    longest_stall: Stall | None
+    """Since the start; None below 50 ms."""
+    error: str | None
+    """Why nothing is sent any more, if so."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadReport:
+    """The exact balance of a load that has ended."""
+
+    acknowledged: tuple[int, ...]
+    """Records per partition."""
+    acknowledged_records: int
+    acknowledged_bytes: int
+    read_records: int
+    lost_records: int
+    """Acknowledged, but never read."""
+    duplicated_records: int
+    """Written twice."""
+    failed_records: int
+    """Sent, but refused or not acknowledged in time."""
+    longest_stall: Stall | None
+
+
+class Load:
+    """A running load: two processes of the lab. Safe to use from several threads."""
+
+    def __init__(
+        self, processes: Processes, bootstrap: str, order: LoadOrder, name: str = "load"
+    ) -> None:
+        self._order = order
+        self._bootstrap = bootstrap
+        self._lock = Lock()
+        self._stalls: list[Stall] = []
+        self._sent: Line = {"acknowledged": [0] * len(order.weights), "error": None}
+        self._read: Line = {"read": [0] * len(order.weights)}
+        self._producer = Worker(
+            processes, f"{name}-producer", "lab.producer", self._take_sent
+        )
+        self._consumer = Worker(
+            processes, f"{name}-consumer", "lab.consumer", self._take_read
+        )
+
+    def start(self) -> None:
+        """Begin to read, then to send; returns when both do.
+
+        Raises ClusterUnreachable.
+        """
+        self._consumer.tell(
+            {
+                "bootstrap": self._bootstrap,
+                "topic": self._order.topic,
+                "group": f"plimsoll-load-{uuid4().hex[:8]}",
+                "partitions": len(self._order.weights),
+            }
+        )
+        self._consumer.wait("read", _START_S)
+        self._producer.tell(
+            {
+                "bootstrap": self._bootstrap,
+                "topic": self._order.topic,
+                "record_bytes": self._order.record_bytes,
+                "seed": self._order.seed,
+                **self._rates(),
+            }
+        )
+        self._producer.wait("acknowledged", _START_S)
+
+    def shift(self, weights: Sequence[float], bytes_per_s: float | None = None) -> None:
+        """Go on with other weights, and with another sum if one is given."""
+        if len(weights) != len(self._order.weights):
+            raise ValueError(f"{len(self._order.weights)} weights are needed")
+        with self._lock:
+            rate = self._order.bytes_per_s if bytes_per_s is None else bytes_per_s
+            self._order = replace(self._order, weights=tuple(weights), bytes_per_s=rate)
+        self._producer.tell(self._rates())
+
+    def status(self) -> LoadStatus:
+        """How far it is; the children tell it twice a second."""
+        with self._lock:
+            sent, read = self._sent, self._read
+        return LoadStatus(
+            acknowledged=tuple(sent["acknowledged"]),
+            acknowledged_bytes=self._bytes(sent),
+            read=tuple(read["read"]),
+            longest_stall=self.longest_stall(),
+            error=sent["error"],
+        )
+
+    def longest_stall(self, since_ms: int = 0) -> Stall | None:
+        """The longest stall that had not ended before a time (ms since 1970)."""
+        with self._lock:
+            stalls = [stall for stall in self._stalls if stall.ended_at_ms >= since_ms]
+        return max(stalls, key=lambda stall: stall.duration_s, default=None)
+
+    def finish(self, timeout_s: float = 60.0) -> LoadReport:
+        """Stop sending, read to the end and tell the balance.
+
+        Raises ClusterUnreachable where the brokers do not let it come to an end.
+        """
+        self._producer.tell({"finish": True})
+        sent = self._producer.wait("final", timeout_s)
+        acknowledged = sent["acknowledged"]
+        self._consumer.tell({"acknowledged": acknowledged, "failed": sent["failed"]})
+        read = self._consumer.wait("final", timeout_s)
+        self.kill()
+        return LoadReport(
+            acknowledged=tuple(acknowledged),
+            acknowledged_records=sum(acknowledged),
+            acknowledged_bytes=sum(self._bytes(sent)),
+            read_records=sum(read["read"]),
+            lost_records=read["lost"],
+            duplicated_records=read["duplicated"],
+            failed_records=sum(map(len, sent["failed"])),
+            longest_stall=self.longest_stall(),
+        )
+
+    def kill(self) -> None:
+        """End both processes at once; without `finish` there is no balance."""
+        self._producer.kill()
+        self._consumer.kill()
+
+    def _take_sent(self, line: Line) -> None:
+        with self._lock:
+            self._sent = line
+            if line["stall"] is not None:
+                duration_s, partition, started_at_ms = line["stall"]
+                stall = Stall(
+                    partition=partition,
+                    started_at_ms=started_at_ms,
+                    duration_s=duration_s,
+                )
+                self._stalls.append(stall)
+
+    def _take_read(self, line: Line) -> None:
+        with self._lock:
+            self._read = line
+
+    def _rates(self) -> Line:
+        share = self._order.bytes_per_s / sum(self._order.weights)
+        return {"bytes_per_s": [share * weight for weight in self._order.weights]}
+
+    def _bytes(self, sent: Line) -> tuple[int, ...]:
+        size = self._order.record_bytes
+        return tuple(size * count for count in sent["acknowledged"])

@@ -1,0 +1,255 @@
+"""The local cluster as one thing: brokers, S3, their folder and their end."""
+
+import logging
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Lock
+from types import TracebackType
+from typing import Final, Self, TypeVar
+
+from collector.jars import JarProgress, Pin, fetch, read_pins
+from collector.java import Java, find_java
+from lab.kafka import LocalKafka
+from lab.processes import Processes
+from lab.s3 import LocalS3
+from model.errors import ClusterUnreachable, ExecutionStopped
+from model.ids import BrokerId
+
+_PINS: Final = Path(__file__).with_name("jars.tsv")
+_PREFIX: Final = "plimsoll-"
+_STOPPED: Final = "The local cluster was stopped while it started."
+_log = logging.getLogger("plimsoll.lab")
+_T = TypeVar("_T")
+
+
+def kafka_pins() -> tuple[Pin, ...]:
+    """The jars of the local brokers."""
+    return read_pins(_PINS, "kafka")
+
+
+def s3_pins() -> tuple[Pin, ...]:
+    """The jar of the local S3."""
+    return read_pins(_PINS, "s3proxy")
+
+
+def _ignore(_news: object) -> None:
+    """Progress nobody asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocalPlan:
+    """How a local cluster is to be."""
+
+    brokers: int = 3
+    ports: tuple[int, ...] | None = None
+    """For clients, one per broker; None takes free ones."""
+    s3_port: int | None = None
+    tier: bool = True
+    """Whether topics may have remote storage, which S3 then shows."""
+    auto_leader_rebalance: bool = False
+    java: Java | None = None
+    """None looks for one."""
+
+
+class LocalCluster:
+    """Kafka brokers with a remote tier and S3 over it, in a temporary folder.
+
+    `start` fetches what is missing, starts everything and waits; `stop` kills it and
+    removes the folder, and so does the reaper when this process dies. Both may be
+    called from any thread, `stop` also while `start` runs, and more than once.
+    """
+
+    def __init__(self, cache_dir: Path, plan: LocalPlan | None = None) -> None:
+        self._cache_dir = cache_dir
+        self._plan = plan or LocalPlan()
+        self._lock = Lock()
+        self._stopped = False
+        self._processes: Processes | None = None
+        self._kafka: LocalKafka | None = None
+        self._s3: LocalS3 | None = None
+
+    def start(
+        self,
+        on_step: Callable[[str], None] = _ignore,
+        on_download: Callable[[JarProgress], None] = _ignore,
+    ) -> None:
+        """Bring the cluster up.
+
+        `on_step` is told each step in a few words, `on_download` how far a download
+        is. Raises DownloadFailed, PortTaken, ClusterUnreachable (which names the
+        folder the logs were kept in), or ExecutionStopped after `stop`.
+        """
+        try:
+            self._start(on_step, on_download)
+        except (ClusterUnreachable, OSError) as exc:
+            stopped, kept = self._stopped, self._keep_logs()
+            self.stop()
+            if stopped:
+                raise ExecutionStopped(_STOPPED) from exc
+            if kept is None:
+                raise
+            raise ClusterUnreachable(f"{exc}\nThe logs were kept in {kept}.") from exc
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Kill everything and remove the folder."""
+        with self._lock:
+            self._stopped = True
+            processes = self._processes
+        if processes is not None:
+            processes.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def folder(self) -> Path:
+        """Where everything lies that `stop` removes."""
+        return self.processes.folder
+
+    @property
+    def processes(self) -> Processes:
+        """The children; load generators are started among them."""
+        return _started(self._processes)
+
+    @property
+    def kafka(self) -> LocalKafka:
+        """The brokers."""
+        return _started(self._kafka)
+
+    @property
+    def s3(self) -> LocalS3:
+        """The view on the tier; only with a tier."""
+        return _started(self._s3)
+
+    @property
+    def bootstrap(self) -> str:
+        """Host and port of every broker, as clients take them."""
+        return self.kafka.bootstrap
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of this cluster."""
+        return self.kafka.cluster_id
+
+    @property
+    def pids(self) -> dict[str, int]:
+        """Process ids by name: broker-1, s3, producer."""
+        return self.processes.pids
+
+    def memory_bytes(self) -> dict[str, int]:
+        """Resident memory by name of the process."""
+        return self.processes.memory_bytes()
+
+    def create_topic(
+        self,
+        name: str,
+        assignment: Sequence[Sequence[int]],
+        configs: Mapping[str, str] | None = None,
+    ) -> None:
+        """As `LocalKafka.create_topic`."""
+        self.kafka.create_topic(name, assignment, configs)
+
+    def add_broker(self, rack: str) -> BrokerId:
+        """As `LocalKafka.add_broker`."""
+        return self.kafka.add_broker(rack)
+
+    def kill_broker(self, broker: BrokerId) -> None:
+        """As `LocalKafka.kill_broker`."""
+        self.kafka.kill_broker(broker)
+
+    def restart_broker(self, broker: BrokerId) -> None:
+        """As `LocalKafka.restart_broker`."""
+        self.kafka.restart_broker(broker)
+
+    def _start(
+        self,
+        on_step: Callable[[str], None],
+        on_download: Callable[[JarProgress], None],
+    ) -> None:
+        def download_unless_stopped(news: JarProgress) -> None:
+            self._check_not_stopped()
+            on_download(news)
+
+        def jars(pins: Sequence[Pin]) -> tuple[Path, ...]:
+            return fetch(pins, self._cache_dir, download_unless_stopped)
+
+        kafka_jars = jars(kafka_pins())
+        s3_jars = jars(s3_pins()) if self._plan.tier else ()
+        java = self._plan.java or find_java()
+        on_step(f"jars and Java {java.version} found")
+        processes = self._open_folder()
+        self._launch(processes, java, kafka_jars, s3_jars)
+        on_step("brokers and S3 launched" if self._s3 else "brokers launched")
+        self.kafka.wait_ready(on_step)
+        if self._s3 is not None:
+            self._s3.wait_ready(on_step)
+
+    def _open_folder(self) -> Processes:
+        with self._lock:
+            self._check_not_stopped()
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
+            self._processes = Processes(folder)
+        return self._processes
+
+    def _launch(
+        self,
+        processes: Processes,
+        java: Java,
+        kafka_jars: Sequence[Path],
+        s3_jars: Sequence[Path],
+    ) -> None:
+        tier_dir = processes.folder / "tier" if self._plan.tier else None
+        self._kafka = LocalKafka(
+            processes,
+            kafka_jars,
+            java,
+            brokers=self._plan.brokers,
+            ports=self._plan.ports,
+            tier_dir=tier_dir,
+            auto_leader_rebalance=self._plan.auto_leader_rebalance,
+        )
+        if tier_dir is not None:
+            tier_dir.mkdir()
+            self._s3 = LocalS3(
+                processes,
+                s3_jars[0],
+                java,
+                tier_dir=tier_dir,
+                port=self._plan.s3_port,
+            )
+            self._s3.launch()
+        self._kafka.launch()
+
+    def _check_not_stopped(self) -> None:
+        if self._stopped:
+            raise ExecutionStopped(_STOPPED)
+
+    def _keep_logs(self) -> Path | None:
+        if self._processes is None or self._stopped:
+            return None
+        kept = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}logs-"))
+        try:
+            return self._processes.keep_logs(kept)
+        except OSError as exc:
+            _log.warning("The local cluster's logs could not be kept: %s", exc)
+            return None
+
+
+def _started(part: _T | None) -> _T:
+    if part is None:
+        raise ExecutionStopped("The local cluster is not started, or has no such part.")
+    return part

@@ -1,0 +1,54 @@
+"""TCP ports on 127.0.0.1."""
+
+import socket
+from random import SystemRandom
+from typing import Final
+
+from model.errors import PortTaken
+
+HOST: Final = "127.0.0.1"
+_RANGE: Final = range(24000, 32000)
+"""Below what systems hand to outgoing connections, so that a broker that was killed
+finds its port free when it comes back."""
+
+
+def free_ports(count: int) -> list[int]:
+    """Ports nobody listens on, at random so that several labs do not meet."""
+    found: list[int] = []
+    for port in SystemRandom().sample(_RANGE, len(_RANGE)):
+        if len(found) == count:
+            break
+        if is_free(port):
+            found.append(port)
+    return found
+
+
+def claim(port: int, what: str) -> int:
+    """The port itself; raises PortTaken where somebody listens on it."""
+    if not is_free(port):
+        raise PortTaken(
+            f"Port {port}, asked for {what}, is in use on {HOST}. Choose another one "
+            "or end the program that listens there."
+        )
+    return port
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on the port."""
+    with socket.socket() as probe:
+        # As servers do; else connections just closed would count as taken.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+        except OSError:
+            return False
+    return True
+
+
+def answers(port: int) -> bool:
+    """Whether somebody accepts connections on the port."""
+    try:
+        socket.create_connection((HOST, port), timeout=1).close()
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,157 @@
+"""The load generator's producer: `python -P -m lab.producer`, told by lines on stdin.
+
+The first line says where and how much; later ones change the rates or end it. Twice
+a second it tells what was acknowledged and how long the longest stall was.
+"""
+
+import sys
+import time
+from functools import partial
+from queue import Empty, SimpleQueue
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from lab.gaps import PartitionGaps
+from lab.lines import Line, orders, write_line
+from lab.records import NUMBER_BYTES, Pacer, filler
+
+_TICK_S: Final = 0.02
+"""Records due are sent this often: few requests, and stalls seen to 20 ms."""
+_REPORT_S: Final = 0.5
+_FLUSH_S: Final = 60.0
+_MAX_BEHIND_S: Final = 1.0
+
+
+class NumberedProducer:
+    """Sends numbered records to each partition at its rate, and counts the answers."""
+
+    def __init__(self, order: Line) -> None:
+        self._topic: str = order["topic"]
+        self._record_bytes: int = order["record_bytes"]
+        self._filler = filler(self._record_bytes, order["seed"])
+        self._pacer = Pacer(self._rates(order), _MAX_BEHIND_S)
+        partitions = range(len(order["bytes_per_s"]))
+        self._sent = [0 for _ in partitions]
+        self._acknowledged = [0 for _ in partitions]
+        self._failed: list[list[int]] = [[] for _ in partitions]
+        self._gaps = [PartitionGaps() for _ in partitions]
+        self._error: str | None = None
+        self._client = Producer(_settings(order["bootstrap"]))
+
+    def change(self, order: Line) -> None:
+        """Go on with other rates."""
+        self._pacer.rates = self._rates(order)
+
+    def send_due(self, elapsed_s: float) -> None:
+        """Hand over what is due after this much time, and take what was answered."""
+        self._client.poll(0)
+        due = self._pacer.advance(elapsed_s)
+        if self._error is not None:
+            return
+        try:
+            for partition, count in enumerate(due):
+                for _ in range(count):
+                    self._send(partition)
+        except BufferError:
+            # The brokers do not keep up or are away: the pace is lost, not records.
+            return
+        except KafkaException as exc:
+            self._error = str(exc)
+
+    def flush(self) -> None:
+        """Wait for all answers; what has none at the end counts as failed."""
+        self._client.flush(_FLUSH_S)
+        for partition, failed in enumerate(self._failed):
+            answered = self._acknowledged[partition] + len(failed)
+            failed.extend(range(answered, self._sent[partition]))
+
+    def report(self) -> Line:
+        """The counts so far and the longest stall since the last report."""
+        return {
+            "acknowledged": self._acknowledged,
+            "failed": self._failed,
+            "stall": self._longest_stall(),
+            "error": self._error,
+        }
+
+    def _send(self, partition: int) -> None:
+        number = self._sent[partition]
+        self._client.produce(
+            self._topic,
+            number.to_bytes(NUMBER_BYTES, "big") + self._filler,
+            partition=partition,
+            on_delivery=partial(self._answered, partition, number),
+        )
+        self._sent[partition] += 1
+        self._gaps[partition].sent(time.monotonic())
+
+    def _answered(
+        self, partition: int, number: int, error: KafkaError | None, _record: Message
+    ) -> None:
+        if error is None:
+            self._acknowledged[partition] += 1
+            self._gaps[partition].acknowledged(time.monotonic())
+        else:
+            self._failed[partition].append(number)
+            self._gaps[partition].gave_up()
+
+    def _longest_stall(self) -> list[float] | None:
+        now_s = time.monotonic()
+        # From the monotonic clock to the time of day.
+        origin_s = time.time() - now_s
+        stalls = []
+        for partition, gaps in enumerate(self._gaps):
+            if (found := gaps.take(now_s)) is not None:
+                begin_s, length_s = found
+                stalls.append([length_s, partition, round(1000 * (origin_s + begin_s))])
+        return max(stalls, default=None)
+
+    def _rates(self, order: Line) -> list[float]:
+        return [rate / self._record_bytes for rate in order["bytes_per_s"]]
+
+
+def _settings(bootstrap: str) -> dict[str, str | int | bool]:
+    return {
+        "bootstrap.servers": bootstrap,
+        "acks": "all",
+        "enable.idempotence": True,
+        "linger.ms": 5,
+        # A leader that moves or dies must not cost a record.
+        "message.timeout.ms": 600_000,
+        "queue.buffering.max.kbytes": 131_072,
+        "retry.backoff.ms": 20,
+        "retry.backoff.max.ms": 200,
+        "reconnect.backoff.max.ms": 500,
+        "log_level": 0,
+    }
+
+
+def run(inbox: SimpleQueue[Line | None]) -> None:
+    """Work until told to finish, or until the other side is gone."""
+    order = inbox.get()
+    if order is None:
+        return
+    producer = NumberedProducer(order)
+    last_s = reported_s = time.monotonic()
+    while not order or "finish" not in order:
+        if order:
+            producer.change(order)
+        now_s = time.monotonic()
+        producer.send_due(now_s - last_s)
+        last_s = now_s
+        if now_s - reported_s >= _REPORT_S:
+            write_line(sys.stdout.buffer, producer.report())
+            reported_s = now_s
+        try:
+            order = inbox.get(timeout=_TICK_S)
+        except Empty:
+            order = {}
+        if order is None:
+            return
+    producer.flush()
+    write_line(sys.stdout.buffer, {**producer.report(), "final": True})
+
+
+if __name__ == "__main__":
+    run(orders())

@@ -1,0 +1,184 @@
+"""What a local broker is started with: properties, JVM flags, formatted folder.
+
+The values were measured for three brokers on two cores; those that are far from
+Kafka's defaults say why.
+"""
+
+import base64
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+from uuid import UUID
+
+from lab.ports import HOST
+from model.ids import BrokerId
+
+TIER_BUCKET: Final = "kafka-tiered-storage"
+"""The folder that LocalTieredStorage makes, which S3Proxy shows as a bucket."""
+
+LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+CHECKPOINT: Final = Path(__file__).with_name("bootstrap.checkpoint")
+"""Feature levels of a fresh cluster, made by `python -m lab.checkpoint`."""
+
+JVM_FLAGS: Final = (
+    "-Xmx256m",
+    "-Xms64m",
+    "-Xss256k",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:MaxMetaspaceSize=128m",
+    "-XX:ReservedCodeCacheSize=48m",
+    "-Djava.awt.headless=true",
+    f"-Dlog4j2.configurationFile={LOGGING}",
+)
+
+_EVERY_BROKER: Final[dict[str, str | int]] = {
+    "controller.listener.names": "CONTROLLER",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "num.network.threads": 2,
+    "num.io.threads": 2,
+    "background.threads": 2,
+    "num.recovery.threads.per.data.dir": 1,
+    "offsets.topic.num.partitions": 1,
+    "transaction.state.log.num.partitions": 1,
+    "transaction.state.log.min.isr": 1,
+    "share.coordinator.state.topic.num.partitions": 1,
+    "share.coordinator.state.topic.min.isr": 1,
+    "group.initial.rebalance.delay.ms": 0,
+    "auto.create.topics.enable": "false",
+    # The default takes 128 MB of heap.
+    "log.cleaner.dedupe.buffer.size": 4194304,
+    "log.cleaner.threads": 1,
+    "log.cleaner.io.buffer.size": 65536,
+    "log.index.size.max.bytes": 1048576,
+    "log.retention.check.interval.ms": 500,
+    "log.initial.task.delay.ms": 500,
+    "broker.heartbeat.interval.ms": 500,
+    "broker.session.timeout.ms": 3000,
+    # With the default of 1000 a producer stalls for 1.1 s when a leader moves.
+    "replica.fetch.backoff.ms": 50,
+    "replica.fetch.wait.max.ms": 100,
+}
+
+_TIER: Final[dict[str, str | int]] = {
+    "remote.log.storage.system.enable": "true",
+    "remote.log.storage.manager.class.name": (
+        "org.apache.kafka.server.log.remote.storage.LocalTieredStorage"
+    ),
+    "rsm.config.delete.on.close": "false",
+    "remote.log.metadata.manager.listener.name": "PLAINTEXT",
+    "rlmm.config.remote.log.metadata.topic.num.partitions": 1,
+    "rlmm.config.remote.log.metadata.initialization.retry.interval.ms": 300,
+    "remote.log.manager.task.interval.ms": 500,
+    "remote.log.manager.thread.pool.size": 2,
+    "remote.log.manager.copier.thread.pool.size": 2,
+    "remote.log.manager.expiration.thread.pool.size": 1,
+    "remote.log.reader.threads": 2,
+    # KIP-1023: a new follower copies only what the tier does not have.
+    "follower.fetch.last.tiered.offset.enable": "true",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterSettings:
+    """What the brokers of one local cluster share."""
+
+    cluster_id: str
+    controllers: tuple[tuple[BrokerId, int], ...]
+    """Node and controller port of every voter; they are brokers too."""
+    replication: int
+    """Replicas of Kafka's own topics."""
+    tier_dir: Path | None
+    auto_leader_rebalance: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    """One broker of a local cluster."""
+
+    broker: BrokerId
+    rack: str
+    port: int
+    folder: Path
+    """Its data and its properties file."""
+
+    @property
+    def properties_file(self) -> Path:
+        """What `kafka.Kafka` is started with."""
+        return self.folder / "server.properties"
+
+
+def kafka_id(number: UUID) -> str:
+    """A UUID as Kafka writes it: 22 characters of URL-safe base64.
+
+    Kafka refuses ids that begin with a dash.
+    """
+    text = base64.urlsafe_b64encode(number.bytes).decode().rstrip("=")
+    return "A" + text[1:] if text.startswith("-") else text
+
+
+def class_path(jars: Sequence[Path]) -> str:
+    """Java's `-cp` for these jars."""
+    return os.pathsep.join(str(jar) for jar in jars)
+
+
+def format_broker(
+    cluster: ClusterSettings, broker: BrokerSettings, directory_id: UUID
+) -> None:
+    """Write properties and a formatted data folder, as `kafka-storage format` does."""
+    data = broker.folder / "data"
+    data.mkdir(parents=True)
+    lines = [f"{key}={value}" for key, value in _properties(cluster, broker).items()]
+    broker.properties_file.write_text("\n".join(lines) + "\n", "utf-8")
+    (data / "meta.properties").write_text(
+        f"version=1\ncluster.id={cluster.cluster_id}\nnode.id={broker.broker}\n"
+        f"directory.id={kafka_id(directory_id)}\n",
+        "utf-8",
+    )
+    shutil.copyfile(CHECKPOINT, data / "bootstrap.checkpoint")
+
+
+def _properties(
+    cluster: ClusterSettings, broker: BrokerSettings
+) -> dict[str, str | int]:
+    voters = ",".join(f"{node}@{HOST}:{port}" for node, port in cluster.controllers)
+    return {
+        **_roles(cluster, broker),
+        "node.id": broker.broker,
+        "broker.rack": broker.rack,
+        "log.dirs": str(broker.folder / "data"),
+        "controller.quorum.voters": voters,
+        "advertised.listeners": f"PLAINTEXT://{HOST}:{broker.port}",
+        "auto.leader.rebalance.enable": str(cluster.auto_leader_rebalance).lower(),
+        "offsets.topic.replication.factor": cluster.replication,
+        "transaction.state.log.replication.factor": cluster.replication,
+        "share.coordinator.state.topic.replication.factor": cluster.replication,
+        **_EVERY_BROKER,
+        **_tier(cluster),
+    }
+
+
+def _roles(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, str | int]:
+    clients = f"PLAINTEXT://{HOST}:{broker.port}"
+    controller_port = dict(cluster.controllers).get(broker.broker)
+    if controller_port is None:
+        return {"process.roles": "broker", "listeners": clients}
+    controllers = f"CONTROLLER://{HOST}:{controller_port}"
+    return {
+        "process.roles": "broker,controller",
+        "listeners": f"{clients},{controllers}",
+    }
+
+
+def _tier(cluster: ClusterSettings) -> dict[str, str | int]:
+    if cluster.tier_dir is None:
+        return {}
+    return {
+        **_TIER,
+        "rsm.config.dir": str(cluster.tier_dir),
+        "rlmm.config.remote.log.metadata.topic.replication.factor": cluster.replication,
+    }

@@ -1,0 +1,77 @@
+"""Samples and placements written down as rows."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from collector.metadata import ClusterState, build_state
+from collector.samples import SAMPLES
+from model.snapshot import StorageKind
+
+START_MS = 1_700_000_000_000
+RECORD_BYTES = 1000
+
+
+def sample(second: float, **other: object) -> dict[str, Any]:
+    """A partition that gets 100 records/s of 1000 B, all read by one group."""
+    records = int(100 * second)
+    return {
+        "topic": "orders",
+        "partition": 0,
+        "time_ms": START_MS + int(1000 * second),
+        "broker": 1,
+        "flags": 0,
+        "groups": 1,
+        "latest": records,
+        "earliest_local": 0,
+        "earliest": 0,
+        "local_bytes": RECORD_BYTES * records,
+        "total_bytes": RECORD_BYTES * records,
+        "group_offsets": records,
+        **other,
+    }
+
+
+def table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    return pa.Table.from_pylist(list(rows), schema=SAMPLES)
+
+
+def topic(
+    name: str, replicas: list[list[int]], *, leaders: list[int] | None = None
+) -> dict[str, Any]:
+    """As kafka-python describes it."""
+    leaders = leaders or [r[0] for r in replicas]
+    return {
+        "name": name,
+        "topic_id": f"id-{name}",
+        "is_internal": False,
+        "partitions": [
+            {
+                "partition_index": number,
+                "leader_id": leader,
+                "replica_nodes": nodes,
+                "isr_nodes": nodes,
+            }
+            for number, (nodes, leader) in enumerate(
+                zip(replicas, leaders, strict=True)
+            )
+        ],
+    }
+
+
+def cluster(
+    *topics: dict[str, Any],
+    brokers: tuple[int, ...] = (1, 2, 3),
+    storage: StorageKind = StorageKind.REPLICATED,
+    **other: Any,
+) -> ClusterState:
+    described = {
+        "cluster_id": "c1",
+        "brokers": [
+            {"broker_id": b, "rack": f"r{b}", "is_fenced": False} for b in brokers
+        ],
+        **other,
+    }
+    kinds = {t["name"]: storage for t in topics}
+    return build_state(described, topics, kinds, (), taken_at_ms=START_MS)

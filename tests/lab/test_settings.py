@@ -1,0 +1,69 @@
+"""A broker's folder, formatted without a JVM."""
+
+from pathlib import Path
+from uuid import UUID
+
+from lab.settings import (
+    CHECKPOINT,
+    BrokerSettings,
+    ClusterSettings,
+    format_broker,
+    kafka_id,
+)
+from model.ids import BrokerId
+
+
+def formatted(tmp_path: Path, broker: int, tier_dir: Path | None) -> dict[str, str]:
+    cluster = ClusterSettings(
+        cluster_id="cluster",
+        controllers=((BrokerId(1), 9001), (BrokerId(2), 9002)),
+        replication=2,
+        tier_dir=tier_dir,
+        auto_leader_rebalance=False,
+    )
+    settings = BrokerSettings(
+        broker=BrokerId(broker), rack="b", port=9102, folder=tmp_path
+    )
+    format_broker(cluster, settings, UUID(int=5))
+    lines = settings.properties_file.read_text().splitlines()
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_a_voter_is_broker_and_controller(tmp_path: Path) -> None:
+    found = formatted(tmp_path, 2, None)
+    assert found["process.roles"] == "broker,controller"
+    assert (
+        found["listeners"] == "PLAINTEXT://127.0.0.1:9102,CONTROLLER://127.0.0.1:9002"
+    )
+    assert found["controller.quorum.voters"] == "1@127.0.0.1:9001,2@127.0.0.1:9002"
+    assert found["broker.rack"] == "b"
+
+
+def test_a_later_broker_is_no_controller(tmp_path: Path) -> None:
+    found = formatted(tmp_path, 3, None)
+    assert found["process.roles"] == "broker"
+    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9102"
+
+
+def test_the_tier_is_set_only_where_it_is_wanted(tmp_path: Path) -> None:
+    plain = formatted(tmp_path / "plain", 1, None)
+    tiered = formatted(tmp_path / "tiered", 1, tmp_path / "tier")
+    assert not any(key.startswith(("remote.", "rsm.", "rlmm.")) for key in plain)
+    assert tiered["rsm.config.dir"] == str(tmp_path / "tier")
+    assert tiered["follower.fetch.last.tiered.offset.enable"] == "true"
+
+
+def test_the_data_folder_is_formatted(tmp_path: Path) -> None:
+    formatted(tmp_path, 1, None)
+    meta = (tmp_path / "data" / "meta.properties").read_text().splitlines()
+    assert meta[:3] == ["version=1", "cluster.id=cluster", "node.id=1"]
+    assert meta[3] == f"directory.id={kafka_id(UUID(int=5))}"
+    copied = (tmp_path / "data" / "bootstrap.checkpoint").read_bytes()
+    assert copied == CHECKPOINT.read_bytes()
+
+
+def test_ids_are_written_as_kafka_does() -> None:
+    """22 characters, and never a dash in front, which Kafka refuses."""
+    assert kafka_id(UUID(int=0)) == "A" * 22
+    dashed = UUID(bytes=b"\xf8" + bytes(15))
+    assert kafka_id(dashed) == "AAAAAAAAAAAAAAAAAAAAAA"
