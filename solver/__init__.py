@@ -1,0 +1,1 @@
+"""Plans: a compiled problem, CP-SAT with a proven bound, and the result."""

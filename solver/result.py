@@ -1,0 +1,35 @@
+"""What a solve answers. A result is not a plan: it may hold none."""
+
+from dataclasses import dataclass
+
+from model.plan import Plan, PlanStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """The answer of one solve."""
+
+    status: PlanStatus
+    best: Plan | None
+    """The sealed plan; None when infeasible, none in time or stopped without one."""
+    objective: float | None
+    """F of the best plan."""
+    bound: float | None
+    """Proved lower bound of F over all allowed plans."""
+    work: float
+    """Deterministic work done, about seconds of one core."""
+    seconds: float
+    """Wall time; never part of a plan."""
+    reasons: tuple[str, ...] = ()
+    """Why there is no plan, in words."""
+
+    def summary(self) -> str:
+        """One sentence for people."""
+        if self.best is None:
+            return f"{self.status}: {'; '.join(self.reasons) or 'no reason known'}"
+        plan = self.best
+        return (
+            f"{self.status}: {len(plan.moves)} moves, objective "
+            f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "
+            f"bound {plan.bound:.4g}"
+        )

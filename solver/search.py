@@ -1,0 +1,50 @@
+"""What a solve knows so far."""
+
+from dataclasses import dataclass
+
+from model.goals import SolveLimits
+from solver.observer import SolveObserver
+from solver.placement import Placement, changed_rows, objective
+from solver.problem import Problem
+
+
+@dataclass(slots=True, kw_only=True)
+class Search:
+    """The best placement and the best bound; both only get better."""
+
+    problem: Problem
+    limits: SolveLimits
+    observer: SolveObserver
+    best: Placement | None = None
+    objective: float = float("inf")
+    """True F of the best placement; infinite without one."""
+    bound: float = 0.0
+    """Proved: no allowed placement has an F below this."""
+    work: float = 0.0
+    """Deterministic work done."""
+    infeasible: bool = False
+    """Proved that there is no allowed placement."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether nothing is left to gain."""
+        return self.objective - self.bound <= self.limits.gap
+
+    @property
+    def work_left(self) -> float:
+        """Deterministic work that may still be done."""
+        return max(0.0, self.limits.work - self.work)
+
+    def offer(self, placement: Placement) -> None:
+        """Keep a placement if it is the best."""
+        value = objective(self.problem, placement)
+        if value < self.objective:
+            self.best, self.objective = placement, value
+            moves = len(changed_rows(self.problem, placement))
+            self.observer.on_solution(value, moves)
+
+    def prove(self, bound: float) -> None:
+        """Keep a bound if it is the best."""
+        if bound > self.bound:
+            self.bound = bound
+            self.observer.on_bound(bound)

@@ -1,0 +1,105 @@
+"""Of plans that differ only by exchanging equals, the model keeps one.
+
+Both orders can hold at once: exchanging equal rows leaves every broker's load alone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from itertools import pairwise
+
+from ortools.sat.python import cp_model
+
+from solver.objective import Term
+from solver.placement import Placement
+from solver.problem import Problem
+from solver.variables import Variables
+
+
+class Symmetry:
+    """The two orders, as constraints and as an exchange that brings them about."""
+
+    def __init__(
+        self, problem: Problem, variables: Variables, terms: Iterable[Term]
+    ) -> None:
+        self._variables = variables
+        first = {t.broker: t.deviation for t in terms if t.goal == 0}
+        self._filled = first
+        self._rows = equal_rows(problem, variables)
+        self._brokers = equal_brokers(problem, variables) if first else []
+
+    def post(self) -> None:
+        """Of equal rows an earlier one is not led by a later broker; of equal
+        brokers an earlier one is not filled less in the first resource."""
+        model = self._variables.model
+        for group in self._rows:
+            led = [self._led(row) for row in group]
+            for earlier, later in pairwise(led):
+                model.add(earlier <= later)
+        for group in self._brokers:
+            for one, other in pairwise(group):
+                model.add(self._filled[one] >= self._filled[other])
+
+    def ordered(self, placement: Placement) -> Placement:
+        """An equal placement that keeps both orders."""
+        on, leader = placement.on.copy(), placement.leader.copy()
+        known = self._variables.values(placement)
+        for group in self._brokers:
+            filled = {b: known[self._filled[b].index] for b in group}
+            order = [b for _, b in sorted((-filled[b], b) for b in group)]
+            on[:, group] = placement.on[:, order]
+            for old, new in zip(order, group, strict=True):
+                leader[placement.leader == old] = new
+        for group in self._rows:
+            order = sorted(group, key=lambda row: (int(leader[row]), row))
+            on[group], leader[group] = on[order], leader[order]
+        return Placement(on=on, leader=leader)
+
+    def _led(self, row: int) -> cp_model.LinearExpr:
+        leaders = self._variables.leaders[row]
+        by = [self._variables.lead[row, b] for b in leaders]
+        return cp_model.LinearExpr.weighted_sum(by, list(leaders))
+
+
+def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
+    """Rows that may be exchanged: same loads, homes, prices and choices."""
+
+    def key(row: int) -> Hashable:
+        return (
+            problem.home[row].tobytes(),
+            problem.leader[row].item(),
+            problem.lead[row].tobytes(),
+            problem.prices.replica[row].item(),
+            variables.holders[row],
+            variables.leaders[row],
+        )
+
+    return _groups(variables.rows, key)
+
+
+def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
+    """Empty brokers that may be exchanged: same room, same choices, like racks."""
+    racks = Counter(problem.racks.tolist())
+    rows = list(variables.rows)
+    empty = [b for b in variables.terms if not problem.home[:, b].any()]
+
+    def key(b: int) -> Hashable:
+        # A rack's name is of no account where it holds one broker.
+        rack = int(problem.racks[b])
+        alone = racks[rack] == 1 or problem.racks_wanted.max(initial=0) < 2
+        return (
+            None if alone else rack,
+            problem.slope[b].tobytes(),
+            problem.allowed[b].tobytes(),
+            problem.may.hold[rows, b].tobytes(),
+            problem.may.lead[rows, b].tobytes(),
+        )
+
+    return _groups(sorted(empty), key)
+
+
+def _groups(items: Iterable[int], key: Callable[[int], Hashable]) -> list[list[int]]:
+    """Items with equal keys, two or more together, in order."""
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
+    return [group for group in found.values() if len(group) > 1]

@@ -1,0 +1,121 @@
+"""Clusters and moves for the model's tests, independent of the solver's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from model.goals import Goal, Goals
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Move
+from model.proposal import Change, Proposal
+from model.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    RecentMove,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
+
+TOPIC = TopicName("orders")
+TAKEN_AT_MS = 1_700_000_000_000
+RATES = (Resource.NET_IN, Resource.NET_OUT)
+NO_FLOOR = Goals(balance=tuple(Goal(resource=r, floor=0.0) for r in RATES))
+
+
+def ids(*numbers: int) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
+
+
+def brokers(
+    count: int,
+    racks: str | None = None,
+    states: dict[int, BrokerState] | None = None,
+    capacity: dict[int, float] | None = None,
+) -> tuple[Broker, ...]:
+    """Brokers 1 to count; racks by letter, `-` for none."""
+    letters = racks or "-" * count
+    limits = {i: dict.fromkeys(RATES, c) for i, c in (capacity or {}).items()}
+    return tuple(
+        Broker(
+            id=BrokerId(i),
+            rack=None if letters[i - 1] == "-" else letters[i - 1],
+            state=(states or {}).get(i, BrokerState.ALIVE),
+            capacity=limits.get(i, {}),
+        )
+        for i in range(1, count + 1)
+    )
+
+
+def snapshot(
+    members: Sequence[Broker],
+    places: Sequence[tuple[int, ...]],
+    loads: Sequence[tuple[float, float]] | None = None,
+    *,
+    storage: StorageKind = StorageKind.SHARED,
+    internal: bool = False,
+    leaders: Sequence[int] | None = None,
+    local_bytes: Sequence[int] | None = None,
+    size_bytes: Sequence[int] | None = None,
+    recent: Sequence[RecentMove] = (),
+) -> Snapshot:
+    """One topic; 1 byte/s in and out each where nothing else is said."""
+    topic = Topic(name=TOPIC, topic_id="id", storage=storage, internal=internal)
+    rows = [
+        PartitionRow(
+            id=PartitionId(TOPIC, i),
+            topic_id="id",
+            storage=storage,
+            internal=internal,
+            replicas=ids(*place),
+            leader=BrokerId(leaders[i] if leaders else place[0]),
+            size_bytes=size_bytes[i] if size_bytes else 100,
+            local_bytes=local_bytes[i] if local_bytes else 100,
+        )
+        for i, place in enumerate(places)
+    ]
+    header = SnapshotHeader(
+        cluster_id="c",
+        taken_at_ms=TAKEN_AT_MS,
+        brokers=tuple(members),
+        topics=(topic,),
+        resources=RATES,
+        recent_moves=tuple(recent),
+    )
+    given = loads if loads is not None else [(1.0, 1.0)] * len(rows)
+    columns = np.array(given, np.float64).reshape(-1, 2)
+    return Snapshot(header, partitions_from_rows([topic], rows, columns))
+
+
+def change(row: int, *replicas: int, leader: int | None = None) -> Change:
+    """The first replica leads where no leader is named."""
+    leads = replicas[0] if leader is None else leader
+    return Change(row, ids(*replicas), BrokerId(leads))
+
+
+def propose(state: Snapshot, *changes: Change, goals: Goals = NO_FLOOR) -> Proposal:
+    return Proposal(state, goals, changes)
+
+
+def move(
+    partition: int, before: tuple[int, ...], after: tuple[int, ...], **others: Any
+) -> Move:
+    fields: dict[str, Any] = {
+        "topic": TOPIC,
+        "topic_id": "id",
+        "partition": partition,
+        "storage": StorageKind.SHARED,
+        "replicas_before": ids(*before),
+        "replicas_after": ids(*after),
+        "leader_before": BrokerId(before[0]),
+        "leader_after": BrokerId(after[0]),
+        "bytes_to_copy": 0,
+        "gain": 0.5,
+        "reason": "relieves broker 1",
+    }
+    return Move(**(fields | others))

@@ -1,0 +1,190 @@
+"""Snapshots: what they refuse, what they know, their files and fingerprints."""
+
+import dataclasses
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.errors import ConfigError, InvalidCluster
+from model.files import read_document, write_document
+from model.goals import Goals
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.snapshot import (
+    Broker,
+    BrokerState,
+    Partitions,
+    RecentMove,
+    Resource,
+    Snapshot,
+    Source,
+    Topic,
+)
+from model.snapshot_file import KIND, read_snapshot, write_snapshot
+from tests.model.build import TOPIC, brokers, ids, snapshot
+
+STATE = snapshot(brokers(3, "abc"), [(1, 2), (2, 3), (3, 1)])
+
+
+def replace(state: Snapshot, **columns: object) -> Snapshot:
+    partitions: Partitions = dataclasses.replace(state.partitions, **columns)  # type: ignore[arg-type]  # any column
+    return Snapshot(state.header, partitions)
+
+
+@pytest.mark.parametrize(
+    ("columns", "words"),
+    [
+        ({"leader": np.array([1, 2])}, "the column leader has the shape"),
+        ({"loads": np.zeros((3, 1))}, "the column loads has the shape"),
+        ({"topic": np.array([0, 0, 1])}, "a topic that is not listed"),
+        ({"topic": np.array([0, 0, -1])}, "a topic that is not listed"),
+        ({"partition": np.array([0, 2, 1])}, "not sorted"),
+        ({"partition": np.array([0, 1, 1])}, "twice"),
+        ({"loads": np.array([[1, 1], [1, -1], [1, 1.0]])}, "orders-1 has a negative"),
+        ({"loads": np.array([[np.inf, 1], [1, 1], [1, 1.0]])}, "orders-0 has a neg"),
+        ({"replica_start": np.array([0, 4, 2, 6])}, "must rise from 0"),
+        ({"replica_start": np.array([1, 2, 4, 6])}, "must rise from 0"),
+        ({"replica_start": np.array([0, 2, 4, 5])}, "do not fit together"),
+        ({"replica_broker": np.array([1, 2, 2, 9, 3, 1])}, r"unknown brokers \[9\]"),
+        ({"replica_broker": np.array([1, 1, 2, 3, 3, 1])}, "orders-0 has the replicas"),
+        ({"replica_start": np.array([0, 0, 4, 6])}, "orders-0 has the replicas"),
+    ],
+)
+def test_a_contradiction_is_named(columns: dict, words: str) -> None:
+    with pytest.raises(InvalidCluster, match=words):
+        replace(STATE, **columns)
+
+
+@pytest.mark.parametrize("order", [(2, 1, 3), (1, 1, 2)])
+def test_brokers_are_listed_once_by_id(order: tuple[int, ...]) -> None:
+    listed = tuple(Broker(id=b) for b in ids(*order))
+    header = STATE.header.model_copy(update={"brokers": listed})
+    with pytest.raises(InvalidCluster, match="once each by id"):
+        Snapshot(header, STATE.partitions)
+
+
+def test_rows_are_found_by_partition() -> None:
+    assert STATE.ids[1] == PartitionId(TOPIC, 1)
+    assert str(STATE.ids[1]) == "orders-1"
+    assert STATE.row_of[PartitionId(TOPIC, 2)] == 2
+    assert STATE.replicas(2) == (3, 1)
+    assert STATE.row(2).leader == 3
+    assert [r.id for r in STATE.rows()] == list(STATE.ids)
+    assert STATE.broker[BrokerId(2)].rack == "b"
+    assert len(STATE) == 3
+
+
+def test_known_loads_count_as_measured_unless_told() -> None:
+    state = snapshot(brokers(1), [(1,)], [(1.0, float("nan"))])
+    assert state.partitions.measured.tolist() == [[True, False]]
+
+
+def test_an_empty_cluster_is_a_snapshot(tmp_path: Path) -> None:
+    state = snapshot((), [])
+    write_snapshot(tmp_path / "s.json", state)
+    assert len(read_snapshot(tmp_path / "s.json")) == 0
+
+
+def test_the_fingerprint_is_of_placement_alone() -> None:
+    """Loads and dead brokers do not count; replicas, their order and leaders do."""
+    places = [(1, 2), (2, 3), (3, 1)]
+    dead = brokers(4, "abca", {4: BrokerState.DEAD})
+    same = [
+        snapshot(brokers(3), places, [(5.0, 6.0)] * 3),
+        snapshot(dead, places),
+    ]
+    other = [
+        snapshot(brokers(3), [(2, 1), (2, 3), (3, 1)]),
+        snapshot(brokers(3), places, leaders=[2, 2, 3]),
+        snapshot(brokers(4), places),
+    ]
+    assert {s.fingerprint for s in same} == {STATE.fingerprint}
+    assert STATE.fingerprint not in {s.fingerprint for s in other}
+
+
+@st.composite
+def snapshots(draw: st.DrawFn) -> Snapshot:
+    count = draw(st.integers(1, 5))
+    members = ids(*range(1, count + 1))
+    rf = draw(st.integers(1, count))
+    places = draw(
+        st.lists(st.permutations(members).map(lambda p: tuple(p[:rf])), max_size=6)
+    )
+    load = st.floats(0, 1e12) | st.just(float("nan"))
+    size = st.integers(-1, 2**60)
+    n = len(places)
+    state = snapshot(
+        brokers(count),
+        places,
+        draw(st.lists(st.tuples(load, load), min_size=n, max_size=n)),
+        leaders=[draw(st.sampled_from([*p, NO_BROKER])) for p in places],
+        local_bytes=draw(st.lists(size, min_size=n, max_size=n)),
+        size_bytes=draw(st.lists(size, min_size=n, max_size=n)),
+        recent=[
+            RecentMove(topic=TOPIC, partition=0, left=members[:1], at_ms=at)
+            for at in draw(st.lists(st.integers(0, 2**50), max_size=2))
+        ],
+    )
+    capacity = draw(st.dictionaries(st.sampled_from(Resource), st.floats(1, 1e12)))
+    first = Broker(id=members[0], rack=draw(st.none() | st.text()), capacity=capacity)
+    source = Source(
+        name="probe", newest_sample_ms=1, window_s=1.5, samples=9, measured_share=0.5
+    )
+    header = state.header.model_copy(
+        update={"brokers": (first, *state.header.brokers[1:]), "sources": (source,)}
+    )
+    return Snapshot(header, state.partitions)
+
+
+@settings(deadline=None)
+@given(state=snapshots(), suffix=st.sampled_from([".json", ".json.gz"]))
+def test_a_snapshot_reads_back(
+    tmp_path_factory: pytest.TempPathFactory, state: Snapshot, suffix: str
+) -> None:
+    """The same header and columns, the loads to nine digits, and the same bytes."""
+    path = tmp_path_factory.mktemp("s") / f"s{suffix}"
+    write_snapshot(path, state)
+    back = read_snapshot(path)
+    assert back.header == state.header
+    assert back.fingerprint == state.fingerprint
+    for field in dataclasses.fields(Partitions):
+        ours, theirs = (getattr(s.partitions, field.name) for s in (state, back))
+        np.testing.assert_allclose(theirs, ours, rtol=1e-8)
+    first = path.read_bytes()
+    write_snapshot(path, back)
+    assert path.read_bytes() == first
+
+
+def test_a_newer_snapshot_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "s.json"
+    write_snapshot(path, STATE)
+    newer = read_document(path, KIND, major=1) | {"schema_version": "2.0"}
+    write_document(path, newer)
+    with pytest.raises(ConfigError, match="use a newer plimsoll"):
+        read_snapshot(path)
+
+
+def test_topic_names_are_types_of_their_own() -> None:
+    assert Topic(name=TopicName("t"), topic_id="x").internal is False
+
+
+@pytest.mark.parametrize(
+    ("patterns", "topic", "excluded"),
+    [
+        ((), "orders", False),
+        (("orders",), "orders", True),
+        (("order",), "orders", False),
+        (("ord.*", "x"), "orders", True),
+    ],
+)
+def test_exclusions_match_whole_names(
+    patterns: tuple[str, ...], topic: str, excluded: bool
+) -> None:
+    assert Goals(excluded_topics=patterns).excludes(topic) is excluded
+
+
+def test_a_bad_pattern_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'\(' is no regular expression"):
+        Goals(excluded_topics=("(",))

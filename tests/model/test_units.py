@@ -1,0 +1,59 @@
+"""Figures in words."""
+
+import pytest
+
+from model.units import (
+    bytes_text,
+    count_text,
+    percent_text,
+    rate_text,
+    seconds_text,
+)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (0, "0 B"),
+        (999, "999 B"),
+        (999.6, "1.00 kB"),
+        (1_500, "1.50 kB"),
+        (7_200_000, "7.20 MB"),
+        (72_000_000, "72.0 MB"),
+        (720_000_000, "720 MB"),
+        (999_700_000, "1.00 GB"),
+        (-2_000, "-2.00 kB"),
+        (5e18, "5000 PB"),
+    ],
+)
+def test_bytes_have_three_digits(value: float, text: str) -> None:
+    assert bytes_text(value) == text
+    assert rate_text(value) == text + "/s"
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0.851, "0.85 s"),
+        (12.34, "12.3 s"),
+        (245, "4 min 05 s"),
+        (7_800, "2 h 10 min"),
+    ],
+)
+def test_times_are_as_fine_as_they_matter(seconds: float, text: str) -> None:
+    assert seconds_text(seconds) == text
+
+
+def test_shares_are_percent_with_one_decimal() -> None:
+    assert percent_text(0.1234) == "12.3 %"
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 moves"), (1, "1 move"), (1200, "1,200 moves")]
+)
+def test_counts_have_their_noun(count: int, text: str) -> None:
+    assert count_text(count, "move") == text
+
+
+def test_an_odd_plural_may_be_given() -> None:
+    assert count_text(2, "leader has", "leaders have") == "2 leaders have"

@@ -1,0 +1,123 @@
+"""Tiny clusters, and every placement they allow: the oracle of the exact solver."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.evaluate import evaluate_proposal
+from model.goals import Goal, Goals
+from model.ids import BrokerId, PartitionId, TopicName
+from model.proposal import Change, Proposal
+from model.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    RecentMove,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
+
+TAKEN_AT_MS = 1_700_000_000_000
+RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
+TOPIC = TopicName("orders")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One partition of the only topic."""
+
+    replicas: tuple[int, ...]
+    load: tuple[float, float] = (1.0, 1.0)
+    leader: int | None = None
+    local_bytes: int = 100
+
+
+def broker(
+    number: int,
+    rack: str | None = None,
+    state: BrokerState = BrokerState.ALIVE,
+    capacity: float | None = None,
+) -> Broker:
+    limits = {} if capacity is None else dict.fromkeys(RESOURCES, float(capacity))
+    return Broker(id=BrokerId(number), rack=rack, state=state, capacity=limits)
+
+
+def cluster(
+    brokers: Sequence[Broker],
+    rows: Sequence[Row],
+    *,
+    storage: StorageKind = StorageKind.SHARED,
+    internal: bool = False,
+    recent: Sequence[RecentMove] = (),
+) -> Snapshot:
+    topic = Topic(name=TOPIC, topic_id="id", storage=storage, internal=internal)
+    header = SnapshotHeader(
+        cluster_id="tiny",
+        taken_at_ms=TAKEN_AT_MS,
+        brokers=tuple(brokers),
+        topics=(topic,),
+        resources=RESOURCES,
+        recent_moves=tuple(recent),
+    )
+    partitions = [
+        PartitionRow(
+            id=PartitionId(TOPIC, i),
+            topic_id="id",
+            storage=storage,
+            internal=internal,
+            replicas=tuple(map(BrokerId, row.replicas)),
+            leader=BrokerId(row.replicas[0] if row.leader is None else row.leader),
+            size_bytes=row.local_bytes,
+            local_bytes=row.local_bytes,
+        )
+        for i, row in enumerate(rows)
+    ]
+    loads = np.array([row.load for row in rows], np.float64).reshape(-1, 2)
+    return Snapshot(header, partitions_from_rows([topic], partitions, loads))
+
+
+def moved(partition: int, left: int, age_s: float) -> RecentMove:
+    at_ms = TAKEN_AT_MS - int(1000 * age_s)
+    return RecentMove(
+        topic=TOPIC, partition=partition, left=(BrokerId(left),), at_ms=at_ms
+    )
+
+
+def goals(price: float | None = None, **others: object) -> Goals:
+    """Both rates, no floor."""
+    balance = tuple(Goal(resource=r, floor=0.0) for r in RESOURCES)
+    return Goals.model_validate(
+        {"balance": balance, "move_price": price, **others}, strict=False
+    )
+
+
+def least(snapshot: Snapshot, wanted: Goals) -> float | None:
+    """The least F of all placements without a violation; None where each has one."""
+    found = []
+    for places in itertools.product(*_all_places(snapshot)):
+        changes = tuple(p for p in places if p is not None)
+        evaluation = evaluate_proposal(Proposal(snapshot, wanted, changes))
+        if not evaluation.violations:
+            found.append(evaluation.objective)
+    return min(found, default=None)
+
+
+def _all_places(snapshot: Snapshot) -> list[list[Change | None]]:
+    return [list(_places(snapshot, row)) for row in range(len(snapshot))]
+
+
+def _places(snapshot: Snapshot, row: int) -> Iterator[Change | None]:
+    """Staying first; then each set of replicas with each leader."""
+    yield None
+    before, leader = snapshot.replicas(row), snapshot.partitions.leader[row]
+    ids = [b.id for b in snapshot.header.brokers]
+    for chosen in itertools.combinations(ids, len(before)):
+        for leads in chosen:
+            if set(chosen) != set(before) or leads != leader:
+                yield Change(row, chosen, leads)

@@ -1,0 +1,273 @@
+"""Statuses, reasons, limits and the size of what can be proved."""
+
+import pytest
+
+from model.evaluate import evaluate
+from model.goals import Goals, SolveLimits
+from model.plan import PlanStatus
+from model.snapshot import BrokerState, Snapshot, StorageKind
+from solver.exact import MAX_PAIRS
+from solver.observer import SolveObserver
+from solver.result import Result
+from solver.solve import solve
+from tests.solver.instances import synthetic
+from tests.solver.small import Row, broker, cluster, goals, moved
+
+LIMITS = SolveLimits(work=5.0)
+EIGHT_ON_ONE = [Row(replicas=(1,))] * 8
+DRAINING = BrokerState.DRAINING
+
+
+def answer(snapshot: Snapshot, wanted: Goals | None = None) -> Result:
+    return solve(snapshot, wanted or goals(), LIMITS)
+
+
+def test_no_brokers_and_no_partitions_are_level() -> None:
+    for brokers in ([], [broker(1)]):
+        result = answer(cluster(brokers, []))
+        assert result.status is PlanStatus.LEVEL_ALREADY
+        assert result.best is not None
+        assert result.best.moves == ()
+        assert "no " in result.reasons[0]
+
+
+def test_loads_under_the_floor_are_level() -> None:
+    """The reason names resource, load and floor."""
+    result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), Goals())
+    assert result.status is PlanStatus.LEVEL_ALREADY
+    assert "net_in is 4 B per broker on average, its floor is 1.05 MB" in " ".join(
+        result.reasons
+    )
+
+
+def test_an_even_cluster_is_level() -> None:
+    rows = [Row(replicas=(i % 2 + 1,)) for i in range(8)]
+    result = answer(cluster([broker(1), broker(2)], rows))
+    assert result.status is PlanStatus.LEVEL_ALREADY
+    assert result.reasons == (
+        "every broker lies within its band: 10.0 % in net_in, 10.0 % in net_out",
+    )
+    assert result.objective == result.bound == 0.0
+
+
+def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
+    """Uneven, proved, empty plan."""
+    result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), goals(10.0))
+    assert result.status is PlanStatus.NO_IMPROVEMENT
+    assert result.best is not None
+    assert result.best.moves == ()
+    assert result.reasons == ("no allowed move gains more than its price, 10.5 of F",)
+
+
+def test_a_resting_cluster_says_so() -> None:
+    recent = [moved(i, 2, 60) for i in range(8)]
+    snapshot = cluster([broker(1), broker(2)], EIGHT_ON_ONE, recent=recent)
+    result = answer(snapshot)
+    assert result.status is PlanStatus.NO_IMPROVEMENT
+    assert result.reasons == ("8 of 8 partitions rest after a recent move",)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "wanted", "words"),
+    [
+        (
+            cluster([broker(1), broker(2)], [Row(replicas=(1,), leader=-1)] * 2),
+            goals(),
+            "2 of 2 partitions have no leader",
+        ),
+        (
+            cluster([broker(1), broker(2)], EIGHT_ON_ONE),
+            goals(excluded_topics=("orders",)),
+            "8 of 8 partitions are of excluded topics",
+        ),
+        (
+            cluster(
+                [broker(1), broker(2)],
+                EIGHT_ON_ONE,
+                storage=StorageKind.TIERED,
+                internal=True,
+            ),
+            goals(),
+            "8 of 8 partitions are of internal topics",
+        ),
+    ],
+)
+def test_partitions_that_stay_are_counted(
+    snapshot: Snapshot, wanted: Goals, words: str
+) -> None:
+    assert answer(snapshot, wanted).reasons == (words,)
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "words"),
+    [
+        (
+            cluster([broker(1, state=DRAINING)], EIGHT_ON_ONE),
+            "broker 1 (draining) must empty and no alive broker is left",
+        ),
+        (
+            cluster(
+                [broker(1, state=BrokerState.DEAD), broker(2)],
+                [Row(replicas=(1,), leader=-1)],
+            ),
+            "orders-0 cannot leave broker 1 (dead): partitions that have no leader "
+            "do not move",
+        ),
+        (
+            cluster([broker(1, state=DRAINING), broker(2)], [Row(replicas=(1, 2))] * 7),
+            "orders-0 has 2 replicas, and only broker 2 may hold one",
+        ),
+        (
+            cluster([broker(1, state=DRAINING), broker(2, capacity=8)], EIGHT_ON_ONE),
+            "the brokers that may hold load are allowed 7 of net_in together, and 8 "
+            "has to be carried",
+        ),
+        (
+            cluster(
+                [broker(1, state=DRAINING), broker(2)],
+                [Row(replicas=(1,))],
+                recent=[moved(0, 2, 60)],
+            ),
+            "orders-0 has 1 replica, and no broker may hold one",
+        ),
+        (
+            cluster(
+                [broker(1, state=DRAINING), *(broker(i, capacity=10) for i in (2, 3))],
+                [Row(replicas=(1,), load=(5.0, 5.0))] * 3,
+            ),
+            "broker 1 (draining) cannot empty: no placement keeps the rule "
+            "'capacity' beside 'replication factor', 'rack spread'",
+        ),
+    ],
+)
+def test_what_is_impossible_is_named(snapshot: Snapshot, words: str) -> None:
+    result = answer(snapshot)
+    assert result.status is PlanStatus.INFEASIBLE
+    assert result.best is None
+    assert result.objective is None
+    assert words in result.reasons
+    assert words in result.summary()
+
+
+def test_many_stuck_partitions_are_not_all_listed() -> None:
+    """Five are named, the others counted."""
+    brokers = [broker(1, state=DRAINING), broker(2)]
+    result = answer(cluster(brokers, [Row(replicas=(1, 2))] * 7))
+    assert len(result.reasons) == 6
+    assert result.reasons[-1] == "and 2 more partitions alike"
+
+
+def test_a_drained_broker_ends_empty() -> None:
+    """Forced moves are free, come first, and say why they are made."""
+    brokers = [broker(1, state=DRAINING), broker(2), broker(3)]
+    result = answer(cluster(brokers, EIGHT_ON_ONE), goals(5.0))
+    assert result.best is not None
+    assert {b.id: b.replicas_after for b in result.best.brokers} == {1: 0, 2: 4, 3: 4}
+    assert {m.reason for m in result.best.moves} == {
+        "leaves broker 1, which is draining"
+    }
+
+
+def test_moves_say_whom_they_relieve() -> None:
+    result = answer(cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2))
+    assert result.best is not None
+    (move,) = result.best.moves
+    assert move.reason == (
+        "relieves broker 1 (net_in 100 % over its level); "
+        "broker 2 is 100 % under its level"
+    )
+
+
+def test_the_gain_is_what_f_would_rise_by_without_the_move() -> None:
+    snapshot, wanted = synthetic(3, 20, seed=4), Goals()
+    best = answer(snapshot, wanted).best
+    assert best is not None
+    whole = evaluate(snapshot, wanted, best.moves).objective
+    assert len(best.moves) > 1
+    for move in best.moves:
+        others = [m for m in best.moves if m is not move]
+        without = evaluate(snapshot, wanted, others).objective
+        assert move.gain == pytest.approx(without - whole)
+        assert move.gain > 0
+
+
+def test_replicas_keep_their_order_behind_the_leader() -> None:
+    """Leader first, then those that stay in their old order, then new ones."""
+    snapshot = synthetic(6, 24, rf=3, seed=1)
+    best = answer(snapshot, Goals()).best
+    assert best is not None
+    assert best.moves
+    for move in best.moves:
+        stay = [b for b in move.replicas_before if b in move.replicas_after]
+        stay = [b for b in stay if b != move.leader_after]
+        new = [b for b in move.added if b != move.leader_after]
+        assert move.replicas_after == (move.leader_after, *stay, *sorted(new))
+
+
+def test_plan_times_come_from_the_snapshot() -> None:
+    snapshot = cluster([broker(1), broker(2)], EIGHT_ON_ONE)
+    best = answer(snapshot).best
+    assert best is not None
+    assert best.snapshot_taken_at_ms == snapshot.header.taken_at_ms
+    assert best.snapshot_fingerprint == snapshot.fingerprint
+
+
+def test_observers_hear_only_of_progress() -> None:
+    """Objectives fall, bounds rise, and the last ones are the answer's."""
+
+    class Recorder(SolveObserver):
+        def __init__(self) -> None:
+            self.objectives: list[float] = []
+            self.bounds: list[float] = []
+
+        def on_solution(self, objective: float, moves: int) -> None:
+            self.objectives.append(objective)
+
+        def on_bound(self, bound: float) -> None:
+            self.bounds.append(bound)
+
+    recorder = Recorder()
+    result = solve(synthetic(3, 30, seed=2), Goals(), LIMITS, recorder)
+    assert recorder.objectives == sorted(set(recorder.objectives), reverse=True)
+    assert recorder.bounds == sorted(set(recorder.bounds))
+    assert recorder.objectives[-1] == result.objective
+    assert recorder.bounds[-1] == result.bound
+
+
+def test_too_little_work_still_gives_an_honest_answer() -> None:
+    """The plan is kept, the gap is stated, and it is not called optimal."""
+    snapshot = synthetic(6, 60, rf=3)
+    result = solve(snapshot, Goals(), SolveLimits(work=0.01))
+    assert result.status is PlanStatus.IMPROVED
+    assert result.best is not None
+    assert result.best.gap > 1e-6
+    assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
+
+
+def test_too_large_for_the_exact_model_is_still_answered() -> None:
+    """A legal plan from the start alone; its bound is the trivial one."""
+    snapshot = synthetic(40, MAX_PAIRS // 40 + 10, seed=3)
+    result = solve(snapshot, Goals(move_price=0.05), LIMITS)
+    assert result.status is PlanStatus.IMPROVED
+    assert result.best is not None
+    assert result.bound == 0.0
+    assert result.work == 0.0
+
+
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_three_brokers_and_sixty_partitions_are_proved(seed: int) -> None:
+    snapshot = synthetic(3, 60, seed=seed)
+    result = solve(snapshot, Goals(), LIMITS)
+    assert result.status is PlanStatus.OPTIMAL
+    assert result.best is not None
+    assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_six_brokers_and_sixty_triples_are_proved(seed: int) -> None:
+    snapshot = synthetic(6, 60, rf=3, seed=seed)
+    result = solve(snapshot, Goals(), SolveLimits())
+    assert result.status is PlanStatus.OPTIMAL
+    assert result.best is not None
+    assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
