@@ -1,0 +1,1 @@
+"""Carries out exactly the approved plan, journalled step by step."""

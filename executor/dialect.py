@@ -1,0 +1,82 @@
+"""The port: how one kind of platform moves partitions."""
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Protocol
+
+from executor.answers import Answer
+from model.ids import PartitionId
+from model.plan import Move
+
+
+class Stage(Enum):
+    """How far a move is, read from the cluster and not from memory."""
+
+    NOT_BEGUN = "not begun"
+    """Placed as before the move, and nothing is under way."""
+    MOVING = "moving"
+    ARRIVED = "arrived"
+    """Replicas as planned and in sync; the planned leader does not lead yet."""
+    DONE = "done"
+    """Replicas, replicas in sync and leader exactly as planned."""
+    LOST = "lost"
+    """Neither here nor there: somebody else moved or removed it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """One move at one moment."""
+
+    stage: Stage
+    bytes_copied: int | None = None
+    """Local bytes on the added replicas; None where that cannot be seen."""
+    reason: str = ""
+    """What was found in place of the plan; only for LOST."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """What was done and found before a move."""
+
+    note: str = ""
+    """For people; empty where there is nothing to say."""
+    detail: Mapping[str, Any] = field(default_factory=dict)
+    """For the journal; JSON values only."""
+
+
+class Dialect(Protocol):
+    """One platform's way to move partitions. One thread uses it.
+
+    All but `requests` may raise ClusterUnreachable, after which the call may be
+    repeated, or RightsMissing.
+    """
+
+    def check(self, moves: Sequence[Move]) -> None:
+        """Raise GuardrailRefused where the platform forbids these moves."""
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        """The requests that the move takes, as text."""
+        ...
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """Make the moves cheap; bounded, and ends early when `stop` is set."""
+        ...
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Send the requests; returns when they are answered, not when they are done."""
+        ...
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """Look at moves that were started."""
+        ...
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        """Take the step that moves which have ARRIVED still lack; may be repeated."""
+
+    def health(self, moves: Sequence[Move]) -> str | None:
+        """A reason to start no further move of the plan, in words; None if well."""
+        ...

@@ -1,0 +1,224 @@
+"""One run: carries out a plan move by move, and says exactly where it ended."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Final, assert_never
+
+from executor.answers import Answer, Verdict
+from executor.dialect import Dialect, Progress
+from executor.flight import ATTEMPTS, Flight, Step
+from executor.journal import Journal
+from executor.ledger import Ledger
+from executor.schedule import in_order, startable
+from executor.timing import RunLimits, Timing
+from model.errors import ClusterUnreachable, PlimsollError
+from model.ids import PartitionId
+from model.plan import Move, Plan
+from model.run import MoveState, RunProgress, RunReport, RunState
+from model.snapshot import StorageKind
+from model.units import count_text
+
+_BY_OPERATOR: Final = "stopped by the operator"
+_log = logging.getLogger("plimsoll.executor")
+
+
+class Execution:
+    """Carries out one plan, once.
+
+    `check` raises where the plan does not fit the cluster; nothing is journalled or
+    sent then. After that the run ends done, stopped (by `stop`) or failed, and what
+    is under way is always waited for, within `limits`.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        dialects: Mapping[StorageKind, Dialect],
+        journal: Journal,
+        *,
+        check: Callable[[], None],
+        limits: RunLimits,
+        timing: Timing,
+        observe: Callable[[RunProgress], None],
+        stop: threading.Event,
+    ) -> None:
+        self._plan = plan
+        self._dialects = dialects
+        self._check = check
+        self._limits = limits
+        self._timing = timing
+        self._stop = stop
+        self._ledger = Ledger(plan, journal, timing, observe)
+        self._waiting = in_order(plan.moves)
+        self._flights: dict[PartitionId, Flight] = {}
+        self._halt = ""
+        """Why nothing further is started; empty while all is well."""
+        self._answered_at_s = 0.0
+        self._healthy_at_s = float("-inf")
+
+    def run(self) -> RunReport:
+        """Do it.
+
+        Raises PlanOutdated or GuardrailRefused where nothing was changed, and other
+        errors of plimsoll where the run could not go on; those are journalled.
+        """
+        self._ledger.tell()
+        self._check()
+        self._ledger.started()
+        try:
+            self._prepare()
+            self._move()
+        except PlimsollError as exc:
+            self._ledger.ended(RunState.FAILED, str(exc))
+            raise
+        self._ledger.ended(*self._outcome())
+        return self._ledger.report()
+
+    def _prepare(self) -> None:
+        begun_s = self._timing.now_s()
+        for dialect, moves in self._by_dialect(self._waiting):
+            prepared = dialect.prepare(moves, self._stop)
+            for move in moves:
+                found = prepared[move.id]
+                if found.note or found.detail:
+                    self._ledger.prepared(move, found.note, dict(found.detail))
+        self._ledger.preparation_took(self._timing.now_s() - begun_s)
+
+    def _move(self) -> None:
+        self._answered_at_s = self._timing.now_s()
+        while True:
+            if self._is_well():
+                self._start_next()
+            if not self._flights and (self._halt or not self._waiting):
+                return
+            self._timing.pause(self._limits.poll_s)
+            self._look()
+
+    def _is_well(self) -> bool:
+        """Whether more may be started; halts where operator or cluster say no."""
+        if self._stop.is_set() and self._waiting:
+            self._halt_for(_BY_OPERATOR)
+        now_s = self._timing.now_s()
+        if self._halt or now_s - self._healthy_at_s < self._limits.health_s:
+            return not self._halt
+        with self._asking():
+            for dialect, moves in self._by_dialect(self._plan.moves):
+                if reason := dialect.health(moves):
+                    self._halt_for(reason)
+            self._healthy_at_s = now_s
+        return self._healthy_at_s == now_s and not self._halt
+
+    def _start_next(self) -> None:
+        running = [flight.move for flight in self._flights.values()]
+        chosen = startable(self._waiting, running, self._limits)
+        self._waiting = [move for move in self._waiting if move not in chosen]
+        for dialect, moves in self._by_dialect(chosen):
+            self._send(dialect, moves)
+
+    def _send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
+        sent_at_s = self._timing.now_s()
+        self._ledger.issuing(moves)
+        answers: Mapping[PartitionId, Answer] = {}
+        with self._asking():
+            answers = dialect.start(moves)
+        for move in moves:
+            answer = answers.get(move.id, Answer.unknown())
+            self._ledger.issued(move, answer.verdict.value)
+            if answer.verdict is Verdict.REFUSED:
+                self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
+                continue
+            flight = self._flights.setdefault(
+                move.id, Flight(move, self._limits.stuck_s)
+            )
+            flight.sent(sent_at_s, answer.verdict)
+
+    def _look(self) -> None:
+        """See how far each move under way is, and do what follows."""
+        moves = [flight.move for flight in self._flights.values()]
+        for dialect, ours in self._by_dialect(moves):
+            with self._asking():
+                found = dialect.progress(ours)
+                for move in ours:
+                    # An abandoned run has no flights left.
+                    if flight := self._flights.get(move.id):
+                        self._follow(dialect, flight, found[move.id])
+
+    def _follow(self, dialect: Dialect, flight: Flight, seen: Progress) -> None:
+        move, now_s = flight.move, self._timing.now_s()
+        self._ledger.copied(move, seen.bytes_copied)
+        match flight.see(seen, now_s):
+            case Step.WAIT:
+                return
+            case Step.SEND_AGAIN:
+                self._send(dialect, [move])
+            case Step.FINISH:
+                self._ledger.electing([move])
+                flight.finished_at_s = now_s
+                dialect.finish([move])
+            case Step.DONE:
+                del self._flights[move.id]
+                self._ledger.moved(move)
+            case Step.GIVE_UP:
+                reason = f"not begun after {ATTEMPTS} requests without an answer"
+                self._fail(move, MoveState.DROPPED, reason)
+            case Step.LOST:
+                reason = seen.reason or f"somebody else cancelled the move of {move.id}"
+                self._fail(move, MoveState.DROPPED, reason)
+                self._halt_for(reason)
+            case Step.STUCK:
+                reason = f"{move.id} made no progress for {self._limits.stuck_s:.0f} s"
+                self._fail(move, MoveState.STUCK, reason)
+                self._halt_for(reason)
+            case never:
+                assert_never(never)
+
+    def _fail(self, move: Move, state: MoveState, reason: str) -> None:
+        self._flights.pop(move.id, None)
+        self._ledger.failed(move, state, reason)
+
+    def _halt_for(self, reason: str) -> None:
+        """Start nothing further; the first reason stays."""
+        if not self._halt:
+            _log.info("run of plan %s stops: %s", self._plan.hash[:12], reason)
+            self._halt = reason
+            self._ledger.stopping(reason)
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        """A question to the cluster that may go without an answer for a while."""
+        try:
+            yield
+        except ClusterUnreachable as exc:
+            _log.debug("%s", exc)
+            silent_s = self._timing.now_s() - self._answered_at_s
+            if silent_s >= self._limits.unreachable_s:
+                self._abandon(f"no answer for {silent_s:.0f} s: {exc}")
+        else:
+            self._answered_at_s = self._timing.now_s()
+
+    def _abandon(self, reason: str) -> None:
+        for flight in list(self._flights.values()):
+            self._fail(flight.move, MoveState.STUCK, "its end was not seen")
+        self._halt_for(reason)
+
+    def _outcome(self) -> tuple[RunState, str]:
+        if self._halt:
+            by_operator = self._halt == _BY_OPERATOR
+            return RunState.STOPPED if by_operator else RunState.FAILED, self._halt
+        dropped = self._ledger.among(MoveState.DROPPED)
+        if not dropped:
+            return RunState.DONE, ""
+        first = dropped[0]
+        return RunState.FAILED, (
+            f"{len(dropped)} of {count_text(len(self._plan.moves), 'move')} could not "
+            f"be made, the first of {first.id}: {self._ledger.of(first).note}"
+        )
+
+    def _by_dialect(
+        self, moves: Sequence[Move]
+    ) -> Iterator[tuple[Dialect, list[Move]]]:
+        for kind, dialect in self._dialects.items():
+            if group := [move for move in moves if move.storage is kind]:
+                yield dialect, group

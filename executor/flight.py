@@ -1,0 +1,79 @@
+"""One move under way: what was asked, what was seen, and what follows from it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from executor.answers import Verdict
+from executor.dialect import Progress, Stage
+from model.plan import Move
+
+ATTEMPTS: Final = 3
+"""Requests for one move whose answers are lost, before it is given up."""
+_AGAIN_S: Final = 2.0
+"""A lost request had time to take effect; then one look, then it is sent again."""
+_SETTLE_S: Final = 5.0
+"""Metadata may show the old placement for this long after a move was accepted."""
+_ELECT_S: Final = 1.0
+"""Between two elections for one move."""
+
+
+class Step(Enum):
+    """What to do with a move next."""
+
+    WAIT = "wait"
+    SEND_AGAIN = "send again"
+    FINISH = "finish"
+    DONE = "done"
+    GIVE_UP = "give up"
+    """It did not begin, and will not."""
+    LOST = "lost"
+    """Somebody else had a hand in it."""
+    STUCK = "stuck"
+
+
+@dataclass(slots=True)
+class Flight:
+    """A move that was sent."""
+
+    move: Move
+    stuck_s: float
+    attempts: int = 0
+    finished_at_s: float = float("-inf")
+    """When its last election was asked for."""
+    _verdict: Verdict = Verdict.UNKNOWN
+    _sent_at_s: float = 0.0
+    _progressed_at_s: float = 0.0
+    _last: tuple[Stage, int | None] | None = None
+
+    def sent(self, at_s: float, verdict: Verdict) -> None:
+        """Note a request and its answer."""
+        self.attempts += 1
+        self._verdict = verdict
+        self._sent_at_s = self._progressed_at_s = at_s
+
+    def see(self, now: Progress, now_s: float) -> Step:
+        """What one look at the cluster asks for."""
+        mark = (now.stage, now.bytes_copied if now.stage is Stage.MOVING else None)
+        if mark != self._last:
+            self._last, self._progressed_at_s = mark, now_s
+        match now.stage:
+            case Stage.DONE:
+                return Step.DONE
+            case Stage.LOST:
+                return Step.LOST
+            case Stage.NOT_BEGUN:
+                return self._not_begun(now_s)
+            case _ if now_s - self._progressed_at_s >= self.stuck_s:
+                return Step.STUCK
+            case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
+                return Step.FINISH
+        return Step.WAIT
+
+    def _not_begun(self, now_s: float) -> Step:
+        since_s = now_s - self._sent_at_s
+        if self._verdict is Verdict.ACCEPTED:
+            return Step.LOST if since_s >= _SETTLE_S else Step.WAIT
+        if since_s < _AGAIN_S:
+            return Step.WAIT
+        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.GIVE_UP

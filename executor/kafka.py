@@ -1,0 +1,159 @@
+"""Stock Kafka: reassignments, with the remote tier used where a topic has one."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+
+from executor import placement
+from executor.admin import Admin
+from executor.answers import Answer
+from executor.dialect import Prepared, Progress
+from executor.tail import TailReader, Waited, wait_for_short_tails
+from executor.tier import Tier
+from executor.timing import Timing
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId
+from model.plan import Move
+from model.units import bytes_text, seconds_text
+
+_log = logging.getLogger("plimsoll.executor")
+
+
+class ReplicatedKafka:
+    """Topics on the brokers' disks: a move copies whole logs.
+
+    The list is changed first; where another replica is to lead, a preferred election
+    follows, which Kafka's own leader balancing then does not undo.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+
+    def check(self, moves: Sequence[Move]) -> None:
+        """Kafka forbids nothing that a plan can hold."""
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        """The reassignment, and an election where the leader may have to change."""
+        change = (
+            f"AlterPartitionReassignments {move.id}: "
+            f"{placement.text(move.replicas_before)} -> "
+            f"{placement.text(move.replicas_after)}"
+        )
+        if not self._needs_election(move):
+            return (change,)
+        return (change, f"ElectLeaders preferred {move.id}: {move.leader_after}")
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """Nothing makes these moves cheaper."""
+        del stop
+        return {move.id: Prepared() for move in moves}
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Ask the controller for all of these lists at once."""
+        return self._admin.reassign({m.id: m.replicas_after for m in moves})
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """What the controller lists, then the metadata, then bytes on the targets."""
+        listed = self._admin.reassignments()
+        views = self._admin.partitions([m.id for m in moves])
+        sizes = self._sizes(moves, {b for v in views.values() for b in v.offline})
+        found = {}
+        for move in moves:
+            now = placement.progress_of(move, views.get(move.id), listed.get(move.id))
+            found[move.id] = Progress(
+                stage=now.stage, bytes_copied=sizes.get(move.id), reason=now.reason
+            )
+        return found
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        """Elect the preferred leaders; never uncleanly."""
+        self._admin.elect_preferred([m.id for m in moves])
+
+    def health(self, moves: Sequence[Move]) -> str | None:
+        """Targets serve, partitions are led, and nobody else moves anything."""
+        views = self._admin.partitions([m.id for m in moves])
+        return (
+            placement.dead_target(moves, self._admin.cluster().alive)
+            or placement.offline(moves, views)
+            or placement.foreign(moves, self._admin.reassignments())
+        )
+
+    @staticmethod
+    def _needs_election(move: Move) -> bool:
+        return len(move.replicas_after) > 1 and move.leader_after != move.leader_before
+
+    def _sizes(
+        self, moves: Sequence[Move], offline: set[BrokerId]
+    ) -> dict[PartitionId, int]:
+        """Bytes on the added replicas, of the moves where all of them can be seen."""
+        by_broker: dict[BrokerId, list[PartitionId]] = {}
+        for move in moves:
+            for broker in move.added:
+                by_broker.setdefault(broker, []).append(move.id)
+        total = {move.id: 0 for move in moves}
+        for broker, ids in by_broker.items():
+            # A dead broker would keep the whole look waiting for its time-out.
+            seen = {} if broker in offline else self._sizes_on(broker, ids)
+            for pid in ids:
+                if pid not in seen:
+                    total.pop(pid, None)
+                elif pid in total:
+                    total[pid] += seen[pid]
+        return total
+
+    def _sizes_on(
+        self, broker: BrokerId, ids: Sequence[PartitionId]
+    ) -> dict[PartitionId, int]:
+        try:
+            return self._admin.local_bytes(broker, ids)
+        except ClusterUnreachable as exc:
+            # Sizes are for show; whether the move goes on shows in the metadata.
+            _log.debug("sizes on broker %s are not known: %s", broker, exc)
+            return {}
+
+
+class TieredKafka(ReplicatedKafka):
+    """Topics whose older segments are in the remote tier: only the tail is copied.
+
+    `prepare` waits until what lies after the last tiered offset is short (KIP-405,
+    KIP-1023), and looks the segments up through S3 where it can.
+    """
+
+    def __init__(
+        self, admin: Admin, *, timing: Timing, wait_s: float, tier: Tier | None
+    ) -> None:
+        super().__init__(admin)
+        self._timing = timing
+        self._wait_s = wait_s
+        self._tier = tier
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """Wait for short tails; what cannot get short goes on with a note."""
+        reader = TailReader(self._admin, [move for move in moves if move.added])
+        waited = wait_for_short_tails(reader, self._wait_s, self._timing, stop)
+        return {
+            move.id: self._prepared(move, waited[move.id])
+            if move.id in waited
+            else Prepared()
+            for move in moves
+        }
+
+    def _prepared(self, move: Move, waited: Waited) -> Prepared:
+        tail = waited.tail
+        size = bytes_text(tail.bytes_to_copy)
+        if tail.is_short:
+            words = [f"about {size} to copy"]
+        else:
+            words = [f"all {size} on the local disk are copied: {tail.why_long}"]
+        detail = {"bytes_to_copy": tail.bytes_to_copy, "waited_s": waited.seconds}
+        if waited.seconds:
+            words.append(f"ready after {seconds_text(waited.seconds)}")
+        if self._tier is not None:
+            seen = self._tier.listing(move.id, move.topic_id)
+            words.append(seen.words)
+            detail |= seen.detail
+        return Prepared(note="; ".join(words), detail=detail)

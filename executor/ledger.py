@@ -1,0 +1,154 @@
+"""The state of a run: every change is journalled, then shown."""
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from executor.journal import Journal
+from executor.timing import Timing
+from model.plan import Move, Plan
+from model.run import (
+    JournalEvent,
+    MoveProgress,
+    MoveReport,
+    MoveState,
+    RunProgress,
+    RunReport,
+    RunState,
+)
+
+
+class Ledger:
+    """Keeps where each move stands, writes the journal and tells the observer."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        journal: Journal,
+        timing: Timing,
+        observe: Callable[[RunProgress], None],
+    ) -> None:
+        self._journal = journal
+        self._timing = timing
+        self._observe = observe
+        self._moves = {m.id: MoveProgress(move=m) for m in plan.moves}
+        self._run = RunProgress(
+            run_id=journal.run_id,
+            plan_hash=plan.hash,
+            state=RunState.CHECKING,
+            moves=(),
+            started_at_ms=timing.now_ms(),
+        )
+
+    def of(self, move: Move) -> MoveProgress:
+        """Where one move stands."""
+        return self._moves[move.id]
+
+    def among(self, *states: MoveState) -> list[Move]:
+        """Moves in any of these states, in the plan's order."""
+        return [m.move for m in self._moves.values() if m.state in states]
+
+    def tell(self) -> None:
+        """Show the run as it is."""
+        self._observe(self._progress())
+
+    def started(self) -> None:
+        """The plan was checked; from here on there is a journal."""
+        self._journal.write(JournalEvent.STARTED, planned=len(self._moves))
+        self._change_run(state=RunState.RUNNING)
+
+    def prepared(self, move: Move, note: str, detail: dict[str, Any]) -> None:
+        """What preparing one move found."""
+        self._journal.write(JournalEvent.PREPARED, [move], note=note, **detail)
+        self._change(move, note=note)
+
+    def preparation_took(self, seconds: float) -> None:
+        """Time spent before the first move."""
+        self._change_run(preparation_s=round(seconds, 3))
+        self.tell()
+
+    def issuing(self, moves: Sequence[Move]) -> None:
+        """These moves are about to be sent."""
+        self._journal.write(JournalEvent.ISSUING, moves)
+        for move in moves:
+            sent_ms = self.of(move).issued_at_ms or self._timing.now_ms()
+            self._change(move, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+        self.tell()
+
+    def issued(self, move: Move, answer: str) -> None:
+        """One was sent; `answer` is what came back."""
+        self._journal.write(JournalEvent.ISSUED, [move], answer=answer)
+
+    def electing(self, moves: Sequence[Move]) -> None:
+        """Preferred elections are about to be asked for."""
+        self._journal.write(JournalEvent.ELECTING, moves)
+
+    def copied(self, move: Move, size_bytes: int | None) -> None:
+        """How much of one has arrived."""
+        if size_bytes is not None and size_bytes != self.of(move).bytes_copied:
+            self._change(move, bytes_copied=size_bytes)
+            self.tell()
+
+    def moved(self, move: Move) -> None:
+        """One is where it should be."""
+        done_ms = self._timing.now_ms()
+        self._change(move, state=MoveState.DONE, done_at_ms=done_ms)
+        at = self.of(move)
+        self._journal.write(
+            JournalEvent.MOVED, [move], seconds=at.seconds, bytes=at.bytes_copied
+        )
+        self.tell()
+
+    def failed(self, move: Move, state: MoveState, reason: str) -> None:
+        """One was dropped or is stuck."""
+        event = JournalEvent.STUCK if state is MoveState.STUCK else JournalEvent.DROPPED
+        self._journal.write(event, [move], reason=reason)
+        self._change(move, state=state, note=reason)
+        self.tell()
+
+    def stopping(self, reason: str) -> None:
+        """Nothing further will be started."""
+        self._change_run(state=RunState.STOPPING, reason=reason)
+        self.tell()
+
+    def ended(self, state: RunState, reason: str) -> None:
+        """The run is over."""
+        self._journal.write(JournalEvent.ENDED, state=state, reason=reason)
+        self._change_run(state=state, reason=reason)
+        self.tell()
+
+    def report(self) -> RunReport:
+        """The run as a value for files."""
+        run = self._run
+        return RunReport(
+            run_id=run.run_id,
+            plan_hash=run.plan_hash,
+            state=run.state,
+            reason=run.reason,
+            started_at_ms=run.started_at_ms,
+            duration_s=(self._timing.now_ms() - run.started_at_ms) / 1000,
+            preparation_s=run.preparation_s,
+            moves=tuple(_report(m) for m in self._moves.values()),
+        )
+
+    def _change(self, move: Move, **changes: Any) -> None:
+        self._moves[move.id] = dataclasses.replace(self._moves[move.id], **changes)
+
+    def _change_run(self, **changes: Any) -> None:
+        self._run = dataclasses.replace(self._run, **changes)
+
+    def _progress(self) -> RunProgress:
+        return dataclasses.replace(self._run, moves=tuple(self._moves.values()))
+
+
+def _report(at: MoveProgress) -> MoveReport:
+    return MoveReport(
+        topic=at.move.topic,
+        partition=at.move.partition,
+        replicas_before=at.move.replicas_before,
+        replicas_after=at.move.replicas_after,
+        state=at.state,
+        duration_s=at.seconds,
+        bytes_copied=at.bytes_copied,
+        note=at.note,
+    )

@@ -1,0 +1,84 @@
+"""How far a move is, and what is wrong with a cluster, judged from what it shows."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+
+from executor.answers import PartitionView, Reassignment
+from executor.dialect import Progress, Stage
+from model.ids import BrokerId, PartitionId
+from model.plan import Move
+
+
+def progress_of(
+    move: Move, view: PartitionView | None, listed: Reassignment | None
+) -> Progress:
+    """The stage of a move that was started.
+
+    `view` may lag behind the controller, whose list of reassignments does not.
+    """
+    if view is None or view.topic_id != move.topic_id:
+        return _lost(f"{move.id} does not exist any more")
+    if listed is not None:
+        if set(listed.target) != set(move.replicas_after):
+            return _lost(f"somebody else moves {move.id} to {text(listed.target)}")
+        return Progress(stage=Stage.MOVING)
+    if view.replicas == move.replicas_after:
+        return Progress(stage=_last_steps(move, view))
+    if view.replicas == move.replicas_before:
+        return Progress(stage=Stage.NOT_BEGUN)
+    if set(view.replicas) == {*move.replicas_before, *move.replicas_after}:
+        return Progress(stage=Stage.MOVING)
+    return _lost(
+        f"{move.id} is on {text(view.replicas)}, the plan expects "
+        f"{text(move.replicas_after)}"
+    )
+
+
+def _last_steps(move: Move, view: PartitionView) -> Stage:
+    if not view.in_sync.issuperset(move.replicas_after):
+        return Stage.MOVING
+    return Stage.DONE if view.leader == move.leader_after else Stage.ARRIVED
+
+
+def _lost(reason: str) -> Progress:
+    return Progress(stage=Stage.LOST, reason=reason)
+
+
+def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | None:
+    """A sentence that names the first target that does not serve."""
+    for move in moves:
+        for broker in targets(move):
+            if broker not in alive:
+                return f"broker {broker}, where {move.id} goes, is dead or fenced"
+    return None
+
+
+def targets(move: Move) -> tuple[BrokerId, ...]:
+    """Brokers that must serve for the move to end: the added ones and the leader."""
+    return tuple(dict.fromkeys((*move.added, move.leader_after)))
+
+
+def offline(
+    moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]
+) -> str | None:
+    """A sentence that names the first partition without a leader."""
+    for move in moves:
+        view = views.get(move.id)
+        if view is not None and not view.is_led:
+            return f"{move.id} is offline: it has no leader"
+    return None
+
+
+def foreign(
+    moves: Iterable[Move], listed: Mapping[PartitionId, Reassignment]
+) -> str | None:
+    """A sentence that names a reassignment outside the plan."""
+    others = sorted(set(listed) - {move.id for move in moves})
+    if not others:
+        return None
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"somebody else is moving {others[0]}{more}"
+
+
+def text(brokers: Sequence[BrokerId]) -> str:
+    """A replica list as people write it."""
+    return f"[{', '.join(map(str, brokers))}]"

@@ -1,0 +1,127 @@
+"""Whether the cluster is still the one planned for, before anything is sent."""
+
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from executor import placement
+from executor.admin import Admin
+from executor.answers import ClusterView, PartitionView, Reassignment
+from executor.recognise import storage_kinds
+from model.errors import GuardrailRefused, PlanOutdated
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Move, Plan
+from model.snapshot import StorageKind
+
+_NAMED: Final = 5
+"""Differences told one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What pre-flight compares the plan with."""
+
+    cluster: ClusterView
+    partitions: Mapping[PartitionId, PartitionView]
+    storage: Mapping[TopicName, StorageKind]
+    reassignments: Mapping[PartitionId, Reassignment]
+
+
+def observe(admin: Admin, plan: Plan) -> Observed:
+    """Look at the cluster once."""
+    ids = [move.id for move in plan.moves]
+    return Observed(
+        cluster=admin.cluster(),
+        partitions=admin.partitions(ids),
+        storage=storage_kinds(admin, {pid.topic for pid in ids}),
+        reassignments=admin.reassignments(),
+    )
+
+
+def check(
+    plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None
+) -> None:
+    """Raise unless the plan can be carried out as it stands.
+
+    `ours`: the run id of each partition that an earlier run of plimsoll moved and did
+    not see through. Raises PlanOutdated or GuardrailRefused, naming what differs.
+    """
+    if seen.cluster.cluster_id != plan.cluster_id:
+        raise PlanOutdated(
+            f"The plan is for the cluster {plan.cluster_id}, and this is "
+            f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
+            "again."
+        )
+    _refuse_reassignments(seen.reassignments, ours or {})
+    drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
+    if drift:
+        more = f"; and {len(drift) - _NAMED} more" if len(drift) > _NAMED else ""
+        raise PlanOutdated(
+            f"The cluster has changed since the plan was made: "
+            f"{'; '.join(drift[:_NAMED])}{more}. Plan again."
+        )
+    for move in plan.moves:
+        _refuse_unsafe(move, seen)
+
+
+def _refuse_reassignments(
+    listed: Mapping[PartitionId, Reassignment], ours: Mapping[PartitionId, str]
+) -> None:
+    for pid in sorted(listed):
+        if pid in ours:
+            raise GuardrailRefused(
+                f"{pid} is still being moved by plimsoll's run {ours[pid]}, which was "
+                "cut off. Wait until that move has ended, then plan again."
+            )
+        raise GuardrailRefused(
+            f"{pid} is being moved to {placement.text(listed[pid].target)} by somebody "
+            "else. Wait until that has ended, then plan again."
+        )
+
+
+def _broker_drift(plan: Plan, alive: Collection[BrokerId]) -> Iterator[str]:
+    for broker in sorted(set(plan.live_brokers) - set(alive)):
+        yield f"broker {broker} is dead or fenced"
+    for broker in sorted(set(alive) - set(plan.live_brokers)):
+        yield f"broker {broker} is new"
+
+
+def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
+    for move in plan.moves:
+        view = seen.partitions.get(move.id)
+        if view is None:
+            yield f"{move.id} does not exist"
+        elif view.topic_id != move.topic_id:
+            yield f"{move.topic} was deleted and created again"
+        elif view.replicas != move.replicas_before:
+            yield (
+                f"{move.id} is on {placement.text(view.replicas)}, the plan expects "
+                f"{placement.text(move.replicas_before)}"
+            )
+        elif view.leader != move.leader_before:
+            yield (
+                f"{move.id} is led by {_leader(view.leader)}, the plan expects "
+                f"{_leader(move.leader_before)}"
+            )
+        elif (kind := seen.storage.get(move.topic)) is not move.storage:
+            yield f"{move.topic} is {kind}, the plan took it for {move.storage}"
+
+
+def _refuse_unsafe(move: Move, seen: Observed) -> None:
+    if len(move.replicas_after) != len(move.replicas_before):
+        raise GuardrailRefused(
+            f"The plan changes the replication factor of {move.id} from "
+            f"{len(move.replicas_before)} to {len(move.replicas_after)}, which "
+            "plimsoll never does. Plan again."
+        )
+    if reason := placement.dead_target([move], seen.cluster.alive):
+        raise GuardrailRefused(f"The plan cannot be carried out: {reason}. Plan again.")
+    if reason := placement.offline([move], seen.partitions):
+        raise GuardrailRefused(
+            f"The plan cannot be carried out: {reason}. Bring one of its replicas back "
+            "first."
+        )
+
+
+def _leader(broker: BrokerId) -> str:
+    return "nobody" if broker < 0 else f"broker {broker}"

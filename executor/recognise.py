@@ -1,0 +1,53 @@
+"""Which platform a cluster is, and which way of moving fits which topic."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from executor.admin import Admin
+from executor.automq import AutoMQ
+from executor.dialect import Dialect
+from executor.kafka import ReplicatedKafka, TieredKafka
+from executor.tier import Tier
+from executor.timing import Timing
+from model.ids import TopicName
+from model.snapshot import StorageKind
+
+_AUTOMQ_FEATURE: Final = "automq.version"
+_AUTOMQ_CONFIG: Final = "elasticstream.enable"
+_TIER: Final = "remote.storage.enable"
+
+
+def storage_kinds(
+    admin: Admin, topics: Collection[TopicName]
+) -> dict[TopicName, StorageKind]:
+    """How the cluster keeps each topic now; topics that do not exist are absent."""
+    if is_automq(admin):
+        return dict.fromkeys(topics, StorageKind.SHARED)
+    configs = admin.topic_configs(sorted(topics), [_TIER])
+    return {
+        topic: StorageKind.TIERED
+        if values.get(_TIER) == "true"
+        else StorageKind.REPLICATED
+        for topic, values in configs.items()
+    }
+
+
+def is_automq(admin: Admin) -> bool:
+    """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+    if _AUTOMQ_FEATURE in admin.features():
+        return True
+    broker = min(admin.cluster().alive)
+    return admin.broker_configs(broker, [_AUTOMQ_CONFIG]).get(_AUTOMQ_CONFIG) == "true"
+
+
+def dialects(
+    admin: Admin, *, timing: Timing, tier_wait_s: float, tier: Tier | None
+) -> Mapping[StorageKind, Dialect]:
+    """The way of moving for each kind of storage."""
+    return {
+        StorageKind.REPLICATED: ReplicatedKafka(admin),
+        StorageKind.TIERED: TieredKafka(
+            admin, timing=timing, wait_s=tier_wait_s, tier=tier
+        ),
+        StorageKind.SHARED: AutoMQ(admin, timing),
+    }

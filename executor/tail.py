@@ -1,0 +1,222 @@
+"""What a move of a tiered partition will copy, and waiting until that is little.
+
+A new replica begins after the last tiered offset (KIP-1023), but only once the leader
+has deleted a tiered segment from its own disk; else it copies all local bytes.
+"""
+
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from executor.admin import Admin, OffsetKind
+from executor.answers import PartitionView
+from executor.timing import Timing
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Move
+
+_SEGMENTS: Final = 2
+"""A tail is short with the active segment and one that is being uploaded."""
+_IDLE_S: Final = 5.0
+"""Segments roll on append only: the tail of a log that stands still stays."""
+_PAUSE_S: Final = 0.25
+_UNLIMITED: Final = -1
+_SAME_AS_TOTAL: Final = -2
+_SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
+_TOPIC_KEYS: Final = (
+    "segment.bytes",
+    "retention.bytes",
+    "retention.ms",
+    "local.retention.bytes",
+    "local.retention.ms",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How a tiered topic's segments roll and leave the local disk."""
+
+    segment_bytes: int
+    local_bytes: int
+    """-1 keeps everything."""
+    local_ms: int
+    """-1 keeps everything."""
+    skips_tiered: bool
+    """Whether new replicas leave out what is in the tier (KIP-1023)."""
+
+    @classmethod
+    def of(cls, configs: Mapping[str, str], *, skips_tiered: bool) -> "Retention":
+        """From a topic's settings in force."""
+
+        def local(unit: str) -> int:
+            value = int(configs[f"local.retention.{unit}"])
+            total = int(configs[f"retention.{unit}"])
+            return total if value == _SAME_AS_TOTAL else value
+
+        return cls(
+            segment_bytes=int(configs["segment.bytes"]),
+            local_bytes=local("bytes"),
+            local_ms=local("ms"),
+            skips_tiered=skips_tiered,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """One tiered partition's log at one moment, as its leader tells it."""
+
+    first: int
+    """First offset of the whole log."""
+    first_local: int
+    """First offset on the leader's disk."""
+    last_tiered: int
+    """Last offset in the tier, -1 for none."""
+    end: int
+    """One more than the last offset."""
+    local_bytes: int
+    """On the leader's disk."""
+    retention: Retention
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """What a new replica fetches; estimated by records where it is a part."""
+        if not self._skips:
+            return self.local_bytes
+        local = self.end - self.first_local
+        rest = self.end - max(self.last_tiered + 1, self.first_local)
+        return self.local_bytes * rest // local if local > 0 else 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the move copies about two segments at most."""
+        return self.bytes_to_copy <= _SEGMENTS * self.retention.segment_bytes
+
+    def may_get_short(self, within_s: float) -> bool:
+        """Whether waiting can help: it is long now, and segments will leave."""
+        return not self.is_short and (self._skips or not self._stays_local(within_s))
+
+    @property
+    def why_long(self) -> str:
+        """In words, what keeps it from being short."""
+        if not self._skips and self._stays_local(0):
+            return "its local retention keeps every segment"
+        if self.last_tiered < 0:
+            return "no segment is in the remote tier"
+        return "its segments are not in the remote tier fast enough"
+
+    @property
+    def _skips(self) -> bool:
+        return self.retention.skips_tiered and self.first_local > self.first
+
+    def _stays_local(self, within_s: float) -> bool:
+        limit = self.retention
+        by_bytes = limit.local_bytes == _UNLIMITED
+        by_bytes |= self.local_bytes <= limit.local_bytes
+        by_age = limit.local_ms == _UNLIMITED or limit.local_ms > 1000 * within_s
+        return by_bytes and by_age
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """A tail after waiting for it to get short."""
+
+    tail: Tail
+    seconds: float
+    """How long it was waited for, 0 where it was short at once."""
+    changed_at_s: float
+    """When records or segments last came."""
+
+    def next(self, tail: Tail, now_s: float, begun_s: float) -> "Waited":
+        """After one more look."""
+        old = self.tail
+        stands = (old.end, old.last_tiered, old.first_local) == (
+            tail.end,
+            tail.last_tiered,
+            tail.first_local,
+        )
+        return Waited(
+            tail=tail,
+            seconds=round(now_s - begun_s, 3),
+            changed_at_s=self.changed_at_s if stands else now_s,
+        )
+
+
+class TailReader:
+    """Reads the tails of partitions from their leaders."""
+
+    def __init__(self, admin: Admin, moves: Sequence[Move]) -> None:
+        self._admin = admin
+        self._ids = tuple(move.id for move in moves)
+        self._retention = _retentions(admin, moves)
+
+    def read(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, Tail]:
+        """The tails now; a partition whose leader has no answer is absent."""
+        views = self._admin.partitions(self._ids if ids is None else tuple(ids))
+        by_leader: dict[BrokerId, list[PartitionView]] = {}
+        for view in views.values():
+            if view.is_led:
+                by_leader.setdefault(view.leader, []).append(view)
+        tails: dict[PartitionId, Tail] = {}
+        for leader, led in by_leader.items():
+            tails |= self._read_from(leader, [view.id for view in led])
+        return tails
+
+    def _read_from(
+        self, leader: BrokerId, ids: Sequence[PartitionId]
+    ) -> dict[PartitionId, Tail]:
+        offsets = {k: self._admin.offsets(leader, ids, k) for k in OffsetKind}
+        sizes = self._admin.local_bytes(leader, ids)
+        known = set(sizes).intersection(*offsets.values())
+        return {
+            pid: Tail(
+                first=offsets[OffsetKind.EARLIEST][pid],
+                first_local=offsets[OffsetKind.EARLIEST_LOCAL][pid],
+                last_tiered=offsets[OffsetKind.LATEST_TIERED][pid],
+                end=offsets[OffsetKind.LATEST][pid],
+                local_bytes=sizes[pid],
+                retention=self._retention[pid.topic],
+            )
+            for pid in ids
+            if pid in known
+        }
+
+
+def wait_for_short_tails(
+    reader: TailReader, wait_s: float, timing: Timing, stop: threading.Event
+) -> dict[PartitionId, Waited]:
+    """Look until every tail is short, or waiting for it is no use any more."""
+    begun_s = timing.now_s()
+    found = {
+        pid: Waited(tail=tail, seconds=0.0, changed_at_s=begun_s)
+        for pid, tail in reader.read().items()
+    }
+
+    def open_ids() -> list[PartitionId]:
+        now_s = timing.now_s()
+        left_s = wait_s - (now_s - begun_s)
+        if stop.is_set() or left_s <= 0:
+            return []
+        return [
+            pid
+            for pid, waited in found.items()
+            if waited.tail.may_get_short(left_s)
+            and now_s - waited.changed_at_s < _IDLE_S
+        ]
+
+    while ids := open_ids():
+        timing.pause(_PAUSE_S)
+        for pid, tail in reader.read(ids).items():
+            found[pid] = found[pid].next(tail, timing.now_s(), begun_s)
+    return found
+
+
+def _retentions(admin: Admin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
+    if not moves:
+        return {}
+    target = next(broker for move in moves for broker in move.added)
+    skips = admin.broker_configs(target, [_SKIPS_TIERED]).get(_SKIPS_TIERED) == "true"
+    configs = admin.topic_configs(sorted({m.topic for m in moves}), _TOPIC_KEYS)
+    return {
+        topic: Retention.of(values, skips_tiered=skips)
+        for topic, values in configs.items()
+    }

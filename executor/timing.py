@@ -1,0 +1,43 @@
+"""Time as an argument, and the limits of a run."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timing:
+    """The clock of a run and its way to wait."""
+
+    now_s: Callable[[], float] = time.time
+    """Seconds since the epoch."""
+    pause: Callable[[float], None] = time.sleep
+    """Wait this many seconds."""
+
+    def now_ms(self) -> int:
+        """Milliseconds since the epoch."""
+        return int(1000 * self.now_s())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLimits:
+    """What a run may do at once, and how long it waits for what."""
+
+    moves_in_flight: int = 4
+    """Moves under way in the cluster."""
+    moves_per_broker: int = 10
+    """Moves under way that a broker takes part in, in and out together."""
+    stuck_s: float = 120.0
+    """A move without any progress for this long is stuck and ends the run."""
+    poll_s: float = 0.15
+    """Between two looks at what is under way."""
+    health_s: float = 1.0
+    """Between two looks at the cluster as a whole."""
+    unreachable_s: float = 60.0
+    """A cluster that does not answer for this long ends the run."""
+    tier_wait_s: float = 30.0
+    """How long to wait until segments are in the remote tier."""
+
+    def __post_init__(self) -> None:
+        if self.moves_in_flight < 1 or self.moves_per_broker < 1:
+            raise ValueError("at least one move must be allowed in flight")

@@ -1,0 +1,135 @@
+"""A clock that jumps, and a platform whose faults come when asked for."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+
+from executor.answers import Answer
+from executor.dialect import Prepared, Progress, Stage
+from executor.timing import Timing
+from model.errors import ClusterUnreachable
+from model.ids import PartitionId
+from model.plan import Move
+
+LOOKS = 2
+"""Looks at a move until it is done."""
+
+
+class FakeTime:
+    """Time passes only in pauses; `after` lets things happen meanwhile."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_800_000_000.0
+        self.after: list[tuple[float, Callable[[], None]]] = []
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(now_s=lambda: self.now_s, pause=self._pause)
+
+    def _pause(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [entry for entry in self.after if entry[0] <= self.now_s]
+        self.after = [entry for entry in self.after if entry[0] > self.now_s]
+        for _, action in due:
+            action()
+
+
+class Fault(Enum):
+    """What goes wrong with a move."""
+
+    NONE = "none"
+    REQUEST_LOST = "the first request does not arrive"
+    ANSWER_LOST = "the request arrives and its answer does not"
+    UNHEARD = "no request arrives"
+    REFUSED = "the broker refuses"
+    STUCK = "it begins and does not end"
+    STOLEN = "somebody moves it elsewhere"
+    CANCELLED = "somebody cancels it"
+    ELECTION = "it needs an election to end"
+
+
+class FakePlatform:
+    """Moves take a few looks; `on_request` is told of each request as it is sent."""
+
+    def __init__(
+        self,
+        faults: Mapping[PartitionId, Fault],
+        on_request: Callable[[Move], None] = lambda _: None,
+    ) -> None:
+        self._faults = faults
+        self._on_request = on_request
+        self.sent: Counter[PartitionId] = Counter()
+        self.elections: Counter[PartitionId] = Counter()
+        self.begun: dict[PartitionId, int] = {}
+        """Looks left of moves that run or have ended."""
+        self.most_at_once = 0
+        self.silent = False
+        self.ill: str | None = None
+
+    def check(self, moves: Sequence[Move]) -> None:
+        del moves
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        return (str(move.id),)
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        del stop
+        return {m.id: Prepared(note="ready", detail={"n": 1}) for m in moves}
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        self._answer()
+        answers = {m.id: self._begin(m) for m in moves}
+        running = sum(left > 0 for left in self.begun.values())
+        self.most_at_once = max(self.most_at_once, running)
+        known = {pid: answer for pid, answer in answers.items() if answer is not None}
+        if len(known) < len(answers):
+            raise ClusterUnreachable("the connection was lost")
+        return known
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        self._answer()
+        return {m.id: self._look(m) for m in moves}
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        self.elections.update(m.id for m in moves)
+
+    def health(self, moves: Sequence[Move]) -> str | None:
+        del moves
+        self._answer()
+        return self.ill
+
+    def _answer(self) -> None:
+        if self.silent:
+            raise ClusterUnreachable("no broker answers")
+
+    def _begin(self, move: Move) -> Answer | None:
+        self._on_request(move)
+        self.sent[move.id] += 1
+        fault = self._faults.get(move.id, Fault.NONE)
+        if fault is Fault.REFUSED:
+            return Answer.refused("no such broker is registered")
+        if fault is Fault.UNHEARD:
+            return None
+        if fault is Fault.REQUEST_LOST and self.sent[move.id] == 1:
+            return None
+        self.begun[move.id] = LOOKS
+        return None if fault is Fault.ANSWER_LOST else Answer.accepted()
+
+    def _look(self, move: Move) -> Progress:
+        fault = self._faults.get(move.id, Fault.NONE)
+        if move.id not in self.begun or fault is Fault.CANCELLED:
+            self.begun.pop(move.id, None)
+            return Progress(stage=Stage.NOT_BEGUN)
+        if fault is Fault.STOLEN:
+            self.begun[move.id] = 0
+            return Progress(stage=Stage.LOST, reason=f"{move.id} is on [9]")
+        if fault is Fault.STUCK or self.begun[move.id] > 1:
+            self.begun[move.id] -= fault is not Fault.STUCK
+            return Progress(stage=Stage.MOVING, bytes_copied=100)
+        if fault is Fault.ELECTION and not self.elections[move.id]:
+            return Progress(stage=Stage.ARRIVED, bytes_copied=200)
+        self.begun[move.id] = 0
+        return Progress(stage=Stage.DONE, bytes_copied=200)

@@ -1,0 +1,128 @@
+"""Moves, plans and views of a cluster made by hand."""
+
+from collections.abc import Collection, Mapping, Sequence
+
+from executor.admin import Admin
+from executor.answers import ClusterView, PartitionView
+from executor.preflight import Observed
+from executor.recognise import storage_kinds
+from model.goals import Goals, SolveLimits
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Move, Plan, PlanStatus
+from model.snapshot import StorageKind
+
+CLUSTER_ID = "cluster-one"
+
+
+def ids(numbers: Sequence[int]) -> tuple[BrokerId, ...]:
+    return tuple(map(BrokerId, numbers))
+
+
+def move(
+    partition: int = 0,
+    before: Sequence[int] = (1,),
+    after: Sequence[int] = (2,),
+    *,
+    topic: str = "orders",
+    leader_before: int | None = None,
+    leader_after: int | None = None,
+    storage: StorageKind = StorageKind.REPLICATED,
+    topic_id: str = "77Amyr9V",
+) -> Move:
+    """One move; the first of a list leads unless something else is said."""
+    old = before[0] if leader_before is None else leader_before
+    new = after[0] if leader_after is None else leader_after
+    return Move(
+        topic=TopicName(topic),
+        topic_id=topic_id,
+        partition=partition,
+        storage=storage,
+        replicas_before=ids(before),
+        replicas_after=ids(after),
+        leader_before=BrokerId(old),
+        leader_after=BrokerId(new),
+        bytes_to_copy=0,
+        gain=0.0,
+        reason="by hand",
+    )
+
+
+def plan(
+    moves: Sequence[Move],
+    *,
+    cluster_id: str = CLUSTER_ID,
+    live: Collection[int] = (1, 2, 3),
+) -> Plan:
+    """A sealed plan of these moves."""
+    return Plan(
+        cluster_id=cluster_id,
+        snapshot_fingerprint="by hand",
+        snapshot_taken_at_ms=0,
+        live_brokers=ids(sorted(live)),
+        goals=Goals(),
+        limits=SolveLimits(),
+        status=PlanStatus.IMPROVED,
+        objective_before=1.0,
+        objective=0.0,
+        bound=0.0,
+        move_price=0.1,
+        levels={},
+        brokers=(),
+        moves=tuple(moves),
+    ).seal()
+
+
+def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> Plan:
+    """A plan that fits the cluster as it is; the first of each list shall lead."""
+    name = TopicName(topic)
+    pids = [PartitionId(name, number) for number in after]
+    with Admin(bootstrap, 10.0) as admin:
+        views = admin.partitions(pids)
+        kind = storage_kinds(admin, [name])[name]
+        cluster = admin.cluster()
+    moves = [
+        move(
+            number,
+            views[PartitionId(name, number)].replicas,
+            replicas,
+            topic=topic,
+            leader_before=views[PartitionId(name, number)].leader,
+            storage=kind,
+            topic_id=views[PartitionId(name, number)].topic_id,
+        )
+        for number, replicas in after.items()
+    ]
+    return plan(moves, cluster_id=cluster.cluster_id, live=cluster.alive)
+
+
+def view(
+    of: Move,
+    replicas: Sequence[int] | None = None,
+    *,
+    in_sync: Sequence[int] | None = None,
+    leader: int | None = None,
+    topic_id: str | None = None,
+) -> PartitionView:
+    """What metadata show of the partition of a move; as before it by default."""
+    found = of.replicas_before if replicas is None else ids(replicas)
+    led_by = of.leader_before if replicas is None else found[0]
+    return PartitionView(
+        id=of.id,
+        topic_id=of.topic_id if topic_id is None else topic_id,
+        replicas=found,
+        in_sync=frozenset(found if in_sync is None else ids(in_sync)),
+        offline=frozenset(),
+        leader=led_by if leader is None else BrokerId(leader),
+    )
+
+
+def observed(
+    of: Plan, *views: PartitionView, alive: Collection[int] = (1, 2, 3)
+) -> Observed:
+    """The cluster as the plan has it, but for these views."""
+    return Observed(
+        cluster=ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids(list(alive)))),
+        partitions={m.id: view(m) for m in of.moves} | {v.id: v for v in views},
+        storage={m.topic: m.storage for m in of.moves},
+        reassignments={},
+    )

@@ -1,0 +1,165 @@
+"""Real moves on the real AutoMQ."""
+
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from executor.admin import Admin
+from executor.answers import Verdict
+from executor.connect import Executor, connect
+from executor.recognise import storage_kinds
+from lab.load import Load, LoadOrder
+from lab.processes import Processes
+from model.errors import GuardrailRefused
+from model.ids import BrokerId, PartitionId, TopicName
+from model.run import MoveState, RunState
+from model.snapshot import StorageKind
+from tests.automq import AutoMQCluster
+from tests.executor.plans import ids, plan_for
+
+pytestmark = pytest.mark.automq
+
+ENABLE = "autobalancer.controller.enable"
+THRESHOLDS = tuple(
+    f"autobalancer.controller.network.{way}.usage.distribution.detect.threshold"
+    for way in ("in", "out")
+)
+NODE = BrokerId(1)
+"""No controller, so that its settings are in force and nothing is moved by them."""
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"executor-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def admin(automq_cluster: AutoMQCluster) -> Iterator[Admin]:
+    with Admin(automq_cluster.bootstrap, 10.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def executor(automq_cluster: AutoMQCluster) -> Iterator[Executor]:
+    with connect(automq_cluster.bootstrap, timeout_s=10.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(tmp_path / "load")
+    yield started
+    started.close()
+
+
+class NodeSettings:
+    """Dynamic settings of one node; what was set is deleted at the end."""
+
+    def __init__(self, bootstrap: str, admin: Admin) -> None:
+        self._client = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+        self._admin = admin
+        self._set: set[str] = set()
+
+    def set(self, **values: str) -> None:
+        self._alter({key: ("SET", value) for key, value in values.items()})
+        self._set |= set(values)
+        end_s = time.monotonic() + 10.0
+        while self._admin.broker_configs(NODE, list(values)) != values:
+            assert time.monotonic() < end_s
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        self._alter(dict.fromkeys(self._set, ("DELETE", None)))
+        self._client.close()
+
+    def _alter(self, changes: dict[str, tuple[str, str | None]]) -> None:
+        resource = ConfigResource(ConfigResourceType.BROKER, str(NODE), configs=changes)
+        self._client.alter_configs([resource], raise_on_unknown=False)
+
+
+@pytest.fixture
+def node(automq_cluster: AutoMQCluster, admin: Admin) -> Iterator[NodeSettings]:
+    with closing(NodeSettings(automq_cluster.bootstrap, admin)) as settings:
+        yield settings
+
+
+def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
+    automq_cluster: AutoMQCluster,
+    executor: Executor,
+    admin: Admin,
+    processes: Processes,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    automq_cluster.create_topic(topic, [[2]] * 8)
+    order = LoadOrder(topic=topic, bytes_per_s=3e6, weights=(1.0,) * 8)
+    load = Load(processes, automq_cluster.bootstrap, order)
+    load.start()
+    after = {0: [0], 1: [0], 2: [0], 3: [1], 4: [1], 5: [1]}
+    plan = plan_for(automq_cluster.bootstrap, topic, after)
+    report = executor.execute(
+        plan,
+        journal_dir=tmp_path / "journal",
+        moves_in_flight=3,
+        observe=lambda _: None,
+        stop=threading.Event(),
+    )
+    balance = load.finish()
+
+    assert report.state is RunState.DONE
+    assert [(m.state, m.bytes_copied) for m in report.moves] == [
+        (MoveState.DONE, 0)
+    ] * 6
+    views = admin.partitions([PartitionId(TopicName(topic), i) for i in range(8)])
+    assert Counter(v.leader for v in views.values()) == {0: 3, 1: 3, 2: 2}
+    assert balance.acknowledged_records == balance.read_records > 0
+    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
+
+
+def test_its_topics_are_recognised_as_shared(
+    automq_cluster: AutoMQCluster, admin: Admin, topic: str
+) -> None:
+    automq_cluster.create_topic(topic, [[2]])
+    name = TopicName(topic)
+    assert storage_kinds(admin, [name]) == {name: StorageKind.SHARED}
+
+
+def test_its_own_balancer_must_stand_down_on_every_node(
+    automq_cluster: AutoMQCluster, executor: Executor, node: NodeSettings, topic: str
+) -> None:
+    """A value set on one node counts, and both thresholds quiet it too."""
+    automq_cluster.create_topic(topic, [[2]])
+    plan = plan_for(automq_cluster.bootstrap, topic, {0: [0]})
+    node.set(**{ENABLE: "true"})
+    with pytest.raises(GuardrailRefused, match=r"is on at broker 1 .* Set auto"):
+        executor.dry_run(plan)
+    node.set(**dict.fromkeys(THRESHOLDS, str(10**15)))
+    assert len(executor.dry_run(plan)) == 1
+
+
+def test_a_second_replica_is_refused_before_anything_is_sent(
+    automq_cluster: AutoMQCluster, executor: Executor, topic: str
+) -> None:
+    automq_cluster.create_topic(topic, [[2]])
+    plan = plan_for(automq_cluster.bootstrap, topic, {0: [0, 1]})
+    with pytest.raises(GuardrailRefused, match="replication factor"):
+        executor.dry_run(plan)
+
+
+def test_a_refusal_comes_back_in_automqs_words(
+    automq_cluster: AutoMQCluster, admin: Admin, topic: str
+) -> None:
+    automq_cluster.create_topic(topic, [[2], [2]])
+    good, bad = (PartitionId(TopicName(topic), i) for i in range(2))
+    answers = admin.reassign({good: ids([0]), bad: ids([77])})
+    assert answers[good].verdict is Verdict.ACCEPTED
+    assert answers[bad].verdict is Verdict.REFUSED
+    assert "no such broker" in answers[bad].reason

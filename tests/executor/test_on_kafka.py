@@ -1,0 +1,239 @@
+"""Real moves on stock Kafka, with and without the remote tier."""
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from collector.jars import default_cache_dir
+from executor.admin import Admin, OffsetKind
+from executor.answers import Verdict
+from executor.connect import Executor, connect
+from executor.journal import read_journal, recent_moves
+from executor.tier import S3Settings
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster, LocalPlan
+from model.errors import GuardrailRefused, PlanOutdated
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Plan
+from model.run import JournalEvent, MoveState, RunReport, RunState
+from tests.executor.plans import ids, plan_for
+
+pytestmark = pytest.mark.kafka
+
+SEGMENT_BYTES = 2**20
+TIERED = {
+    "remote.storage.enable": "true",
+    "segment.bytes": str(SEGMENT_BYTES),
+    "local.retention.bytes": str(SEGMENT_BYTES),
+    "local.retention.ms": "-2",
+    "file.delete.delay.ms": "200",
+}
+DEAD = BrokerId(4)
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"executor-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def admin(local_cluster: LocalCluster) -> Iterator[Admin]:
+    with Admin(local_cluster.bootstrap, 10.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
+    s3 = S3Settings(
+        endpoint_url=local_cluster.s3.endpoint,
+        bucket=local_cluster.s3.bucket,
+        access_key=local_cluster.s3.access_key,
+        secret_key=local_cluster.s3.secret_key,
+    )
+    with connect(local_cluster.bootstrap, timeout_s=10.0, s3=s3) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def four_brokers() -> Iterator[LocalCluster]:
+    """A cluster of its own: its fourth broker is killed in the end."""
+    with LocalCluster(default_cache_dir(), LocalPlan(brokers=4, tier=False)) as cluster:
+        yield cluster
+
+
+def execute(executor: Executor, plan: Plan, folder: Path) -> RunReport:
+    return executor.execute(
+        plan,
+        journal_dir=folder,
+        moves_in_flight=4,
+        observe=lambda _: None,
+        stop=threading.Event(),
+    )
+
+
+def wait_for(fits: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    end_s = time.monotonic() + timeout_s
+    while not fits():
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+
+
+def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
+    local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
+) -> None:
+    local_cluster.create_topic(topic, [[1], [1]], TIERED)
+    order = LoadOrder(topic=topic, bytes_per_s=6e6, weights=(1.0, 1.0))
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
+    load.start()
+    wait_for(lambda: min(load.status().acknowledged_bytes) > 10 * SEGMENT_BYTES)
+    load.shift((1.0, 1.0), 1e6)
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2], 1: [3]})
+    report = execute(executor, plan, tmp_path)
+    balance = load.finish()
+
+    assert report.state is RunState.DONE
+    for move in report.moves:
+        assert move.state is MoveState.DONE
+        assert move.bytes_copied is not None
+        assert 0 < move.bytes_copied < 3 * SEGMENT_BYTES
+        assert "in the tier, seen through S3" in move.note
+    (journal,) = tmp_path.iterdir()
+    prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
+    assert all(r.detail["tier_segments"] >= 5 for r in prepared)
+    assert balance.acknowledged_records == balance.read_records > 0
+    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
+    moved = recent_moves(tmp_path, local_cluster.cluster_id, 0)
+    assert {(m.partition, m.left) for m in moved} == {(0, ids([1])), (1, ids([1]))}
+
+
+def test_a_tiered_partition_that_stands_still_is_moved_whole_and_says_so(
+    local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
+) -> None:
+    keeps_all = TIERED | {"local.retention.bytes": "-1"}
+    local_cluster.create_topic(topic, [[1]], keeps_all)
+    order = LoadOrder(topic=topic, bytes_per_s=10e6, weights=(1.0,))
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
+    load.start()
+    wait_for(lambda: min(load.status().acknowledged_bytes) > 4 * SEGMENT_BYTES)
+    load.finish()
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert (move.bytes_copied or 0) > 4 * SEGMENT_BYTES
+    assert "are copied: its local retention keeps every segment" in move.note
+
+
+def test_replicas_and_leaders_end_exactly_as_planned(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    """A new leader, a mere reorder, a new follower, and both at once."""
+    after = {0: [3, 2], 1: [2, 1], 2: [1, 3], 3: [3, 1]}
+    local_cluster.create_topic(topic, [[1, 2]] * 4)
+    plan = plan_for(local_cluster.bootstrap, topic, after)
+    assert execute(executor, plan, tmp_path).state is RunState.DONE
+    for view in admin.partitions([m.id for m in plan.moves]).values():
+        replicas = ids(after[view.id.partition])
+        assert (view.replicas, view.leader) == (replicas, replicas[0])
+        assert view.in_sync == set(replicas)
+
+
+def test_a_plan_carried_out_once_is_outdated(
+    local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
+) -> None:
+    local_cluster.create_topic(topic, [[1]])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    execute(executor, plan, tmp_path / "first")
+    with pytest.raises(PlanOutdated, match=rf"{topic}-0 is on \[2\], the plan expects"):
+        execute(executor, plan, tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+
+
+def test_a_plan_for_another_cluster_is_refused(
+    local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
+) -> None:
+    local_cluster.create_topic(topic, [[1]])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    other = plan.model_copy(update={"cluster_id": "another"}).seal()
+    with pytest.raises(PlanOutdated, match=f"another, and this is {plan.cluster_id}"):
+        execute(executor, other, tmp_path)
+
+
+def test_a_dry_run_shows_the_requests_and_sends_none(
+    local_cluster: LocalCluster, executor: Executor, admin: Admin, topic: str
+) -> None:
+    local_cluster.create_topic(topic, [[1, 2]])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
+    assert executor.dry_run(plan) == [
+        f"AlterPartitionReassignments {topic}-0: [1, 2] -> [3, 2]",
+        f"ElectLeaders preferred {topic}-0: 3",
+    ]
+    (view,) = admin.partitions([plan.moves[0].id]).values()
+    assert view.replicas == ids([1, 2])
+
+
+def test_refusals_come_back_per_partition_in_the_brokers_words(
+    local_cluster: LocalCluster, admin: Admin, topic: str
+) -> None:
+    local_cluster.create_topic(topic, [[1], [1]])
+    good, unknown, wider = (
+        PartitionId(TopicName(name), number)
+        for name, number in [(topic, 0), ("no-such-topic", 0), (topic, 1)]
+    )
+    answers = admin.reassign({good: ids([2]), unknown: ids([2]), wider: ids([1, 2])})
+    assert answers[good].verdict is Verdict.ACCEPTED
+    assert answers[unknown].verdict is Verdict.REFUSED
+    assert answers[wider].verdict is Verdict.REFUSED
+    assert "replication factor" in answers[wider].reason
+
+
+def test_offsets_and_sizes_are_those_of_an_empty_partition(
+    local_cluster: LocalCluster, admin: Admin, topic: str
+) -> None:
+    local_cluster.create_topic(topic, [[1]], TIERED)
+    pid = PartitionId(TopicName(topic), 0)
+    found = {k: admin.offsets(BrokerId(1), [pid], k).get(pid) for k in OffsetKind}
+    assert found[OffsetKind.LATEST] == found[OffsetKind.EARLIEST] == 0
+    assert found[OffsetKind.LATEST_TIERED] == -1
+    assert admin.local_bytes(BrokerId(1), [pid]) == {pid: 0}
+    assert admin.local_bytes(BrokerId(2), [pid]) == {}
+
+
+def test_three_replicas_move_with_their_leader(
+    four_brokers: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    four_brokers.create_topic(topic, [[1, 2, 3]] * 2)
+    plan = plan_for(four_brokers.bootstrap, topic, {0: [4, 2, 3], 1: [2, 3, 4]})
+    with connect(four_brokers.bootstrap, timeout_s=10.0) as executor:
+        report = execute(executor, plan, tmp_path)
+    assert [m.state for m in report.moves] == [MoveState.DONE] * 2
+
+
+def test_dead_targets_and_what_hangs_because_of_them_are_refused(
+    four_brokers: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    """A broker dies after planning; then somebody else's move to it hangs."""
+    bootstrap = four_brokers.bootstrap
+    four_brokers.create_topic(topic, [[1], [1]])
+    doomed = plan_for(bootstrap, topic, {0: [4]})
+    four_brokers.kill_broker(DEAD)
+    with (
+        connect(bootstrap, timeout_s=10.0) as executor,
+        Admin(bootstrap, 10.0) as admin,
+    ):
+        wait_for(lambda: DEAD not in admin.cluster().alive)
+        with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):
+            execute(executor, doomed, tmp_path)
+        admin.reassign({doomed.moves[0].id: ids([4])})
+        healthy = plan_for(bootstrap, topic, {1: [2]})
+        with pytest.raises(
+            GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"
+        ):
+            execute(executor, healthy, tmp_path)
+    assert not list(tmp_path.iterdir())

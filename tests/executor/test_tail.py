@@ -1,0 +1,118 @@
+"""What a tiered move will copy, and how long it is waited for."""
+
+import dataclasses
+import threading
+
+import pytest
+
+from executor.tail import Retention, Tail, TailReader, wait_for_short_tails
+from model.ids import PartitionId
+from tests.executor.fake import FakeTime
+from tests.executor.plans import move
+
+MIB = 2**20
+RETENTION = Retention(segment_bytes=MIB, local_bytes=1, local_ms=-1, skips_tiered=True)
+LONG = Tail(
+    first=0,
+    first_local=4000,
+    last_tiered=4999,
+    end=10_000,
+    local_bytes=6 * MIB,
+    retention=RETENTION,
+)
+"""6,000 records on the disk, of which 1,000 are in the tier too."""
+SHORT = dataclasses.replace(LONG, last_tiered=8999)
+
+
+def test_only_what_lies_after_the_last_tiered_offset_is_copied() -> None:
+    assert LONG.bytes_to_copy == 5 * MIB
+    assert SHORT.bytes_to_copy == MIB
+
+
+def test_everything_local_is_copied_before_a_segment_has_left_the_disk() -> None:
+    assert dataclasses.replace(SHORT, first=4000).bytes_to_copy == 6 * MIB
+
+
+def test_everything_local_is_copied_where_brokers_do_not_skip_the_tier() -> None:
+    old = dataclasses.replace(RETENTION, skips_tiered=False)
+    assert dataclasses.replace(SHORT, retention=old).bytes_to_copy == 6 * MIB
+
+
+def test_an_empty_log_is_short() -> None:
+    empty = Tail(
+        first=0,
+        first_local=0,
+        last_tiered=-1,
+        end=0,
+        local_bytes=0,
+        retention=RETENTION,
+    )
+    assert empty.is_short
+    assert empty.bytes_to_copy == 0
+
+
+@pytest.mark.parametrize("local_bytes", [-1, 7 * MIB])
+def test_waiting_is_no_use_where_local_retention_keeps_everything(
+    local_bytes: int,
+) -> None:
+    keeps = dataclasses.replace(RETENTION, local_bytes=local_bytes)
+    kept = dataclasses.replace(LONG, first=4000, retention=keeps)
+    assert not kept.may_get_short(30.0)
+    assert kept.why_long == "its local retention keeps every segment"
+
+
+def test_local_retention_falls_back_on_the_topics_retention() -> None:
+    configs = {
+        "segment.bytes": "1048576",
+        "retention.bytes": "-1",
+        "retention.ms": "3600000",
+        "local.retention.bytes": "4194304",
+        "local.retention.ms": "-2",
+    }
+    assert Retention.of(configs, skips_tiered=True) == Retention(
+        segment_bytes=MIB, local_bytes=4 * MIB, local_ms=3_600_000, skips_tiered=True
+    )
+
+
+class CannedReader(TailReader):
+    """Shows these tails of one partition, the last one again and again."""
+
+    def __init__(self, *tails: Tail) -> None:
+        self._tails = list(tails)
+
+    def read(self, ids: object = None) -> dict[PartitionId, Tail]:
+        found = self._tails.pop(0) if len(self._tails) > 1 else self._tails[0]
+        return {move().id: found}
+
+
+def waited(
+    *tails: Tail, wait_s: float = 30.0, stop: bool = False
+) -> tuple[Tail, float]:
+    event = threading.Event()
+    if stop:
+        event.set()
+    reader, time = CannedReader(*tails), FakeTime()
+    (found,) = wait_for_short_tails(reader, wait_s, time.timing, event).values()
+    return found.tail, found.seconds
+
+
+def test_a_short_tail_is_not_waited_for() -> None:
+    assert waited(SHORT) == (SHORT, 0.0)
+
+
+def test_it_is_waited_until_the_tail_is_short() -> None:
+    assert waited(LONG, LONG, SHORT) == (SHORT, 0.5)
+
+
+def test_a_log_that_stands_still_is_given_up_early() -> None:
+    assert waited(LONG) == (LONG, 5.0)
+
+
+def test_a_log_that_keeps_growing_is_given_up_in_the_end() -> None:
+    growing = [dataclasses.replace(LONG, end=LONG.end + i) for i in range(500)]
+    _, seconds = waited(*growing)
+    assert seconds == 30.0
+
+
+def test_the_operator_need_not_wait() -> None:
+    assert waited(LONG, stop=True) == (LONG, 0.0)

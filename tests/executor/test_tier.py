@@ -1,0 +1,82 @@
+"""Segments are found in S3 under the names that Kafka gives them."""
+
+from collections.abc import Iterator
+
+import boto3
+import pytest
+from moto.server import ThreadedMotoServer
+
+from executor.tier import S3Settings, Tier, kafka_text
+from lab.ports import HOST, free_ports
+from model.ids import PartitionId, TopicName
+
+TOPIC_ID = "efb026ca-bf55-4357-9c8d-632ec532ec1b"
+ORDERS_7 = PartitionId(TopicName("orders"), 7)
+FOLDER = "orders-7-77Amyr9VQ1ecjWMuxTLsGw/"
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    (port,) = free_ports(1)
+    server = ThreadedMotoServer(HOST, port=port, verbose=False)
+    server.start()
+    yield f"http://{HOST}:{port}"
+    server.stop()
+
+
+def settings(endpoint: str, prefix: str = "") -> S3Settings:
+    return S3Settings(
+        endpoint_url=endpoint,
+        bucket="tier",
+        prefix=prefix,
+        access_key="me",
+        secret_key="secret",
+    )
+
+
+@pytest.fixture
+def bucket(endpoint: str) -> None:
+    client = boto3.client(
+        "s3",
+        endpoint_url=endpoint,
+        aws_access_key_id="me",
+        aws_secret_access_key="secret",
+        region_name="us-east-1",
+    )
+    client.create_bucket(Bucket="tier")
+    for key, size in [
+        (f"{FOLDER}00000000000000000000-a.log", 1000),
+        (f"{FOLDER}00000000000000000989-b.log", 500),
+        (f"{FOLDER}00000000000000000989-b.index", 50),
+        ("orders-70-77Amyr9VQ1ecjWMuxTLsGw/0-c.log", 7),
+        (f"far/away/{FOLDER}0-d.log", 3),
+    ]:
+        client.put_object(Bucket="tier", Key=key, Body=b"x" * size)
+
+
+def test_a_topic_id_is_written_as_kafka_does() -> None:
+    assert kafka_text(TOPIC_ID) == "77Amyr9VQ1ecjWMuxTLsGw"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
+    seen = Tier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
+    assert (seen.segments, seen.size_bytes) == (2, 1500)
+    assert seen.words == "in the tier, seen through S3: 2 segments, 1.50 kB"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_a_prefix_goes_before_the_key(endpoint: str) -> None:
+    seen = Tier(settings(endpoint, "far/away/")).listing(ORDERS_7, TOPIC_ID)
+    assert (seen.segments, seen.size_bytes) == (1, 3)
+
+
+def test_a_tier_that_cannot_be_seen_is_words_and_no_error() -> None:
+    (port,) = free_ports(1)
+    seen = Tier(settings(f"http://{HOST}:{port}")).listing(ORDERS_7, TOPIC_ID)
+    assert seen.segments is None
+    assert "cannot be seen through S3" in seen.words
+
+
+def test_the_secret_is_not_in_the_settings_text(endpoint: str) -> None:
+    assert "secret" not in repr(settings(endpoint)).replace("secret_key", "")
