@@ -1,0 +1,1 @@
+"""The loop observe, plan, approve, apply; the command line and its settings."""

@@ -1,0 +1,115 @@
+"""`plimsoll apply PLAN`: exactly this plan."""
+
+import contextlib
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+from control import compose
+from control.exits import Exit
+from control.form import Form
+from control.policy import EAGER
+from control.render import json_text, plan_text, run_text
+from control.settings import Settings
+from model.errors import GuardrailRefused
+from model.plan import Plan, read_plan
+from model.run import MoveState, RunProgress, RunReport, RunState
+
+
+def carry_out(
+    settings: Settings,
+    plan_file: Path,
+    *,
+    allow_changes: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Form,
+) -> int:
+    """Check the plan against the cluster, ask, carry it out, report."""
+    plan = read_plan(plan_file)
+    compose.bootstrap_of(settings)
+    if not plan.moves:
+        sys.stderr.write(f"plimsoll: {plan_file} has no moves; nothing to do\n")
+        return Exit.DONE
+    if not (allow_changes or dry_run):
+        raise GuardrailRefused(
+            "plimsoll is read-only; say --allow-changes to carry out the plan, or "
+            "--dry-run to see its requests"
+        )
+    with contextlib.closing(compose.executor(settings)) as executor:
+        if dry_run:
+            sys.stdout.write("\n".join(executor.dry_run(plan)) + "\n")
+            return Exit.DONE
+        if not (yes or _confirmed(plan)):
+            raise GuardrailRefused("not confirmed; nothing was changed")
+        with stop_on_signals() as stop:
+            report = executor.execute(
+                plan,
+                journal_dir=compose.journal_dir(settings),
+                moves_in_flight=EAGER.moves_in_flight,
+                observe=Narrator(),
+                stop=stop,
+            )
+    return told(report, output)
+
+
+def told(report: RunReport, output: Form) -> int:
+    """Print the report; its exit code."""
+    if output is Form.JSON:
+        sys.stdout.write(json_text(report.model_dump(mode="json")))
+    else:
+        sys.stdout.write(run_text(report))
+    return Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
+
+
+class Narrator:
+    """One line on stderr for each move that ends."""
+
+    def __init__(self) -> None:
+        self._told: set[object] = set()
+
+    def __call__(self, progress: RunProgress) -> None:
+        ended = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
+        for move in progress.moves:
+            if move.state in ended and move.move.id not in self._told:
+                self._told.add(move.move.id)
+                seconds = f" in {move.seconds:.2f} s" if move.seconds else ""
+                done = progress.count(*ended)
+                sys.stderr.write(
+                    f"{done}/{len(progress.moves)} {move.move.id} "
+                    f"{move.state}{seconds} {move.note}".rstrip()
+                    + "\n"
+                )
+
+
+def _confirmed(plan: Plan) -> bool:
+    if not sys.stdin.isatty():
+        raise GuardrailRefused(
+            "there is no terminal to ask on; say --yes to carry out the plan"
+        )
+    sys.stderr.write(plan_text(plan, f"plan of {plan.cluster_id}"))
+    sys.stderr.write(f"\nType {plan.cluster_id[:8]} to carry out this plan: ")
+    sys.stderr.flush()
+    return sys.stdin.readline().strip() == plan.cluster_id[:8]
+
+
+@contextlib.contextmanager
+def stop_on_signals() -> Iterator[threading.Event]:
+    """An event that SIGTERM or Ctrl-C sets; a second Ctrl-C interrupts at once."""
+    stop = threading.Event()
+
+    def on_signal(number: int, _frame: object) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+        sys.stderr.write("plimsoll: stopping; moves that run are let finish\n")
+
+    numbers = (signal.SIGTERM, signal.SIGINT)
+    before = {number: signal.signal(number, on_signal) for number in numbers}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

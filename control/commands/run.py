@@ -1,0 +1,113 @@
+"""`plimsoll run`: the loop, headless."""
+
+import json
+import sys
+
+from control import compose
+from control.commands.apply import Narrator, stop_on_signals, told
+from control.commands.plan import EXITS
+from control.exits import Exit
+from control.form import Form
+from control.loop import Loop
+from control.policy import limits_named
+from control.settings import Settings
+from control.view import LoopView, Mode, Phase
+from model.errors import ConfigError, GuardrailRefused
+
+ENDS = (Phase.LEVEL, Phase.NO_PLAN, Phase.PLAN_READY, Phase.FAILED)
+"""Phases in which `--once` has its answer, unless a run goes on."""
+
+
+def keep_level(
+    settings: Settings,
+    *,
+    auto: bool,
+    once: bool,
+    limits: str | None,
+    allow_changes: bool,
+    output: Form,
+) -> int:
+    """Keep the cluster level until stopped, or once.
+
+    Raises
+    ------
+    ConfigError
+        `--auto` without limits.
+    GuardrailRefused
+        `--auto` without `--allow-changes`.
+    """
+    compose.bootstrap_of(settings)
+    if auto and limits is None:
+        raise ConfigError(
+            "--auto starts only with every limit set; say --limits conservative, or "
+            "the name of a [limits.NAME] table of the configuration"
+        )
+    named = limits_named(limits or "conservative", settings.limits)
+    if auto and not allow_changes:
+        raise GuardrailRefused("--auto changes the cluster; say --allow-changes too")
+    mode = Mode.AUTO if auto else Mode.READ_ONLY
+    with (
+        compose.loop(settings, mode=mode, limits=named, patient=not once) as loop,
+        stop_on_signals() as stop,
+    ):
+        loop.subscribe(Teller(output))
+        while not stop.is_set() and loop.error is None:
+            if once and loop.wait(lambda view: _answered(loop, view), 1.0):
+                return _answer(loop, output)
+            stop.wait(0.2)
+        return _ended(loop, output)
+
+
+class Teller:
+    """Says each change of phase, and each finished move, once, on stderr."""
+
+    def __init__(self, output: Form) -> None:
+        self._output = output
+        self._phase: tuple[Phase, str] | None = None
+        self._narrator: tuple[str, Narrator] | None = None
+
+    def __call__(self, view: LoopView) -> None:
+        if view.run is not None and view.phase is Phase.RUNNING:
+            if self._narrator is None or self._narrator[0] != view.run.run_id:
+                self._narrator = (view.run.run_id, Narrator())
+            self._narrator[1](view.run)
+        if self._phase is None or view.phase is not self._phase[0]:
+            self._phase = (view.phase, view.message)
+            sys.stderr.write(self._line(view) + "\n")
+
+    def _line(self, view: LoopView) -> str:
+        if self._output is Form.JSON:
+            plan = view.plan.hash[:12] if view.plan else None
+            return json.dumps(
+                {
+                    "at_ms": view.at_ms,
+                    "phase": view.phase.value,
+                    "message": view.message,
+                    "plan_hash": plan,
+                }
+            )
+        return f"{view.phase}: {view.message}"
+
+
+def _answered(loop: Loop, view: LoopView) -> bool:
+    if loop.running:
+        return False
+    return bool(loop.reports) or view.phase in ENDS
+
+
+def _answer(loop: Loop, output: Form) -> int:
+    if loop.reports:
+        return told(loop.reports[-1], output)
+    return _ended(loop, output)
+
+
+def _ended(loop: Loop, output: Form) -> int:
+    if loop.error is not None:
+        raise loop.error
+    loop.close()
+    if loop.reports:
+        return told(loop.reports[-1], output)
+    if loop.view.phase is Phase.NO_PLAN and loop.result is not None:
+        sys.stderr.write(f"plimsoll: {loop.view.message}\n")
+        return EXITS.get(loop.result.status, Exit.REFUSED)
+    return Exit.DONE

@@ -1,0 +1,40 @@
+"""`plimsoll status`: brokers, loads and how level they are."""
+
+import sys
+import time
+
+from control import compose
+from control.exits import Exit
+from control.form import Form
+from control.render import json_text, status_document, status_text
+from control.settings import Settings
+from model.evaluate import evaluate
+from model.goals import Goals
+from model.snapshot import Snapshot
+
+FIRST_LOADS_S = 120.0
+"""How long to wait for the first loads: Spark starts within it on a slow machine."""
+WATCH_S = 5.0
+
+
+def show(settings: Settings, *, watch: bool, output: Form) -> int:
+    """Print the cluster once, or every few seconds until Ctrl-C."""
+    with compose.observer(settings) as collector:
+        while True:
+            snapshot = collector.wait(FIRST_LOADS_S)
+            sys.stdout.write(_text(snapshot, settings.goals, output))
+            sys.stdout.flush()
+            if not watch:
+                return Exit.DONE
+            time.sleep(WATCH_S)
+
+
+def _text(snapshot: Snapshot, goals: Goals, output: Form) -> str:
+    evaluation = evaluate(snapshot, goals, ())
+    now_ms = int(1000 * time.time())
+    if output is Form.TABLE:
+        return status_text(snapshot, evaluation, now_ms)
+    level = evaluation.within_band(goals)
+    return json_text(
+        status_document(snapshot, evaluation, within_band=level, now_ms=now_ms)
+    )

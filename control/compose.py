@@ -1,0 +1,114 @@
+"""Puts the parts together: one function for what each command needs."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from control.loop import Loop, LoopParts, LoopSettings
+from control.policy import EAGER, AutoLimits
+from control.ports import Executor, FrontEnd, Observer
+from control.settings import Settings
+from control.view import Mode
+from model.errors import ConfigError
+from model.snapshot import RecentMove
+
+if TYPE_CHECKING:
+    from collector.collector import Collector
+
+
+def bootstrap_of(settings: Settings) -> str:
+    """The bootstrap servers.
+
+    Raises
+    ------
+    ConfigError
+        None are configured.
+    """
+    if settings.bootstrap_server is None:
+        raise ConfigError(
+            "no cluster is named; say --bootstrap-server HOST:PORT, or set "
+            "bootstrap_server in plimsoll.toml"
+        )
+    return settings.bootstrap_server
+
+
+def journal_dir(settings: Settings) -> Path:
+    """Where runs are journalled."""
+    return settings.state_dir / "journal"
+
+
+def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
+    """A collector on the agentless probe and Spark, not started yet."""
+    from collector.client import Connection
+    from collector.collector import Collector, CollectorSettings
+
+    return Collector(
+        Connection(bootstrap_of(settings), timeout_s=settings.timeout_s),
+        CollectorSettings(
+            state_dir=settings.state_dir,
+            cache_dir=settings.cache_dir,
+            spark_master=settings.spark_master,
+            interval_s=settings.interval_s,
+            window_s=settings.window_s,
+            samples_topic=settings.samples_topic if allow_changes else None,
+        ),
+    )
+
+
+def executor(settings: Settings) -> Executor:
+    """A client that can change the cluster; made only where changes are allowed."""
+    from executor.connect import connect
+    from executor.tier import S3Settings
+
+    tier = settings.tier
+    s3 = S3Settings(**tier.model_dump()) if tier else None
+    return connect(bootstrap_of(settings), timeout_s=settings.timeout_s, s3=s3)
+
+
+def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:
+    """Moves on a cluster since a time, from the journal."""
+    from executor.journal import recent_moves as read
+
+    return lambda cluster_id, since_ms: read(
+        journal_dir(settings), cluster_id, since_ms
+    )
+
+
+def loop(
+    settings: Settings,
+    *,
+    mode: Mode,
+    limits: AutoLimits = EAGER,
+    patient: bool = False,
+    observe: Callable[[], Observer] | None = None,
+) -> Loop:
+    """The loop over real parts, not started yet."""
+    from solver.solve import solve
+
+    allowed = mode is not Mode.READ_ONLY
+    return Loop(
+        LoopSettings(
+            bootstrap=bootstrap_of(settings),
+            name=settings.name,
+            mode=mode,
+            goals=settings.goals,
+            solve=settings.solve,
+            limits=limits,
+            journal_dir=journal_dir(settings),
+            patient=patient,
+        ),
+        LoopParts(
+            observer=observe or (lambda: observer(settings, allow_changes=allowed)),
+            planner=solve,
+            executor=(lambda: executor(settings)) if allowed else None,
+            recent_moves=recent_moves(settings),
+        ),
+    )
+
+
+def front_end(name: str = "tui") -> FrontEnd:
+    """The front end registered under this name."""
+    from importlib.metadata import entry_points
+
+    (found,) = entry_points(group="plimsoll.front_ends", name=name)
+    return cast("FrontEnd", found.load())

@@ -1,0 +1,99 @@
+"""What the loop does next: one pure function of what it knows."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from control.policy import AutoLimits, refusals
+from control.view import Mode
+from model.plan import Plan
+
+RESOLVE_S = 30.0
+"""Time after which an answer without a usable plan is sought anew."""
+
+
+class Step(StrEnum):
+    """What to do next."""
+
+    SETTLE = "settle"
+    """Wait until loads cover only the time after the last run."""
+    REST = "rest"
+    """Level: nothing to do."""
+    CONFIRM = "confirm"
+    """Uneven, but not for long enough yet to act without a person."""
+    PLAN = "plan"
+    HOLD = "hold"
+    """The last answer had no moves; it is kept for a while."""
+    OFFER = "offer"
+    """Show the plan; a person decides."""
+    APPROVE = "approve"
+    REFUSE = "refuse"
+    """The plan is outside the limits of `--auto`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What a decision rests on. Times are seconds since the epoch."""
+
+    now_s: float
+    mode: Mode
+    limits: AutoLimits
+    loads_from_s: float
+    """Begin of the window that the newest loads are averaged over."""
+    fingerprint: str
+    """Of the newest snapshot's placement."""
+    uneven_since_s: float | None
+    """None while every broker is within its band."""
+    ended_at_s: float | None
+    """End of the last run, None if there was none."""
+    plan: Plan | None
+    planned_at_s: float
+    plan_wanted: bool
+    """A person asked for a new plan."""
+
+
+def next_step(facts: Facts) -> tuple[Step, str]:
+    """The next step, and why in words where it is not plain."""
+    if facts.ended_at_s is not None and facts.loads_from_s < facts.ended_at_s:
+        left_s = facts.ended_at_s - facts.loads_from_s
+        return Step.SETTLE, f"loads of the new placement alone in {left_s:.0f} s"
+    if facts.plan_wanted:
+        return Step.PLAN, "asked for"
+    if facts.plan is not None and facts.plan.moves:
+        return _with_plan(facts, facts.plan)
+    if facts.uneven_since_s is None:
+        return Step.REST, ""
+    if facts.mode is Mode.AUTO and (wait := _not_yet(facts, facts.uneven_since_s)):
+        return Step.CONFIRM, wait
+    if facts.plan is not None and facts.now_s - facts.planned_at_s < RESOLVE_S:
+        return Step.HOLD, ""
+    return Step.PLAN, "the cluster is uneven"
+
+
+def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
+    if plan.snapshot_fingerprint != facts.fingerprint:
+        return Step.PLAN, "brokers or placement changed since the plan was made"
+    if facts.mode is not Mode.AUTO:
+        return Step.OFFER, ""
+    if facts.uneven_since_s is None:
+        return Step.REST, "level before the plan was carried out"
+    reasons = refusals(plan, facts.limits)
+    if not reasons:
+        return Step.APPROVE, ""
+    if facts.now_s - facts.planned_at_s >= RESOLVE_S:
+        return Step.PLAN, "the last plan was outside the limits"
+    return Step.REFUSE, "; ".join(reasons)
+
+
+def _not_yet(facts: Facts, uneven_since_s: float) -> str:
+    """Why `--auto` may not act yet; empty if it may."""
+    limits = facts.limits
+    uneven_s = facts.now_s - uneven_since_s
+    if uneven_s < limits.confirm_s:
+        return f"uneven for {uneven_s:.0f} s, acting after {limits.confirm_s:.0f} s"
+    if facts.ended_at_s is not None:
+        rested_s = facts.now_s - facts.ended_at_s
+        if rested_s < limits.pause_s:
+            return f"the last run ended {rested_s:.0f} s ago, the pause is " + (
+                f"{limits.pause_s:.0f} s"
+            )
+    return ""

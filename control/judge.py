@@ -1,0 +1,54 @@
+"""Judging snapshots and plans before anyone acts on them."""
+
+from collections.abc import Callable
+
+from model.errors import PlimsollError
+from model.evaluate import Evaluation, evaluate
+from model.goals import Goals
+from model.plan import Plan
+from model.snapshot import RecentMove, Snapshot
+from model.units import percent_text
+
+
+def with_recent_moves(
+    snapshot: Snapshot,
+    goals: Goals,
+    read: Callable[[str, int], tuple[RecentMove, ...]],
+) -> Snapshot:
+    """The snapshot with the journal's moves that a cooldown may still bind."""
+    windows = goals.cooldown.values()
+    longest_s = max((max(c.rest_s, c.return_window_s) for c in windows), default=0.0)
+    header = snapshot.header
+    moves = read(header.cluster_id, header.taken_at_ms - int(1000 * longest_s))
+    if not moves:
+        return snapshot
+    return Snapshot(
+        header.model_copy(update={"recent_moves": moves}), snapshot.partitions
+    )
+
+
+def spread_words(evaluation: Evaluation) -> str:
+    """The largest deviation of a broker from the level, per resource."""
+    worst = [
+        f"{resource} {percent_text(max(map(abs, by_broker.values())))}"
+        for resource, by_broker in evaluation.deviations.items()
+    ]
+    if not worst:
+        return "no resource is loaded enough to be balanced"
+    return "largest deviation from the level: " + ", ".join(worst)
+
+
+def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
+    """No plan is seen by anyone before the independent evaluator passed it.
+
+    Raises
+    ------
+    PlimsollError
+        The plan breaks a rule, or its objective is not what it claims.
+    """
+    verdict = evaluate(snapshot, plan.goals, plan.moves)
+    faults = [v.words for v in verdict.violations]
+    if abs(verdict.objective - plan.objective) > 1e-6 * max(1.0, verdict.objective):
+        faults.append(f"its objective is {verdict.objective}, not {plan.objective}")
+    if faults:
+        raise PlimsollError("internal error: a plan is wrong: " + "; ".join(faults))

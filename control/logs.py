@@ -1,0 +1,67 @@
+"""Log lines: structured, one JSON object each, to a file or to stderr."""
+
+import logging
+import sys
+from pathlib import Path
+
+import structlog
+
+from model.errors import ConfigError
+
+
+def configure(*, verbose: bool, file: Path | None) -> None:
+    """Send the `plimsoll` loggers to a file as JSON, or to stderr as words.
+
+    Without a file, only warnings reach stderr, and everything when verbose; a screen
+    takes stderr's handler away while it is shown.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be written.
+    """
+    root = logging.getLogger("plimsoll")
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    root.addHandler(_file_handler(file) if file else _stderr_handler(verbose))
+    root.setLevel(logging.DEBUG if verbose else logging.INFO)
+    root.propagate = False
+
+
+def silence_stderr() -> None:
+    """Take handlers of stderr away, for a screen that owns the terminal."""
+    root = logging.getLogger("plimsoll")
+    for handler in list(root.handlers):
+        if not isinstance(handler, logging.FileHandler):
+            root.removeHandler(handler)
+    root.addHandler(logging.NullHandler())
+
+
+def _file_handler(file: Path) -> logging.Handler:
+    try:
+        handler = logging.FileHandler(file, encoding="utf-8")
+    except OSError as exc:
+        raise ConfigError(f"cannot write the log file {file}: {exc.strerror}") from exc
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[
+                structlog.stdlib.add_logger_name,
+                structlog.stdlib.add_log_level,
+                structlog.processors.TimeStamper(fmt="iso", utc=True),
+                structlog.stdlib.ExtraAdder(),
+            ],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                structlog.processors.format_exc_info,
+                structlog.processors.JSONRenderer(sort_keys=True),
+            ],
+        )
+    )
+    return handler
+
+
+def _stderr_handler(verbose: bool) -> logging.Handler:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter("plimsoll: %(message)s"))
+    handler.setLevel(logging.DEBUG if verbose else logging.WARNING)
+    return handler

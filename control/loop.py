@@ -1,0 +1,399 @@
+"""The loop observe -> plan -> approve -> apply, driven by screen and `--auto` alike.
+
+Two front ends, one engine: only the source of approval differs. The loop has a thread
+of its own, and a run has another, so that the cluster is watched while it changes.
+What to do next is decided in `control.decide`.
+"""
+
+import contextlib
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Self
+
+from control.decide import Facts, Step, next_step
+from control.judge import refuse_broken, spread_words, with_recent_moves
+from control.policy import AutoLimits
+from control.ports import Executor, Observer, Planner
+from control.runner import Runner
+from control.view import LogLine, LoopView, Mode, Phase
+from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
+from model.evaluate import Evaluation, evaluate
+from model.goals import Goals, SolveLimits
+from model.plan import Plan, PlanStatus
+from model.run import RunProgress, RunReport, RunState
+from model.snapshot import Broker, RecentMove, Snapshot
+from model.units import count_text
+from solver.result import Result
+
+logger = logging.getLogger("plimsoll.control")
+
+RETRY_S = 5.0
+"""Time between two attempts to connect."""
+LOG_LINES = 500
+"""Decisions kept for the screen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """How the loop behaves; the same for every front end."""
+
+    bootstrap: str
+    name: str | None
+    """What the cluster is called; None for the start of its id."""
+    mode: Mode
+    goals: Goals
+    solve: SolveLimits
+    limits: AutoLimits
+    journal_dir: Path
+    patient: bool = False
+    """Go on trying when the first contact fails, as a screen and a service do."""
+    tick_s: float = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopParts:
+    """What the loop drives."""
+
+    observer: Callable[[], Observer]
+    """Makes a new observer; called again after a lost connection."""
+    planner: Planner
+    executor: Callable[[], Executor] | None
+    """Makes the one object that changes a cluster; None when read-only."""
+    recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
+    """Moves on a cluster (id) since a time (ms), from the journal."""
+    clock: Callable[[], float] = time.time
+
+
+@dataclass
+class _State:
+    phase: Phase = Phase.CONNECTING
+    message: str = "waiting for the first answer of the cluster"
+    brokers: tuple[Broker, ...] = ()
+    seen: Snapshot | None = None
+    """The observer's newest, to tell whether there is a newer one."""
+    snapshot: Snapshot | None = None
+    """The same with the recent moves of the journal."""
+    evaluation: Evaluation | None = None
+    plan: Plan | None = None
+    result: Result | None = None
+    planned_at_s: float = 0.0
+    plan_wanted: bool = False
+    uneven_since_s: float | None = None
+    run: RunProgress | None = None
+    ended_at_s: float | None = None
+    reports: list[RunReport] = field(default_factory=list)
+    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+
+
+class Loop:
+    """One cluster, watched and kept level until `close`."""
+
+    def __init__(self, settings: LoopSettings, parts: LoopParts) -> None:
+        self.settings = settings
+        self.error: PlimsollError | None = None
+        """What ended the loop, or refused what a policy had approved."""
+        self._parts = parts
+        self._state = _State()
+        self._changed = threading.Condition(threading.RLock())
+        self._closing = threading.Event()
+        self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
+        self._runner = self._make_runner()
+        self._subscribers: list[Callable[[LoopView], None]] = []
+
+    def __enter__(self) -> Self:
+        self._watcher.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Let moves that run finish, then stop everything."""
+        self.stop_run()
+        self._closing.set()
+        if self._runner is not None:
+            self._runner.join()
+        if self._watcher.is_alive():
+            self._watcher.join()
+
+    # ---- what front ends do
+
+    def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
+        """Call `subscriber`, from a thread of the loop's, with each new view."""
+        self._subscribers.append(subscriber)
+
+    @property
+    def view(self) -> LoopView:
+        """The loop as it stands."""
+        with self._changed:
+            state = self._state
+            cluster = state.snapshot.header.cluster_id[:8] if state.snapshot else ""
+            return LoopView(
+                at_ms=self._now_ms(),
+                phase=state.phase,
+                mode=self.settings.mode,
+                cluster_name=self.settings.name or cluster,
+                bootstrap=self.settings.bootstrap,
+                message=state.message,
+                brokers=state.brokers,
+                snapshot=state.snapshot,
+                evaluation=state.evaluation,
+                plan=state.plan,
+                run=state.run,
+                log=tuple(state.log),
+            )
+
+    @property
+    def reports(self) -> tuple[RunReport, ...]:
+        """Reports of the runs that ended, oldest first."""
+        with self._changed:
+            return tuple(self._state.reports)
+
+    @property
+    def result(self) -> Result | None:
+        """The answer of the last solve."""
+        with self._changed:
+            return self._state.result
+
+    @property
+    def running(self) -> bool:
+        """Whether a run goes on."""
+        return self._runner is not None and self._runner.running
+
+    def approve(self, plan_hash: str, by: str) -> None:
+        """Carry out the plan with this hash.
+
+        Raises
+        ------
+        GuardrailRefused
+            Read-only, a run goes on, or the plan is not the newest one.
+        """
+        with self._changed:
+            plan = self._state.plan
+            if self._runner is None:
+                raise GuardrailRefused(
+                    "plimsoll is read-only; start it with --allow-changes"
+                )
+            if self.running:
+                raise GuardrailRefused("a run goes on; wait for its end or stop it")
+            if plan is None or plan.hash != plan_hash:
+                raise GuardrailRefused(
+                    "this plan was replaced by a newer one: look at that, approve that"
+                )
+            self._note(f"plan {plan.hash[:12]} approved by {by}")
+            self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
+            self._runner.start(plan)
+
+    def plan_again(self) -> None:
+        """Make a new plan from the newest snapshot, level or not."""
+        with self._changed:
+            self._state.plan_wanted = True
+
+    def stop_run(self) -> None:
+        """Start no further move; let what runs finish."""
+        if self._runner is not None:
+            self._runner.stop()
+
+    def wait(self, until: Callable[[LoopView], bool], timeout_s: float) -> bool:
+        """Block until a view fits; False if the loop failed or the time is over."""
+        deadline = time.monotonic() + timeout_s
+        with self._changed:
+            while not until(self.view):
+                left_s = deadline - time.monotonic()
+                if left_s <= 0 or self.error is not None:
+                    return False
+                self._changed.wait(min(left_s, 1.0))
+            return True
+
+    # ---- the loop's thread
+
+    def _make_runner(self) -> Runner | None:
+        connect = self._parts.executor
+        if connect is None:
+            return None
+        return Runner(
+            connect,
+            self,
+            journal_dir=self.settings.journal_dir,
+            moves_in_flight=self.settings.limits.moves_in_flight,
+        )
+
+    def _main(self) -> None:
+        while not self._closing.is_set():
+            try:
+                self._watch()
+            except ClusterUnreachable as exc:
+                if not self._state.brokers and not self.settings.patient:
+                    self._fail(exc)
+                    return
+                words = f"{exc}; next attempt in {RETRY_S:.0f} s"
+                self._enter(Phase.UNREACHABLE, words, level="warning")
+                self._closing.wait(RETRY_S)
+            except PlimsollError as exc:
+                self._fail(exc)
+                return
+            except Exception as exc:
+                logger.exception("the loop ended")
+                self._fail(PlimsollError(f"internal error: {exc!r}"))
+                return
+
+    def _fail(self, exc: PlimsollError) -> None:
+        self.error = exc
+        self._enter(Phase.FAILED, str(exc), level="error")
+
+    def _watch(self) -> None:
+        with contextlib.closing(self._parts.observer()) as observer:
+            observer.start()
+            while not self._closing.wait(self.settings.tick_s):
+                if observer.failure is not None:
+                    raise observer.failure
+                self._look(observer)
+                self._act()
+                self._publish()
+
+    def _look(self, observer: Observer) -> None:
+        brokers, seen = observer.brokers(), observer.snapshot()
+        with self._changed:
+            state = self._state
+            state.brokers = brokers
+            if seen is None and brokers:
+                self._enter(Phase.MEASURING, "measuring the load of each partition")
+            if seen is None or seen is state.seen:
+                return
+            state.seen = seen
+            state.snapshot = with_recent_moves(
+                seen, self.settings.goals, self._parts.recent_moves
+            )
+            state.evaluation = evaluate(state.snapshot, self.settings.goals, ())
+            if state.evaluation.within_band(self.settings.goals):
+                state.uneven_since_s = None
+            elif state.uneven_since_s is None:
+                state.uneven_since_s = self._parts.clock()
+
+    def _act(self) -> None:
+        with self._changed:
+            state = self._state
+            if state.snapshot is None or state.evaluation is None or self.running:
+                return
+            step, why = next_step(self._facts(state.snapshot))
+        if step is Step.PLAN:
+            self._plan(state.snapshot, why)
+        elif step is Step.APPROVE and state.plan is not None:
+            self.approve(state.plan.hash, by="the limits of --auto")
+        else:
+            self._show(step, why, state.evaluation)
+
+    def _facts(self, snapshot: Snapshot) -> Facts:
+        state, header = self._state, snapshot.header
+        window_s = max((s.window_s for s in header.sources), default=0.0)
+        newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
+        return Facts(
+            now_s=self._parts.clock(),
+            mode=self.settings.mode,
+            limits=self.settings.limits,
+            loads_from_s=(newest_ms or header.taken_at_ms) / 1000 - window_s,
+            fingerprint=snapshot.fingerprint,
+            uneven_since_s=state.uneven_since_s,
+            ended_at_s=state.ended_at_s,
+            plan=state.plan,
+            planned_at_s=state.planned_at_s,
+            plan_wanted=state.plan_wanted,
+        )
+
+    def _show(self, step: Step, why: str, evaluation: Evaluation) -> None:
+        answer = self._state.result.summary() if self._state.result else ""
+        spread = spread_words(evaluation)
+        match step:
+            case Step.SETTLE:
+                self._enter(Phase.SETTLING, why)
+            case Step.REST:
+                self._enter(Phase.LEVEL, spread)
+            case Step.CONFIRM:
+                self._enter(Phase.MEASURING, f"{spread}; {why}")
+            case Step.REFUSE:
+                self._enter(Phase.NO_PLAN, f"not approved: {why}", level="warning")
+            case Step.HOLD:
+                self._enter(Phase.NO_PLAN, answer)
+            case _:
+                self._enter(Phase.PLAN_READY, answer)
+
+    def _plan(self, snapshot: Snapshot, why: str) -> None:
+        self._enter(Phase.SOLVING, why)
+        result = self._parts.planner(snapshot, self.settings.goals, self.settings.solve)
+        if result.best is not None:
+            refuse_broken(snapshot, result.best)
+        with self._changed:
+            state = self._state
+            state.result, state.plan = result, result.best
+            state.planned_at_s = self._parts.clock()
+            state.plan_wanted = False
+            if result.best is not None and result.best.moves:
+                self._enter(Phase.PLAN_READY, result.summary())
+            elif result.status is PlanStatus.LEVEL_ALREADY:
+                self._enter(Phase.LEVEL, result.summary())
+            else:
+                self._enter(Phase.NO_PLAN, result.summary())
+
+    # ---- what the runner tells, from its thread
+
+    def run_progressed(self, progress: RunProgress) -> None:
+        """Something in the run changed."""
+        with self._changed:
+            self._state.run = progress
+        self._publish()
+
+    def run_ended(self, report: RunReport) -> None:
+        """The run came to an end, done or stopped."""
+        words = f"run {report.run_id} {report.state}: "
+        words += count_text(len(report.moves), "move")
+        if report.reason:
+            words += f"; {report.reason}"
+        with self._changed:
+            self._state.reports.append(report)
+            self._forget_plan()
+            done = report.state is RunState.DONE
+            self._enter(Phase.SETTLING, words, level="info" if done else "warning")
+
+    def run_failed(self, error: PlimsollError) -> None:
+        """The run could not begin or go on: say why; plan anew from what is now."""
+        with self._changed:
+            self._forget_plan()
+            if self.settings.mode is Mode.AUTO:
+                self.error = error
+            self._enter(Phase.NO_PLAN, str(error), level="error")
+
+    def _forget_plan(self) -> None:
+        state = self._state
+        state.ended_at_s = self._parts.clock()
+        state.plan, state.uneven_since_s = None, None
+
+    # ---- words
+
+    def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
+        with self._changed:
+            if phase is not self._state.phase:
+                self._note(f"{phase}: {message}", level=level)
+            self._state.phase, self._state.message = phase, message
+        self._publish()
+
+    def _note(self, text: str, *, level: str = "info") -> None:
+        plan = self._state.plan
+        line = LogLine(at_ms=self._now_ms(), level=level, text=text)
+        self._state.log.append(line)
+        plan_hash = plan.hash[:12] if plan else None
+        getattr(logger, level)(text, extra={"plan_hash": plan_hash})
+
+    def _publish(self) -> None:
+        view = self.view
+        with self._changed:
+            self._changed.notify_all()
+        for subscriber in tuple(self._subscribers):
+            subscriber(view)
+
+    def _now_ms(self) -> int:
+        return int(1000 * self._parts.clock())

@@ -1,0 +1,78 @@
+"""What the loop needs of its parts; the real ones and the simulated ones fit."""
+
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from model.errors import PlimsollError
+from model.goals import Goals, SolveLimits
+from model.plan import Plan
+from model.run import RunProgress, RunReport
+from model.snapshot import Broker, Snapshot
+from solver.result import Result
+
+if TYPE_CHECKING:
+    from control.loop import Loop
+
+
+class Observer(Protocol):
+    """Watches one cluster in the background."""
+
+    def start(self) -> None:
+        """Begin to watch; returns at once."""
+
+    def brokers(self) -> tuple[Broker, ...]:
+        """Brokers as the metadata show them; empty before the first answer."""
+        ...
+
+    def snapshot(self) -> Snapshot | None:
+        """The newest snapshot; None before loads are known."""
+        ...
+
+    @property
+    def failure(self) -> PlimsollError | None:
+        """Why the watching ended, if it did."""
+        ...
+
+    def close(self) -> None:
+        """Stop watching and leave nothing behind."""
+
+
+class Planner(Protocol):
+    """Makes plans; `solver.solve.solve` is one."""
+
+    def __call__(self, snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Result:
+        """The best plan for a snapshot."""
+        ...
+
+
+class Executor(Protocol):
+    """Carries out a plan on the cluster."""
+
+    def execute(
+        self,
+        plan: Plan,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        stop: threading.Event,
+    ) -> RunReport:
+        """Carry out exactly this plan; ends early when `stop` is set."""
+        ...
+
+    def dry_run(self, plan: Plan) -> Sequence[str]:
+        """The requests that would be sent."""
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class FrontEnd(Protocol):
+    """A screen; found by its entry point, so that nothing points outwards."""
+
+    def __call__(self, loop: "Loop") -> None:
+        """Show the loop until the user leaves."""
+        ...

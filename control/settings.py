@@ -1,0 +1,223 @@
+"""Settings: flag > environment > profile > file > default.
+
+A file is TOML: settings at the top, and `[profiles.NAME]` tables that override them.
+An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
+"""
+
+import difflib
+import json
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from platformdirs import user_cache_dir, user_config_dir, user_state_dir
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from control.policy import AutoLimits
+from model.errors import ConfigError
+from model.files import FileModel
+from model.goals import Goals, SolveLimits
+
+T = TypeVar("T", bound=BaseModel)
+
+NOT_SETTINGS = re.compile(r"PLIMSOLL_(CONFIG|PROFILE|JAVA|.*_HOME)")
+"""Variables of ours that choose files or tools and are no settings."""
+
+
+def _from_json(model: type[T]) -> BeforeValidator:
+    """Validate a table by JSON's rules, in which a list may become a tuple."""
+
+    def convert(value: Any) -> Any:
+        return value if isinstance(value, model) else _strict(model, value)
+
+    return BeforeValidator(convert)
+
+
+def _strict(model: type[T], value: Any) -> T:
+    return model.model_validate_json(json.dumps(value))
+
+
+class TierBucket(FileModel):
+    """Where the remote tier's segments can be seen through S3."""
+
+    endpoint_url: str | None = None
+    bucket: str
+    prefix: str = ""
+    access_key: str | None = None
+    secret_key: Annotated[str | None, Field(repr=False)] = None
+
+
+Limits = Annotated[AutoLimits, _from_json(AutoLimits)]
+
+
+class Settings(BaseSettings):
+    """All settings of one cluster."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PLIMSOLL_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    bootstrap_server: str | None = None
+    """Kafka's host:port list."""
+    name: str | None = None
+    """What the cluster is called; by default the start of its id."""
+    timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    """How long to wait for an answer of the cluster."""
+    state_dir: Path = Path(user_state_dir("plimsoll"))
+    """Journals, history and samples."""
+    cache_dir: Path = Path(user_cache_dir("plimsoll"))
+    """Downloaded jars."""
+    spark_master: str = "local[2]"
+    interval_s: Annotated[float, Field(gt=0)] = 1.0
+    """Time between two samples."""
+    window_s: Annotated[float, Field(gt=0)] = 15.0
+    """Time that loads are averaged over."""
+    samples_topic: str | None = None
+    """Topic that samples go to; by default they go to files under `state_dir`."""
+    goals: Annotated[Goals, _from_json(Goals)] = Goals()
+    solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
+    limits: dict[str, Limits] = {}
+    tier: Annotated[TierBucket, _from_json(TierBucket)] | None = None
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment over what `load` passes in from the file."""
+        return env_settings, init_settings
+
+
+def load(
+    flags: Mapping[str, Any], *, config: Path | None = None, profile: str | None = None
+) -> Settings:
+    """Settings from the flags that were typed, the environment and a file.
+
+    Raises
+    ------
+    ConfigError
+        A file that cannot be read, an unknown key, a value that does not fit.
+    """
+    _refuse_unknown_variables()
+    path = _config_file(config)
+    values = _file_values(path, profile or os.environ.get("PLIMSOLL_PROFILE"))
+    try:
+        settings = Settings(**values)
+        typed = {k: v for k, v in flags.items() if v is not None}
+        return settings.model_copy(update=typed)
+    except ValidationError as exc:
+        where = f"{path}, or the environment" if path else "the environment"
+        raise ConfigError(f"{where}: {_faults(exc)}") from exc
+
+
+def _faults(exc: ValidationError) -> str:
+    return "; ".join(
+        f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}"
+        for e in exc.errors()[:5]
+    )
+
+
+def _config_file(given: Path | None) -> Path | None:
+    named = given or os.environ.get("PLIMSOLL_CONFIG")
+    if named:
+        return Path(named)
+    usual = (Path("plimsoll.toml"), Path(user_config_dir("plimsoll"), "plimsoll.toml"))
+    return next((p for p in usual if p.exists()), None)
+
+
+def _file_values(path: Path | None, profile: str | None) -> dict[str, Any]:
+    if path is None:
+        if profile:
+            raise ConfigError(f"there is no configuration file for profile {profile!r}")
+        return {}
+    try:
+        text = path.read_text("utf-8")
+        values = tomllib.loads(text)
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    except ValueError as exc:
+        raise ConfigError(f"{path} is not TOML: {exc}") from exc
+    profiles = values.pop("profiles", {})
+    _refuse_unknown_keys(path, text, values)
+    for table in profiles.values():
+        _refuse_unknown_keys(path, text, table)
+    if profile is None:
+        return values
+    if profile not in profiles:
+        raise ConfigError(
+            f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}"
+        )
+    return values | profiles[profile]
+
+
+def _refuse_unknown_keys(path: Path, text: str, table: Mapping[str, Any]) -> None:
+    for trail in _unknown(Settings, table):
+        key = trail[-1]
+        lines = enumerate(text.splitlines(), 1)
+        pattern = re.compile(rf"^\s*\[?([\w.\-\"]+\.)?{re.escape(key)}\b")
+        line = next((n for n, words in lines if pattern.match(words)), 1)
+        raise ConfigError(
+            f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
+            + _nearest(key, _names(Settings, trail))
+        )
+
+
+def _refuse_unknown_variables() -> None:
+    known = {f"PLIMSOLL_{name.upper()}" for name in Settings.model_fields}
+    for variable in sorted(os.environ):
+        head = variable.partition("__")[0]
+        ours = variable.startswith("PLIMSOLL_") and not NOT_SETTINGS.match(variable)
+        if ours and head not in known:
+            raise ConfigError(
+                f"unknown environment variable {variable}" + _nearest(head, known)
+            )
+
+
+def _nearest(key: str, known: set[str]) -> str:
+    found = difflib.get_close_matches(key, sorted(known), 1, 0.5)
+    if found:
+        return f"; did you mean {found[0]!r}?"
+    return f"; known are {', '.join(sorted(known))}"
+
+
+def _unknown(
+    model: type[BaseModel], table: Mapping[str, Any], trail: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    for key, value in table.items():
+        field = model.model_fields.get(key)
+        if field is None:
+            yield (*trail, key)
+            continue
+        inner = _model_of(field.annotation)
+        if inner is not None and isinstance(value, dict):
+            yield from _unknown(inner, value, (*trail, key))
+
+
+def _names(model: type[BaseModel], trail: tuple[str, ...]) -> set[str]:
+    for key in trail[:-1]:
+        inner = _model_of(model.model_fields[key].annotation)
+        model = inner or model
+    return set(model.model_fields)
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    """The pydantic model behind a field, through `| None`; None for others."""
+    candidates = (annotation, *getattr(annotation, "__args__", ()))
+    if getattr(annotation, "__origin__", None) in (dict, tuple, list):
+        return None
+    return next(
+        (c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)),
+        None,
+    )

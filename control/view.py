@@ -1,0 +1,69 @@
+"""What the loop shows of itself: one immutable value, again and again."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from model.evaluate import Evaluation
+from model.plan import Plan
+from model.run import RunProgress
+from model.snapshot import Broker, Snapshot
+
+
+class Mode(StrEnum):
+    """Who may approve a plan."""
+
+    READ_ONLY = "read-only"
+    """Nobody; nothing is changed."""
+    APPROVE = "approve"
+    """A person."""
+    AUTO = "auto"
+    """The limits of `--auto`."""
+
+
+class Phase(StrEnum):
+    """Where the loop stands."""
+
+    CONNECTING = "connecting"
+    UNREACHABLE = "cannot connect"
+    MEASURING = "measuring"
+    """Loads are not known well enough yet."""
+    LEVEL = "level"
+    SOLVING = "solving"
+    NO_PLAN = "no plan"
+    """Uneven, but no plan helps, or none may be made; the message says why."""
+    PLAN_READY = "plan ready"
+    RUNNING = "running"
+    SETTLING = "settling"
+    """After a run, until loads show the new placement alone."""
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogLine:
+    """One decision, in words."""
+
+    at_ms: int
+    level: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopView:
+    """The loop at one moment."""
+
+    at_ms: int
+    phase: Phase
+    mode: Mode
+    cluster_name: str
+    """The profile's name, else the start of the cluster's id; empty if unknown."""
+    bootstrap: str
+    message: str
+    """One sentence on where things stand."""
+    brokers: tuple[Broker, ...]
+    snapshot: Snapshot | None
+    evaluation: Evaluation | None
+    """The snapshot judged as it is, without moves."""
+    plan: Plan | None
+    run: RunProgress | None
+    """The run that goes on, else the last one."""
+    log: tuple[LogLine, ...]

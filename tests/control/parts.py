@@ -1,0 +1,151 @@
+"""A small cluster as values, and the loop's parts in process."""
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from model.errors import PlimsollError
+from model.goals import Goals, SolveLimits
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Plan
+from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
+from model.snapshot import (
+    Broker,
+    PartitionRow,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    Source,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
+
+MB = 1_000_000.0
+START_MS = 1_700_000_000_000
+ORDERS = TopicName("orders")
+
+
+def cluster(
+    homes: Sequence[int], loads: Sequence[float], *, taken_at_ms: int = START_MS
+) -> Snapshot:
+    """Three brokers 1, 2, 3 and one topic of RF 1; loads in and out in bytes/s."""
+    topic = Topic(name=ORDERS, topic_id="t1", storage=StorageKind.SHARED)
+    header = SnapshotHeader(
+        cluster_id="cluster-one",
+        taken_at_ms=taken_at_ms,
+        brokers=tuple(
+            Broker(id=BrokerId(i), rack=r)
+            for i, r in zip((1, 2, 3), "abc", strict=True)
+        ),
+        topics=(topic,),
+        resources=(Resource.NET_IN, Resource.NET_OUT),
+        sources=(
+            Source(
+                name="probe",
+                newest_sample_ms=taken_at_ms,
+                window_s=15.0,
+                samples=100,
+                measured_share=1.0,
+            ),
+        ),
+    )
+    rows = [
+        PartitionRow(
+            id=PartitionId(ORDERS, i),
+            topic_id="t1",
+            storage=topic.storage,
+            internal=False,
+            replicas=(BrokerId(home),),
+            leader=BrokerId(home),
+            size_bytes=1000,
+            local_bytes=0,
+        )
+        for i, home in enumerate(homes)
+    ]
+    both = np.array([[load, load] for load in loads]).reshape(-1, 2)
+    return Snapshot(header, partitions_from_rows((topic,), rows, both))
+
+
+@dataclass
+class CannedObserver:
+    """Hands out the snapshots it is given, the last one again and again."""
+
+    snapshots: list[Snapshot | PlimsollError]
+    started: bool = False
+    closed: bool = False
+
+    def start(self) -> None:
+        self.started = True
+
+    def brokers(self) -> tuple[Broker, ...]:
+        newest = self.snapshots[0]
+        return () if isinstance(newest, PlimsollError) else newest.header.brokers
+
+    def snapshot(self) -> Snapshot | None:
+        newest = self.snapshots[0]
+        if len(self.snapshots) > 1:
+            self.snapshots.pop(0)
+        return None if isinstance(newest, PlimsollError) else newest
+
+    @property
+    def failure(self) -> PlimsollError | None:
+        newest = self.snapshots[0]
+        return newest if isinstance(newest, PlimsollError) else None
+
+    def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class RecordingExecutor:
+    """Keeps the plans it was given; `on_execute` may raise or change the cluster."""
+
+    on_execute: Callable[[Plan], None] = lambda _plan: None
+    plans: list[Plan] = field(default_factory=list)
+
+    def execute(
+        self,
+        plan: Plan,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        stop: threading.Event,
+    ) -> RunReport:
+        self.plans.append(plan)
+        self.on_execute(plan)
+        return RunReport(
+            run_id=f"run-{len(self.plans)}",
+            plan_hash=plan.hash,
+            state=RunState.DONE,
+            reason="",
+            started_at_ms=START_MS,
+            duration_s=1.0,
+            preparation_s=0.0,
+            moves=tuple(
+                MoveReport(
+                    topic=m.topic,
+                    partition=m.partition,
+                    replicas_before=m.replicas_before,
+                    replicas_after=m.replicas_after,
+                    state=MoveState.DONE,
+                    duration_s=0.5,
+                    bytes_copied=0,
+                )
+                for m in plan.moves
+            ),
+        )
+
+    def dry_run(self, plan: Plan) -> Sequence[str]:
+        return [str(m.id) for m in plan.moves]
+
+    def close(self) -> None:
+        pass
+
+
+EASY = Goals()
+WORK = SolveLimits(work=2.0)

@@ -1,0 +1,227 @@
+"""The command line as a user meets it: sentences, streams and exit codes."""
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from collector.jars import default_cache_dir
+from control.cli import app
+from model.snapshot_file import write_snapshot
+from tests.control.parts import MB, cluster
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with three snapshots, and the plan of the uneven one."""
+    folder = tmp_path_factory.mktemp("cli")
+    write_snapshot(folder / "uneven.json", cluster([2] * 8, [MB] * 8))
+    write_snapshot(folder / "level.json.gz", cluster([1, 2, 3], [MB] * 3))
+    write_snapshot(folder / "empty.json", cluster([], []))
+    process(folder, "plan", "--snapshot", "uneven.json", "--out", "p.json")
+    return folder
+
+
+@pytest.fixture
+def here(planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The same in a folder of the test's own, which is the current one."""
+    folder = tmp_path / "here"
+    shutil.copytree(planned, folder)
+    monkeypatch.chdir(folder)
+    for name in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
+        monkeypatch.delenv(name)
+    for name, value in _usual(folder).items():
+        monkeypatch.setenv(name, value)
+    return folder
+
+
+def _usual(folder: Path) -> dict[str, str]:
+    return {
+        "PLIMSOLL_STATE_DIR": str(folder / "state"),
+        "PLIMSOLL_CACHE_DIR": str(folder / "cache"),
+        "PLIMSOLL_TIMEOUT_S": "2",
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
+
+
+def plimsoll(*arguments: str) -> Ran:
+    """A command in this process, which has loaded its libraries already."""
+    result = CliRunner().invoke(app, arguments)
+    return Ran(result.exit_code, result.stdout, result.stderr)
+
+
+def process(folder: Path, *arguments: str, **environment: str) -> Ran:
+    """A command in a process of its own."""
+    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    run = subprocess.run(
+        [PLIMSOLL, *arguments],
+        cwd=folder,
+        env=known | _usual(folder) | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+    return Ran(run.returncode, run.stdout, run.stderr)
+
+
+def refused(run: Ran, code: int, words: str) -> None:
+    """One sentence on stderr, nothing on stdout, no traceback."""
+    assert run.returncode == code, run.stderr
+    assert words in run.stderr
+    assert run.stdout == ""
+    assert "Traceback" not in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+
+
+def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
+    run = plimsoll("--help")
+    assert run.returncode == 0
+    for word in ("status", "plan", "apply", "run", "demo", "10 moves proposed", "130"):
+        assert word in run.stdout
+
+
+def test_a_plan_of_a_snapshot_goes_to_stdout(here: Path) -> None:
+    run = plimsoll("plan", "--snapshot", "uneven.json")
+    assert run.returncode == 0
+    assert run.stdout.startswith("optimal: 5 moves, objective 12 -> ")
+    assert run.stderr == ""
+
+
+def test_a_detailed_exit_code_tells_that_moves_are_proposed(here: Path) -> None:
+    ask = ("plan", "--detailed-exitcode", "--snapshot")
+    assert plimsoll(*ask, "uneven.json").returncode == 10
+    assert plimsoll(*ask, "level.json.gz").returncode == 0
+
+
+def test_equal_snapshots_give_equal_plan_files(here: Path) -> None:
+    """One was made in another process."""
+    run = plimsoll("plan", "--snapshot", "uneven.json", "--out", "again.json")
+    assert run.returncode == 0
+    assert (here / "again.json").read_bytes() == (here / "p.json").read_bytes()
+
+
+def test_json_on_stdout_is_the_plan(here: Path) -> None:
+    run = plimsoll("plan", "--snapshot", "uneven.json", "-o", "json")
+    document = json.loads(run.stdout)
+    assert document["status"] == "optimal"
+    assert len(document["plan"]["moves"]) == 5
+
+
+def test_the_stock_json_has_its_rollback(here: Path) -> None:
+    plimsoll("plan", "--snapshot", "uneven.json", "--stock", "stock")
+    moves = json.loads((here / "stock" / "reassignment.json").read_text())
+    back = json.loads((here / "stock" / "rollback.json").read_text())
+    assert moves["version"] == back["version"] == 1
+    assert len(moves["partitions"]) == len(back["partitions"]) == 5
+    assert {tuple(p["replicas"]) for p in back["partitions"]} == {(2,)}
+
+
+def test_an_empty_cluster_is_level(here: Path) -> None:
+    run = plimsoll("plan", "--snapshot", "empty.json")
+    assert run.returncode == 0
+    assert run.stdout.startswith("level already")
+
+
+@pytest.mark.parametrize("command", ["status", "plan", "run"])
+def test_an_unreachable_cluster_is_named(here: Path, command: str) -> None:
+    once = ["--once"] if command == "run" else []
+    run = plimsoll(command, *once, "-b", "127.0.0.1:1")
+    assert run.returncode == 3, run.stderr
+    assert "127.0.0.1:1" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
+    ask = ("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes", "--yes")
+    refused(plimsoll(*ask), 3, "127.0.0.1:1")
+    assert not (here / "state" / "journal").exists()
+
+
+def test_apply_is_read_only_unless_told_otherwise(here: Path) -> None:
+    run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1")
+    refused(run, 5, "say --allow-changes")
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 0.9])
+def test_a_plan_altered_by_a_byte_is_refused(here: Path, share: float) -> None:
+    data = bytearray((here / "p.json").read_bytes())
+    places = [i for i in range(int(share * len(data)), len(data)) if data[i] in b"12"]
+    data[places[0]] ^= 3
+    (here / "p.json").write_bytes(data)
+    run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes")
+    refused(run, 2, "p.json was altered after it was made")
+
+
+def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
+    document = json.loads((here / "uneven.json").read_text())
+    document["schema_version"] = "2.0"
+    (here / "new.json").write_text(json.dumps(document))
+    run = plimsoll("plan", "--snapshot", "new.json")
+    refused(run, 2, "new.json has schema version 2.0; this plimsoll reads")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("plan", "--snapshot", "gone.json"), "gone.json: No such file"),
+        (("plan",), "no cluster is named; say --bootstrap-server"),
+        (("plan", "--snapshot", "uneven.json", "--out", "no/p.json"), "no/p.json"),
+        (("plan", "--snapshot", "uneven.json", "-b", "x:1"), "name one of them"),
+        (("apply", "uneven.json", "-b", "x:1"), "is no plimsoll.plan file"),
+        (("run", "--auto", "-b", "x:1"), "only with every limit set"),
+        (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
+        (("status", "-b", "nonsense"), "nonsense"),
+        (("-b", "x:1"), "the screen needs a terminal"),
+    ],
+)
+def test_what_cannot_be_used_is_named(
+    here: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    refused(plimsoll(*arguments), 2, words)
+
+
+def test_auto_needs_leave_to_change_the_cluster(here: Path) -> None:
+    run = plimsoll("run", "--auto", "--limits", "eager", "-b", "127.0.0.1:1")
+    refused(run, 5, "say --allow-changes")
+
+
+def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> None:
+    (here / "plimsoll.toml").write_text("\nwindow_sec = 3\n")
+    run = plimsoll("plan", "--snapshot", "uneven.json")
+    refused(run, 2, "plimsoll.toml, line 2: unknown key 'window_sec'; did you mean")
+
+
+def test_the_demo_without_a_network_says_what_to_do(here: Path) -> None:
+    dead = "http://127.0.0.1:1"
+    run = process(here, "demo", "--headless", https_proxy=dead, HTTPS_PROXY=dead)
+    refused(run, 3, "PLIMSOLL_CACHE_DIR")
+
+
+@pytest.mark.kafka
+def test_the_demo_on_a_taken_port_names_it(planned: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        there = {"PLIMSOLL_CACHE_DIR": str(default_cache_dir())}
+        run = process(planned, "demo", "--headless", "--port", str(port), **there)
+    assert run.returncode == 2, run.stderr
+    assert str(port) in run.stderr
+    assert "Traceback" not in run.stderr

@@ -1,0 +1,107 @@
+"""The loop's decisions, one by one."""
+
+import dataclasses
+
+import pytest
+from solver.solve import solve
+
+from control.decide import RESOLVE_S, Facts, Step, next_step
+from control.policy import EAGER
+from control.view import Mode
+from model.plan import Plan
+from tests.control.parts import EASY, MB, WORK, cluster
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+LEVEL = cluster([1, 2, 3], [MB] * 3)
+
+
+def plan_for(snapshot: object) -> Plan:
+    plan = solve(snapshot, EASY, WORK).best  # type: ignore[arg-type]  # a snapshot
+    assert plan is not None
+    return plan
+
+
+PLAN = plan_for(UNEVEN)
+NO_MOVES = plan_for(LEVEL)
+
+NOW = 1000.0
+CALM = Facts(
+    now_s=NOW,
+    mode=Mode.AUTO,
+    limits=EAGER,
+    loads_from_s=NOW - 15,
+    fingerprint=UNEVEN.fingerprint,
+    uneven_since_s=NOW - EAGER.confirm_s,
+    ended_at_s=None,
+    plan=None,
+    planned_at_s=0.0,
+    plan_wanted=False,
+)
+
+
+def step(**changes: object) -> Step:
+    return next_step(dataclasses.replace(CALM, **changes))[0]  # type: ignore[arg-type]
+
+
+def test_a_level_cluster_rests() -> None:
+    assert step(uneven_since_s=None) is Step.REST
+
+
+def test_a_level_cluster_is_planned_when_a_person_asks() -> None:
+    assert step(uneven_since_s=None, plan_wanted=True) is Step.PLAN
+
+
+def test_auto_waits_until_unevenness_has_lasted() -> None:
+    assert step(uneven_since_s=NOW - EAGER.confirm_s + 1) is Step.CONFIRM
+    assert step() is Step.PLAN
+
+
+def test_a_person_need_not_wait_for_the_confirmation() -> None:
+    assert step(mode=Mode.APPROVE, uneven_since_s=NOW) is Step.PLAN
+
+
+def test_loads_of_before_the_runs_end_are_not_judged() -> None:
+    assert step(ended_at_s=NOW - 14) is Step.SETTLE
+
+
+def test_auto_pauses_between_runs() -> None:
+    limits = EAGER.model_copy(update={"pause_s": 100.0})
+    assert step(limits=limits, ended_at_s=NOW - 99) is Step.CONFIRM
+    assert step(limits=limits, ended_at_s=NOW - 101) is Step.PLAN
+
+
+@pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.READ_ONLY])
+def test_a_plan_with_moves_is_offered_to_a_person(mode: Mode) -> None:
+    assert step(mode=mode, plan=PLAN, planned_at_s=NOW) is Step.OFFER
+
+
+def test_an_offered_plan_is_not_replaced_by_time_alone() -> None:
+    assert step(mode=Mode.APPROVE, plan=PLAN, planned_at_s=NOW - 9999) is Step.OFFER
+
+
+def test_a_plan_for_another_placement_is_made_anew() -> None:
+    for mode in Mode:
+        assert step(mode=mode, plan=PLAN, fingerprint="moved") is Step.PLAN
+
+
+def test_auto_approves_inside_its_limits() -> None:
+    assert step(plan=PLAN, planned_at_s=NOW) is Step.APPROVE
+
+
+def test_auto_refuses_outside_its_limits_and_asks_again_later() -> None:
+    limits = EAGER.model_copy(update={"moves_per_run": 1})
+    facts = dataclasses.replace(CALM, plan=PLAN, planned_at_s=NOW, limits=limits)
+    assert next_step(facts) == (
+        Step.REFUSE,
+        "the plan has 5 moves, the limit is 1",
+    )
+    assert step(plan=PLAN, planned_at_s=NOW - RESOLVE_S, limits=limits) is Step.PLAN
+
+
+def test_auto_does_not_carry_out_a_plan_after_the_cluster_became_level() -> None:
+    assert step(plan=PLAN, uneven_since_s=None, planned_at_s=NOW) is Step.REST
+
+
+def test_an_answer_without_moves_is_kept_for_a_while() -> None:
+    assert step(plan=NO_MOVES, planned_at_s=NOW - RESOLVE_S + 1) is Step.HOLD
+    assert step(plan=NO_MOVES, planned_at_s=NOW - RESOLVE_S) is Step.PLAN

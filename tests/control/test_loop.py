@@ -1,0 +1,207 @@
+"""The loop over parts in process: who may approve what, and what happens then."""
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from control.loop import Loop, LoopParts, LoopSettings
+from control.policy import EAGER
+from control.view import LoopView, Mode, Phase
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+)
+from model.plan import Plan
+from model.snapshot import Snapshot
+from solver.solve import solve
+from tests.control.parts import (
+    EASY,
+    MB,
+    START_MS,
+    WORK,
+    CannedObserver,
+    RecordingExecutor,
+    cluster,
+)
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+LEVEL = cluster([1, 2, 3], [MB] * 3)
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now_s = START_MS / 1000
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@dataclasses.dataclass
+class Bench:
+    """A loop with its parts at hand."""
+
+    observer: CannedObserver
+    executor: RecordingExecutor
+    clock: Clock
+    loop: Loop
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "plimsoll")
+
+
+Build = Callable[..., Bench]
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Makes a loop over canned snapshots."""
+
+    def make(
+        *snapshots: Snapshot | PlimsollError,
+        mode: Mode = Mode.APPROVE,
+        on_execute: Callable[[Plan], None] = lambda _plan: None,
+        patient: bool = False,
+    ) -> Bench:
+        observer = CannedObserver(list(snapshots))
+        executor = RecordingExecutor(on_execute)
+        clock = Clock()
+        settings = LoopSettings(
+            bootstrap="127.0.0.1:1",
+            name=None,
+            mode=mode,
+            goals=EASY,
+            solve=WORK,
+            limits=EAGER.model_copy(update={"confirm_s": 0.0, "pause_s": 0.0}),
+            journal_dir=tmp_path,
+            patient=patient,
+            tick_s=0.01,
+        )
+        parts = LoopParts(
+            observer=lambda: observer,
+            planner=solve,
+            executor=None if mode is Mode.READ_ONLY else lambda: executor,
+            recent_moves=lambda _cluster, _since: (),
+            clock=clock,
+        )
+        return Bench(observer, executor, clock, Loop(settings, parts))
+
+    return make
+
+
+def in_phase(phase: Phase) -> Callable[[LoopView], bool]:
+    return lambda view: view.phase is phase
+
+
+def test_a_level_cluster_is_left_alone(build: Build) -> None:
+    bench = build(LEVEL, mode=Mode.AUTO)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), 10)
+    assert bench.executor.plans == []
+    assert bench.observer.closed
+
+
+def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
+    """The run levels the cluster; later loads are judged, not those of before."""
+    nine = cluster([2] * 9, [MB] * 9)
+    bench = build(nine, mode=Mode.AUTO)
+
+    def level_it(plan: Plan) -> None:
+        homes = [m.replicas_after[0] for m in plan.moves] + [2] * 3
+        bench.clock.now_s += 60
+        taken = int(1000 * (bench.clock.now_s + 60))
+        bench.observer.snapshots[:] = [cluster(homes, [MB] * 9, taken_at_ms=taken)]
+
+    bench.executor.on_execute = level_it
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert len(loop.reports) == 1
+    assert len(bench.executor.plans) == 1
+
+
+def test_a_person_must_approve(build: Build) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert bench.executor.plans == []
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        assert loop.wait(lambda _view: bool(loop.reports), 10)
+    assert [p.hash for p in bench.executor.plans] == [plan.hash]
+
+
+def test_another_plan_than_the_newest_is_refused(build: Build) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        with pytest.raises(GuardrailRefused, match="replaced by a newer one"):
+            loop.approve("0" * 64, by="a person")
+    assert bench.executor.plans == []
+
+
+def test_read_only_has_no_executor_to_approve_for(build: Build) -> None:
+    bench = build(UNEVEN, mode=Mode.READ_ONLY)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        plan = loop.view.plan
+        assert plan is not None
+        with pytest.raises(GuardrailRefused, match="--allow-changes"):
+            loop.approve(plan.hash, by="a person")
+
+
+def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) -> None:
+    def drifted(_plan: Plan) -> None:
+        raise PlanOutdated("orders-7 is on [3], the plan expects [2]")
+
+    bench = build(UNEVEN, on_execute=drifted)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        told = "orders-7 is on [3]"
+        assert loop.wait(lambda view: any(told in line.text for line in view.log), 10)
+        assert loop.reports == ()
+
+
+def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"))
+    with bench.loop as loop:
+        assert not loop.wait(in_phase(Phase.LEVEL), 10)
+        assert isinstance(loop.error, ClusterUnreachable)
+        assert loop.view.phase is Phase.FAILED
+
+
+def test_a_screen_goes_on_trying(build: Build) -> None:
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.UNREACHABLE), 10)
+        assert "next attempt" in loop.view.message
+        assert loop.error is None
+
+
+def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
+    """The independent evaluator stands between the solver and everyone else."""
+    bench = build(UNEVEN)
+
+    def broken(*arguments: object) -> object:
+        result = solve(*arguments)  # type: ignore[arg-type]
+        assert result.best is not None
+        better = result.best.model_copy(update={"objective": 0.0})
+        return dataclasses.replace(result, best=better)
+
+    parts = dataclasses.replace(bench.loop._parts, planner=broken)
+    loop = Loop(bench.loop.settings, parts)
+    with loop:
+        assert not loop.wait(in_phase(Phase.PLAN_READY), 5)
+        assert loop.error is not None
+        assert "a plan is wrong" in str(loop.error)

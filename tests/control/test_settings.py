@@ -1,0 +1,90 @@
+"""Where settings come from, and what is said of those that do not fit."""
+
+from pathlib import Path
+
+import pytest
+
+from control.settings import load
+from model.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    for name in ("PLIMSOLL_CONFIG", "PLIMSOLL_PROFILE", "PLIMSOLL_TIMEOUT_S"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def written(text: str) -> Path:
+    path = Path("plimsoll.toml")
+    path.write_text(text)
+    return path
+
+
+def test_flag_environment_profile_file_default_in_this_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written("timeout_s = 1\n[profiles.p]\ntimeout_s = 2\n")
+    assert load({}).timeout_s == 1
+    assert load({}, profile="p").timeout_s == 2
+    monkeypatch.setenv("PLIMSOLL_TIMEOUT_S", "3")
+    assert load({}, profile="p").timeout_s == 3
+    assert load({"timeout_s": 4.0}, profile="p").timeout_s == 4
+    assert load({"timeout_s": None}, profile="p").timeout_s == 3
+
+
+def test_a_default_flag_does_not_beat_the_file() -> None:
+    written('bootstrap_server = "broker:9092"\n')
+    assert load({"bootstrap_server": None}).bootstrap_server == "broker:9092"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('bootstrap_serve = "x:1"\n', "line 1: unknown key 'bootstrap_serve'; did you"),
+        ("\n[goals]\nmove_prise = 1\n", "line 3: unknown key 'goals.move_prise'; did"),
+        ("[profiles.p]\nwindow = 3\n", "line 2: unknown key 'window'; did you mean"),
+        ("timeout_s = -1\n", "timeout_s: Input should be greater than 0"),
+        ("timeout_s = \n", "is not TOML"),
+        ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes_per_run: Field required"),
+        ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is no regular expression"),
+    ],
+)
+def test_what_does_not_fit_is_named(text: str, words: str) -> None:
+    path = written(text)
+    with pytest.raises(ConfigError, match=words) as caught:
+        load({})
+    assert str(path) in str(caught.value)
+
+
+def test_a_missing_file_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"cannot read nowhere\.toml"):
+        load({}, config=Path("nowhere.toml"))
+
+
+def test_a_missing_profile_is_named_with_the_known_ones() -> None:
+    written("[profiles.prod]\ntimeout_s = 1\n")
+    with pytest.raises(ConfigError, match=r"no profile 'test'; it has \['prod'\]"):
+        load({}, profile="test")
+
+
+def test_an_unknown_variable_is_named_with_the_nearest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_TIMOUT_S", "3")
+    with pytest.raises(ConfigError, match="PLIMSOLL_TIMOUT_S; did you mean"):
+        load({})
+
+
+def test_variables_that_choose_tools_are_no_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_AUTOMQ_HOME", "/nowhere")
+    assert load({}).timeout_s == 10
+
+
+def test_goals_come_from_the_file() -> None:
+    written('[[goals.balance]]\nresource = "net_in"\nfloor = 5\ntolerance = 0.2\n')
+    (goal,) = load({}).goals.balance
+    assert (goal.floor, goal.tolerance, goal.weight) == (5, 0.2, 1.0)

@@ -1,0 +1,107 @@
+"""Running `plimsoll` as a user does, against a cluster that runs."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kafka import KafkaAdminClient
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+RUN_S = 180.0
+
+
+@dataclass(frozen=True)
+class Shell:
+    """A folder with its own state, and the cluster that commands are sent to."""
+
+    folder: Path
+    bootstrap: str
+
+    @property
+    def environment(self) -> dict[str, str]:
+        known = {
+            k: v
+            for k, v in os.environ.items()
+            if not k.startswith("PLIMSOLL_") or k.endswith(("_HOME", "_DIR", "_JAVA"))
+        }
+        state = {"PLIMSOLL_STATE_DIR": str(self.folder / "state")}
+        return known | state | {"PLIMSOLL_BOOTSTRAP_SERVER": self.bootstrap}
+
+    def plimsoll(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """A command from its start to its end."""
+        return subprocess.run(
+            [PLIMSOLL, *arguments],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=RUN_S,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def start(self, *arguments: str) -> "Running":
+        """A command that stays on."""
+        log = self.folder / "stderr.txt"
+        with log.open("wb") as stderr:
+            process = subprocess.Popen(
+                [PLIMSOLL, *arguments],
+                cwd=self.folder,
+                env=self.environment,
+                stdout=subprocess.DEVNULL,
+                stderr=stderr,
+                stdin=subprocess.DEVNULL,
+            )
+        return Running(process, log)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """The last journal record of each run, oldest run first."""
+        journals = sorted((self.folder / "state" / "journal").glob("*.jsonl"))
+        return [json.loads(j.read_text().splitlines()[-1]) for j in journals]
+
+
+@dataclass(frozen=True)
+class Running:
+    """A command that goes on."""
+
+    process: subprocess.Popen[bytes]
+    log: Path
+
+    def wait_for(self, fits: Callable[[str], bool], timeout_s: float = RUN_S) -> str:
+        """What it has said on stderr, once that fits."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            text = self.log.read_text()
+            if fits(text):
+                return text
+            assert self.process.poll() is None, f"it ended early:\n{text}"
+            time.sleep(0.2)
+        raise AssertionError(f"it did not say so in time:\n{self.log.read_text()}")
+
+    def stop(self) -> int:
+        """Ctrl-C; its exit code."""
+        self.process.send_signal(signal.SIGINT)
+        return self.process.wait(60)
+
+
+def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
+    """Replicas of each partition as the cluster's metadata have them."""
+    admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
+    try:
+        (found,) = admin.describe_topics([topic])
+        return {p["partition_index"]: p["replica_nodes"] for p in found["partitions"]}
+    finally:
+        admin.close()
+
+
+def leaders_per_broker(bootstrap: str, topic: str) -> list[int]:
+    """How many partitions of RF 1 each broker has, fewest first; empty ones not."""
+    homes = Counter(replicas[0] for replicas in placement(bootstrap, topic).values())
+    return sorted(homes.values())

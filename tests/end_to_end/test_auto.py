@@ -1,0 +1,53 @@
+"""`run --auto` stays on: it acts when the load shifts, and is quiet when level."""
+
+import time
+from pathlib import Path
+
+import pytest
+
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster
+from lab.weights import DEMO_WEIGHTS
+from tests.end_to_end.commands import Shell
+
+TOPIC = "shifting"
+NO_COOLDOWN = """
+[goals.cooldown]
+replicated = {rest_s = 0, return_window_s = 0}
+tiered = {rest_s = 0, return_window_s = 0}
+shared = {rest_s = 0, return_window_s = 0}
+"""
+QUIET_S = 20.0
+
+
+@pytest.mark.kafka
+@pytest.mark.spark
+def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    local_cluster.create_topic(TOPIC, [[1]] * 8)
+    order = LoadOrder(topic=TOPIC, bytes_per_s=5_000_000.0, weights=DEMO_WEIGHTS)
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="shift")
+    load.start()
+    (tmp_path / "plimsoll.toml").write_text(NO_COOLDOWN)
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
+    try:
+        running.wait_for(lambda text: "level: " in text)
+        assert len(shell.runs()) == 1
+        load.shift(tuple(reversed(DEMO_WEIGHTS)))
+        running.wait_for(lambda text: len(shell.runs()) == 2 and ended(shell))
+        running.wait_for(lambda text: text.count("level: ") == 2)
+        time.sleep(QUIET_S)
+        assert len(shell.runs()) == 2
+        assert running.stop() == 0
+    finally:
+        running.process.kill()
+        running.process.wait()
+    balance = load.finish()
+    assert balance.acknowledged_records == balance.read_records > 0
+    assert balance.duplicated_records == 0
+
+
+def ended(shell: Shell) -> bool:
+    return shell.runs()[-1]["event"] == "ended"
