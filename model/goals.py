@@ -60,6 +60,15 @@ class Goals(FileModel):
     excluded_topics: tuple[str, ...] = ()
     """Regular expressions; a topic whose whole name matches one stays."""
 
+    @field_validator("balance")
+    @classmethod
+    def _once(cls, balance: tuple[Goal, ...]) -> tuple[Goal, ...]:
+        resources = [goal.resource for goal in balance]
+        for resource in resources:
+            if resources.count(resource) > 1:
+                raise ValueError(f"{resource} stands in two goals; keep one of them")
+        return balance
+
     @field_validator("excluded_topics")
     @classmethod
     def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:

@@ -92,6 +92,8 @@ class Proposal:
             )
             lead, follow = replica_loads(self.snapshot, row, len(replicas))
             for broker in replicas:
+                # A plan may name a broker that this snapshot lacks; a rule says so.
+                sums.setdefault(broker, np.zeros(len(resources)))
                 sums[broker] += lead if broker == leader else follow
         return {
             b: dict(zip(resources, map(float, s), strict=True)) for b, s in sums.items()

@@ -6,13 +6,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from model.errors import InvalidCluster
 from model.files import FileModel
-from model.ids import BrokerId, PartitionId, TopicName
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -59,7 +61,7 @@ class Broker(FileModel):
     id: BrokerId
     rack: str | None = None
     state: BrokerState = BrokerState.ALIVE
-    capacity: dict[Resource, float] = {}
+    capacity: dict[Resource, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     """Bytes per second or bytes; a resource that is absent has no known limit."""
 
 
@@ -310,3 +312,9 @@ def _check_brokers(snapshot: Snapshot) -> None:
         replicas = snapshot.replicas(row)
         if not replicas or len(set(replicas)) != len(replicas):
             raise InvalidCluster(f"{snapshot.ids[row]} has the replicas {replicas}")
+        leader = int(snapshot.partitions.leader[row])
+        if leader not in (NO_BROKER, *replicas):
+            raise InvalidCluster(
+                f"{snapshot.ids[row]} is led by broker {leader}, which holds no "
+                f"replica of it; its replicas are {replicas}"
+            )

@@ -52,7 +52,8 @@ def find_eligible(
     alive = _in_states(snapshot, BrokerState.ALIVE)
     holding = alive | _in_states(snapshot, BrokerState.EXCLUDED)
     leaving = ~holding
-    forced = (home & leaving).sum(axis=1).astype(np.int64)
+    # A row without a leader has nobody to copy it from, so it stays where it is.
+    forced = ((home & leaving).sum(axis=1) * (leader >= 0)).astype(np.int64)
     hold = (alive & ~_no_return(snapshot, goals, home.shape)) | (home & holding)
     lead = hold & alive
     led = np.flatnonzero(leader >= 0)

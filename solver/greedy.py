@@ -75,7 +75,7 @@ def greedy_start(problem: Problem, most_steps: int = 5_000) -> Placement | None:
 def _evacuate(state: _State) -> bool:
     problem = state.problem
     for source in np.flatnonzero(problem.may.leaving).tolist():
-        rows = np.flatnonzero(state.on[:, source])
+        rows = np.flatnonzero(state.on[:, source] & (problem.leader >= 0))
         size = (problem.lead[rows] / _positive(problem.lead.sum(axis=0))).sum(axis=1)
         for row in rows[np.argsort(-size, kind="stable")].tolist():
             # Handing over the leadership alone would leave the replica behind.

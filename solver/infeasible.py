@@ -23,7 +23,7 @@ def plain_reasons(problem: Problem) -> tuple[str, ...]:
         return ()
     if not problem.may.alive.any():
         return (f"{_emptying(problem)} must empty and no alive broker is left",)
-    stuck = [*_immovable(problem), *_nowhere_to_go(problem)]
+    stuck = list(_nowhere_to_go(problem))
     more = len(stuck) - MOST_NAMED
     if more > 0:
         stuck[MOST_NAMED:] = [f"and {count_text(more, 'more partition')} alike"]
@@ -43,7 +43,7 @@ def conflict(problem: Problem, limits: SolveLimits) -> tuple[str, ...]:
 
 
 def _emptying(problem: Problem) -> str:
-    full = problem.may.leaving & problem.home.any(axis=0)
+    full = problem.may.leaving & problem.home[problem.may.forced > 0].any(axis=0)
     return _names(problem, np.flatnonzero(full).tolist())
 
 
@@ -55,16 +55,6 @@ def _names(problem: Problem, positions: Sequence[int]) -> str:
         for b in found
     ]
     return f"broker{'s' if len(told) > 1 else ''} {', '.join(told)}"
-
-
-def _immovable(problem: Problem) -> Iterator[str]:
-    for row, why in problem.may.fixed.items():
-        if problem.may.forced[row]:
-            must = np.flatnonzero(problem.home[row] & problem.may.leaving).tolist()
-            yield (
-                f"{problem.snapshot.ids[row]} cannot leave {_names(problem, must)}: "
-                f"partitions that {why} do not move"
-            )
 
 
 def _nowhere_to_go(problem: Problem) -> Iterator[str]:

@@ -115,7 +115,7 @@ def broken_limits(problem: Problem, placement: Placement) -> Iterator[int]:
     count = placement.on.sum(axis=0)
     over = (loads > problem.allowed * (1 + CAPACITY_SLACK)).any(axis=1)
     over |= count > problem.allowed_replicas
-    over |= problem.may.leaving & (count > 0)
+    over |= problem.may.leaving & placement.on[problem.leader >= 0].any(axis=0)
     yield from (int(b) for b in np.flatnonzero(over))
 
 

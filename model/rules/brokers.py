@@ -1,8 +1,10 @@
 """Which brokers may take load, and which must end empty."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from model.ids import NO_BROKER, BrokerId
 from model.proposal import Proposal
 from model.rules.rule import Violation
 from model.snapshot import BrokerState
@@ -34,14 +36,19 @@ class EligibleBrokers:
 
 @dataclass(frozen=True)
 class DrainedBrokersEmpty:
-    """Draining and dead brokers end with nothing."""
+    """Draining and dead brokers end with nothing that can be moved.
+
+    A partition without a leader has nobody to copy it from: where its only broker
+    died it stays, and must not keep all others from being levelled.
+    """
 
     name: str = "drained brokers"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
         """Draining or dead brokers with replicas left."""
+        stranded = _stranded(proposal)
         for broker in proposal.snapshot.header.brokers:
-            left = proposal.replicas_after[broker.id]
+            left = proposal.replicas_after[broker.id] - stranded[broker.id]
             leaving = broker.state in (BrokerState.DRAINING, BrokerState.DEAD)
             if leaving and left:
                 yield Violation(
@@ -49,3 +56,10 @@ class DrainedBrokersEmpty:
                     f"broker {broker.id} is {broker.state} and would keep "
                     f"{left} replicas",
                 )
+
+
+def _stranded(proposal: Proposal) -> Counter[BrokerId]:
+    """Replicas per broker of partitions without a leader."""
+    snapshot = proposal.snapshot
+    rows = (snapshot.partitions.leader == NO_BROKER).nonzero()[0].tolist()
+    return Counter(broker for row in rows for broker in snapshot.replicas(row))

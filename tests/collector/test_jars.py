@@ -47,7 +47,7 @@ def repository(
     QuietHandler.asked.clear()
     handler = partial(QuietHandler, directory=str(folder))
     with ThreadingHTTPServer((HOST, 0), handler) as server:
-        Thread(target=server.serve_forever, daemon=True).start()
+        Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
         yield f"http://{HOST}:{server.server_port}", folder
         server.shutdown()
 

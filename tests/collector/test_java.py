@@ -75,7 +75,11 @@ def test_spark_s_java_drops_the_one_flag_and_keeps_all_else(tmp_path: Path) -> N
     java = Java(home=tmp_path / "a home", executable=echo, version=21, bundled=True)
     home = spark_java_home(java, tmp_path / "cache")
     wanted = ["-Xmx1g", "two words", "", "--add-modules=other", "Main"]
-    command = [home / "bin" / "java", "--add-modules=jdk.incubator.vector", *wanted]
+    command = [
+        str(home / "bin" / "java"),
+        "--add-modules=jdk.incubator.vector",
+        *wanted,
+    ]
     run = subprocess.run(command, capture_output=True, text=True, check=True)
     assert run.stdout == "[-Xmx1g][two words][][--add-modules=other][Main]"
     assert spark_java_home(java, tmp_path / "cache") == home

@@ -11,7 +11,7 @@ def test_the_time_between_two_acknowledgements_is_a_stall_while_records_wait() -
     gaps.sent(10.0)
     gaps.acknowledged(10.1)
     gaps.acknowledged(10.9)
-    assert gaps.take(11.0) == (10.1, pytest.approx(0.8))
+    assert gaps.take(11.0) == pytest.approx((10.1, 0.8))
 
 
 def test_a_partition_with_nothing_to_send_does_not_stall() -> None:

@@ -117,6 +117,13 @@ def test_what_has_no_leader_stays() -> None:
     assert told == ["orders-0 stays: it has no leader"]
 
 
+def test_what_died_with_its_only_broker_may_stay_there() -> None:
+    dead = {1: BrokerState.DEAD}
+    for leader, told in ((-1, []), (1, ["broker 1 is dead and would keep 1 replicas"])):
+        state = snapshot(brokers(2, states=dead), [(1,)], leaders=[leader])
+        assert words(propose(state), "drained brokers") == told
+
+
 def test_what_has_an_unknown_load_stays() -> None:
     state = snapshot(brokers(2), [(1,)], [(1.0, float("nan"))])
     told = words(propose(state, change(0, 2)), "movable partitions")

@@ -188,3 +188,8 @@ def test_exclusions_match_whole_names(
 def test_a_bad_pattern_is_named() -> None:
     with pytest.raises(ValueError, match=r"'\(' is no regular expression"):
         Goals(excluded_topics=("(",))
+
+
+def test_a_leader_without_a_replica_is_refused() -> None:
+    with pytest.raises(InvalidCluster, match="led by broker 2, which holds no replica"):
+        snapshot(brokers(2), [(1,)], leaders=[2])

@@ -38,6 +38,14 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
         cluster(THREE, ON_ONE, recent=[moved(0, 2, 700), moved(0, 3, 3599)]),
         goals(0.01),
     ),
+    "all rested, none may return": (
+        cluster(
+            THREE[:2],
+            [Row(replicas=(1,))] * 2,
+            recent=[moved(0, 2, 601), moved(1, 2, 3599)],
+        ),
+        goals(0.01),
+    ),
     "unequal capacities": (
         cluster(
             [broker(1, capacity=30), broker(2, capacity=20), broker(3, capacity=10)],

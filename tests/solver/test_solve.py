@@ -59,6 +59,16 @@ def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
     assert result.reasons == ("no allowed move gains more than its price, 10.5 of F",)
 
 
+def test_a_broker_that_died_with_its_data_keeps_nobody_from_being_levelled() -> None:
+    """Its partitions without a leader stay; those of the others move."""
+    lost = [Row(replicas=(1,), leader=-1)]
+    members = [broker(1, state=BrokerState.DEAD), broker(2), broker(3)]
+    result = answer(cluster(members, lost + [Row(replicas=(2,))] * 8))
+    assert result.status is PlanStatus.OPTIMAL
+    assert result.best is not None
+    assert [m.replicas_after for m in result.best.moves] == [(3,)] * 4
+
+
 def test_a_resting_cluster_says_so() -> None:
     recent = [moved(i, 2, 60) for i in range(8)]
     snapshot = cluster([broker(1), broker(2)], EIGHT_ON_ONE, recent=recent)
@@ -104,14 +114,6 @@ def test_partitions_that_stay_are_counted(
         (
             cluster([broker(1, state=DRAINING)], EIGHT_ON_ONE),
             "broker 1 (draining) must empty and no alive broker is left",
-        ),
-        (
-            cluster(
-                [broker(1, state=BrokerState.DEAD), broker(2)],
-                [Row(replicas=(1,), leader=-1)],
-            ),
-            "orders-0 cannot leave broker 1 (dead): partitions that have no leader "
-            "do not move",
         ),
         (
             cluster([broker(1, state=DRAINING), broker(2)], [Row(replicas=(1, 2))] * 7),
