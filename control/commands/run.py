@@ -14,7 +14,7 @@ from control.settings import Settings
 from control.view import LoopView, Mode, Phase
 from model.errors import ConfigError, GuardrailRefused
 
-ENDS = (Phase.LEVEL, Phase.NO_PLAN, Phase.PLAN_READY, Phase.FAILED)
+ANSWERS = (Phase.LEVEL, Phase.NO_PLAN, Phase.FAILED)
 """Phases in which `--once` has its answer, unless a run goes on."""
 
 
@@ -92,7 +92,8 @@ class Teller:
 def _answered(loop: Loop, view: LoopView) -> bool:
     if loop.running:
         return False
-    return bool(loop.reports) or view.phase in ENDS
+    offered = view.phase is Phase.PLAN_READY and view.mode is not Mode.AUTO
+    return bool(loop.reports) or offered or view.phase in ANSWERS
 
 
 def _answer(loop: Loop, output: Form) -> int:
