@@ -23,7 +23,7 @@ from collector import vectors as vectors_module
 from collector.history import History
 from collector.samples import SAMPLES, decode
 from collector.vectors import VECTORS, Window, load_vectors
-from model.errors import PlimsollError
+from model.errors import ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -170,17 +170,24 @@ class LoadStream:
         )
 
     def _batch(self, frame: "DataFrame", batch: int) -> None:
-        with self._busy:
-            if self._stopping.is_set():
-                return
-            decoded = frame.toArrow().cast(DECODED)
-            found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
-            _warn_of(decoded.num_rows - found.num_rows, decoded)
-            if found.num_rows:
-                vectors = self._vectors(found)
-                self._history.append(vectors, self._query_id(frame), batch)
-                self._on_vectors(vectors)
+        # `stop` holds it while it waits for this very thread, so do not wait for it. An
+        # error leaves the batch to the next start; to return would commit it unread.
+        if self._stopping.is_set() or not self._busy.acquire(blocking=False):
+            raise ExecutionStopped("The streaming job is stopping.")
+        try:
+            self._hand_out(frame, batch)
             self._tries = _TRIES
+        finally:
+            self._busy.release()
+
+    def _hand_out(self, frame: "DataFrame", batch: int) -> None:
+        decoded = frame.toArrow().cast(DECODED)
+        found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
+        _warn_of(decoded.num_rows - found.num_rows, decoded)
+        if found.num_rows:
+            vectors = self._vectors(found)
+            self._history.append(vectors, self._query_id(frame), batch)
+            self._on_vectors(vectors)
 
     def _vectors(self, found: pa.Table) -> pa.Table:
         """Vectors over the window that ends with these samples."""
