@@ -10,8 +10,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
+
+import psutil
 
 from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from collector.java import Java
@@ -80,6 +83,7 @@ _JAVA_IMPORTS: Final = (
     "org.apache.spark.sql.api.python.*",
     "scala.Tuple2",
 )
+_WORKERS_END_S: Final = 0.3
 _log = logging.getLogger("plimsoll.collector")
 # py4j reports every call that a dying JVM cuts off.
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
@@ -144,11 +148,7 @@ class Spark:
             self._closed = True
             jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            # Nothing is in it that a clean end would save, and that takes 2 s.
-            jvm.kill()
-            jvm.wait()
-            if jvm.stdin is not None:
-                jvm.stdin.close()
+            _end(jvm)
         self._forget()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -197,6 +197,8 @@ class Spark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.proc = jvm
+        # Should this process be killed, the JVM clears up as it ends.
+        gateway.jvm.java.io.File(str(self._folder)).deleteOnExit()
         for name in _JAVA_IMPORTS:
             java_import(gateway.jvm, name)
         return gateway
@@ -213,7 +215,9 @@ class Spark:
             time.sleep(0.02)
         with path.open("rb") as file:
             (port,) = struct.unpack(">i", file.read(4))
-            return port, _rest(file)
+            secret = _rest(file)
+        path.unlink()
+        return port, secret
 
     def _open(self) -> "SparkSession":
         from pyspark import SparkConf, SparkContext
@@ -258,6 +262,25 @@ class Spark:
             (SparkSession, "_activeSession"),
         ):
             setattr(owner, name, None)
+
+
+def _end(jvm: "subprocess.Popen[bytes]") -> None:
+    """Kill the JVM and its Python workers, which may write to their folder till then.
+
+    Nothing is in them that a clean end would save, and that takes two seconds.
+    """
+    try:
+        workers = psutil.Process(jvm.pid).children(recursive=True)
+    except psutil.NoSuchProcess:
+        workers = []
+    jvm.kill()
+    jvm.wait()
+    if jvm.stdin is not None:
+        jvm.stdin.close()
+    for worker in workers:
+        with suppress(psutil.NoSuchProcess):
+            worker.kill()
+    psutil.wait_procs(workers, timeout=_WORKERS_END_S)
 
 
 def _quiet(_request: object, _address: object) -> None:

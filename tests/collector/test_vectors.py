@@ -69,8 +69,8 @@ def test_partitions_are_kept_apart_and_sorted() -> None:
         for name, number, rate in (("b", 0, 30), ("a", 10, 20), ("a", 9, 10))
     ]
     found = load_vectors(table(rows), WINDOW)
-    places = zip(found["topic"].to_pylist(), found["partition"].to_pylist())
-    assert list(places) == [("a", 9), ("a", 10), ("b", 0)]
+    names, numbers = found["topic"].to_pylist(), found["partition"].to_pylist()
+    assert (names, numbers) == (["a", "a", "b"], [9, 10, 0])
     assert found["net_in"].to_pylist() == pytest.approx([10.0, 10.0, 10.0])
 
 
@@ -137,9 +137,7 @@ def test_offsets_that_go_back_are_left_out() -> None:
 
 
 def test_an_idle_partition_is_measured_as_idle() -> None:
-    rows = [
-        sample(s, latest=500, local_bytes=9, group_offsets=500) for s in range(6)
-    ]
+    rows = [sample(s, latest=500, local_bytes=9, group_offsets=500) for s in range(6)]
     found = vector(*rows)
     assert (found["net_in"], found["net_out"]) == (0, 0)
     assert found["in_measured"]
@@ -164,9 +162,7 @@ def test_a_large_old_log_gives_an_estimate_when_nothing_is_seen_to_grow() -> Non
 
 @pytest.mark.parametrize("commit_every_s", [1, 3, 5])
 def test_bursts_of_commits_are_smoothed(commit_every_s: int) -> None:
-    rows = [
-        sample(s, group_offsets=100 * (s - s % commit_every_s)) for s in range(31)
-    ]
+    rows = [sample(s, group_offsets=100 * (s - s % commit_every_s)) for s in range(31)]
     found = vector(*rows, window=Window(window_ms=30_000))
     assert found["net_out"] == pytest.approx(100_000, rel=0.05)
 

@@ -1,0 +1,140 @@
+"""What the collector keeps on disk: spool, history, and the folder of both."""
+
+import os
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from collector.collector import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
+from collector.history import KEPT_DAYS, History
+from collector.samples import decode
+from collector.spool import KEPT_S, Spool
+from collector.state import CHECKPOINT_AGE_S, claim, discard_old
+from collector.vectors import VECTORS
+from model.errors import ConfigError
+from tests.collector.rows import START_MS, sample, table
+
+DAY_MS = 86_400_000
+
+
+def vectors(time_ms: int) -> pa.Table:
+    row = dict.fromkeys(VECTORS.names, 0) | {"topic": "orders", "time_ms": time_ms}
+    row |= {"in_measured": True, "out_measured": False}
+    return pa.Table.from_pylist([row], schema=VECTORS)
+
+
+def test_the_spool_keeps_records_that_can_be_decoded(tmp_path: Path) -> None:
+    rows = table([sample(1), sample(2)])
+    Spool(tmp_path / "spool").write(rows)
+    (path,) = (tmp_path / "spool").iterdir()
+    found = pq.ParquetFile(path).read()
+    assert found.column_names == ["value", "timestamp"]
+    assert decode(found["value"]).samples.equals(rows)
+
+
+def test_the_spool_forgets_what_is_old(tmp_path: Path) -> None:
+    now_s = 1e9
+    spool = Spool(tmp_path, lambda: now_s)
+    spool.write(table([sample(1)]))
+    now_s += KEPT_S + 1
+    spool.write(table([sample(2)]))
+    assert len(list(tmp_path.iterdir())) == 2
+    spool.prune()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_spool_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="file"):
+        Spool(tmp_path / "file" / "spool")
+
+
+def test_samples_go_one_by_one_at_first_and_together_later() -> None:
+    written: list[int] = []
+
+    class Counting:
+        def write(self, samples: pa.Table) -> None:
+            written.append(samples.num_rows)
+
+        def close(self) -> None:
+            """Nothing to close."""
+
+    batch = SampleBatch(Counting())
+    for second in range(EAGER_SAMPLES + 2 * SETTLED_SAMPLES + 1):
+        batch.add(table([sample(second)]))
+    assert written == [1] * EAGER_SAMPLES + [SETTLED_SAMPLES] * 2
+
+
+def test_history_is_read_back_oldest_first(tmp_path: Path) -> None:
+    history = History(tmp_path, every_ms=15_000)
+    times = [START_MS, START_MS + DAY_MS, START_MS + 2 * DAY_MS]
+    for batch, time_ms in enumerate(times):
+        history.append(vectors(time_ms), "q", batch)
+    found = History(tmp_path, every_ms=15_000).read(times[0], times[1])
+    assert found["time_ms"].to_pylist() == times[:2]
+    assert found.schema == VECTORS
+    assert {p.name for p in tmp_path.iterdir()} == {
+        "date=2023-11-14",
+        "date=2023-11-15",
+        "date=2023-11-16",
+    }
+
+
+def test_a_batch_that_is_repeated_after_a_restart_counts_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        History(tmp_path, every_ms=15_000).append(vectors(START_MS), "q", 4)
+    found = History(tmp_path, every_ms=1).read(START_MS, START_MS + 1)
+    assert found.num_rows == 1
+
+
+def test_history_keeps_one_batch_per_window(tmp_path: Path) -> None:
+    history = History(tmp_path, every_ms=15_000)
+    for batch in range(31):
+        history.append(vectors(START_MS + 1000 * batch), "q", batch)
+    assert history.read(START_MS, START_MS + DAY_MS).num_rows == 3
+
+
+def test_old_days_are_removed(tmp_path: Path) -> None:
+    history = History(tmp_path, every_ms=1)
+    for day in range(KEPT_DAYS + 3):
+        history.append(vectors(START_MS + day * DAY_MS), "q", day)
+    assert len(list(tmp_path.iterdir())) == KEPT_DAYS + 1
+
+
+def test_a_damaged_history_file_is_passed_over(tmp_path: Path) -> None:
+    history = History(tmp_path, every_ms=1)
+    history.append(vectors(START_MS), "q", 0)
+    (tmp_path / "date=2023-11-14" / "q-1.parquet").write_bytes(b"PAR1 torn")
+    assert history.read(START_MS, START_MS).num_rows == 1
+
+
+def test_a_second_watcher_gets_a_folder_of_its_own(tmp_path: Path) -> None:
+    first = claim(tmp_path, "c/1")
+    second = claim(tmp_path, "c/1")
+    assert first.path.parent == tmp_path / "clusters"
+    assert second.path.parent == first.path
+    second.release()
+    assert not second.path.exists()
+    first.release()
+    third = claim(tmp_path, "c/1")
+    assert third.path == first.path
+    third.release()
+
+
+def test_a_state_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ConfigError, match="PLIMSOLL_STATE_DIR"):
+        claim(tmp_path / "file", "c1")
+
+
+def test_a_checkpoint_is_begun_anew_after_a_day(tmp_path: Path) -> None:
+    begun = tmp_path / "spool" / "metadata"
+    begun.parent.mkdir()
+    begun.touch()
+    os.utime(begun, (1e9, 1e9))
+    discard_old(begun.parent, 1e9 + CHECKPOINT_AGE_S - 1)
+    assert begun.exists()
+    discard_old(begun.parent, 1e9 + CHECKPOINT_AGE_S + 1)
+    assert not begun.parent.exists()

@@ -1,0 +1,61 @@
+import numpy as np
+
+from collector.metadata import build_state
+from model.snapshot import BrokerState, StorageKind
+from tests.collector.rows import cluster, topic
+
+
+def test_partitions_are_sorted_by_topic_and_number() -> None:
+    described = topic("b", [[1], [2], [3]])
+    described["partitions"].reverse()
+    state = cluster(described, topic("a", [[2, 1]]))
+    assert [t.name for t in state.topics] == ["a", "b"]
+    assert state.topic.tolist() == [0, 1, 1, 1]
+    assert state.partition.tolist() == [0, 0, 1, 2]
+    assert state.replica_start.tolist() == [0, 2, 3, 4, 5]
+    assert state.replica_broker.tolist() == [2, 1, 1, 2, 3]
+    assert state.leader.tolist() == [2, 1, 2, 3]
+
+
+def test_brokers_that_are_gone_or_fenced_are_dead() -> None:
+    described = {
+        "cluster_id": "c1",
+        "brokers": [
+            {"broker_id": 1, "rack": "a", "is_fenced": False},
+            {"broker_id": 2, "rack": None, "is_fenced": True},
+        ],
+    }
+    state = build_state(
+        described,
+        [topic("a", [[1, 7]])],
+        {"a": StorageKind.TIERED},
+        [("a", 0)],
+        taken_at_ms=5,
+    )
+    alive, dead = BrokerState.ALIVE, BrokerState.DEAD
+    assert [(b.id, b.state) for b in state.brokers] == [
+        (1, alive),
+        (2, dead),
+        (7, dead),
+    ]
+    assert state.moving.tolist() == [True]
+    assert state.topics[0].storage is StorageKind.TIERED
+
+
+def test_topics_with_two_underscores_are_internal() -> None:
+    state = cluster(topic("__plimsoll_samples", [[1]]), topic("_users", [[1], [2]]))
+    assert state.internal.tolist() == [True, False, False]
+
+
+def test_an_empty_cluster_is_a_state_too() -> None:
+    state = cluster()
+    assert len(state) == 0
+    assert len(state.brokers) == 3
+    assert state.replica_start.dtype == np.int64
+    assert state.replica_start.tolist() == [0]
+
+
+def test_the_right_to_describe_is_read_from_the_answer() -> None:
+    assert cluster(authorized_operations=["DESCRIBE"]).may_describe
+    assert not cluster(authorized_operations=["ALTER"]).may_describe
+    assert cluster().may_describe
