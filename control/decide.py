@@ -43,6 +43,8 @@ class Facts:
     """Of the newest snapshot's placement."""
     uneven_since_s: float | None
     """None while every broker is within its band."""
+    was_level: bool
+    """It was level before that, so the load has shifted."""
     ended_at_s: float | None
     """End of the last run, None if there was none."""
     plan: Plan | None
@@ -88,6 +90,10 @@ def _not_yet(facts: Facts, uneven_since_s: float) -> str:
     """Why `--auto` may not act yet; empty if it may."""
     limits = facts.limits
     uneven_s = facts.now_s - uneven_since_s
+    mixed_s = uneven_since_s - facts.loads_from_s
+    if facts.was_level and mixed_s > 0:
+        # Planned on a mixture of old and new loads, it would have to act twice.
+        return f"the load has shifted; loads of afterwards alone in {mixed_s:.0f} s"
     if uneven_s < limits.confirm_s:
         return f"uneven for {uneven_s:.0f} s, acting after {limits.confirm_s:.0f} s"
     if facts.ended_at_s is not None:

@@ -84,6 +84,7 @@ class _State:
     planned_at_s: float = 0.0
     plan_wanted: bool = False
     uneven_since_s: float | None = None
+    was_level: bool = False
     run: RunProgress | None = None
     ended_at_s: float | None = None
     reports: list[RunReport] = field(default_factory=list)
@@ -271,7 +272,7 @@ class Loop:
             )
             state.evaluation = evaluate(state.snapshot, self.settings.goals, ())
             if state.evaluation.within_band(self.settings.goals):
-                state.uneven_since_s = None
+                state.uneven_since_s, state.was_level = None, True
             elif state.uneven_since_s is None:
                 state.uneven_since_s = self._parts.clock()
 
@@ -299,6 +300,7 @@ class Loop:
             loads_from_s=(newest_ms or header.taken_at_ms) / 1000 - window_s,
             fingerprint=snapshot.fingerprint,
             uneven_since_s=state.uneven_since_s,
+            was_level=state.was_level,
             ended_at_s=state.ended_at_s,
             plan=state.plan,
             planned_at_s=state.planned_at_s,
@@ -370,7 +372,7 @@ class Loop:
     def _forget_plan(self) -> None:
         state = self._state
         state.ended_at_s = self._parts.clock()
-        state.plan, state.uneven_since_s = None, None
+        state.plan, state.uneven_since_s, state.was_level = None, None, False
 
     # ---- words
 

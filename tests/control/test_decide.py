@@ -32,6 +32,7 @@ CALM = Facts(
     loads_from_s=NOW - 15,
     fingerprint=UNEVEN.fingerprint,
     uneven_since_s=NOW - EAGER.confirm_s,
+    was_level=False,
     ended_at_s=None,
     plan=None,
     planned_at_s=0.0,
@@ -54,6 +55,13 @@ def test_a_level_cluster_is_planned_when_a_person_asks() -> None:
 def test_auto_waits_until_unevenness_has_lasted() -> None:
     assert step(uneven_since_s=NOW - EAGER.confirm_s + 1) is Step.CONFIRM
     assert step() is Step.PLAN
+
+
+def test_a_shifted_load_is_not_planned_on_a_mixture_of_old_and_new() -> None:
+    """The window of the loads must begin after the shift was seen."""
+    shifted_s = NOW - 14
+    assert step(was_level=True, uneven_since_s=shifted_s) is Step.CONFIRM
+    assert step(was_level=True, uneven_since_s=shifted_s - 1) is Step.PLAN
 
 
 def test_a_person_need_not_wait_for_the_confirmation() -> None:
