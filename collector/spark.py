@@ -83,6 +83,8 @@ _JAVA_IMPORTS: Final = (
     "org.apache.spark.sql.api.python.*",
     "scala.Tuple2",
 )
+SCRATCH: Final = "spark-"
+"""Scratch folders beside the log: this, the process and something of their own."""
 _WORKERS_END_S: Final = 0.3
 _log = logging.getLogger("plimsoll.collector")
 # py4j reports every call that a dying JVM cuts off.
@@ -109,7 +111,10 @@ class Spark:
     ) -> None:
         self._java, self._master, self._jars = java, master, jars
         self._log_file = log_file
-        self._folder = Path(tempfile.mkdtemp(prefix="plimsoll-spark-"))
+        log_file.parent.mkdir(parents=True, exist_ok=True)
+        _remove_abandoned(log_file.parent)
+        prefix = f"{SCRATCH}{os.getpid()}-"
+        self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=log_file.parent))
         self._lock = threading.Lock()
         self._closed = False
         self._jvm: subprocess.Popen[bytes] | None = None
@@ -197,8 +202,6 @@ class Spark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.proc = jvm
-        # Should this process be killed, the JVM clears up as it ends.
-        gateway.jvm.java.io.File(str(self._folder)).deleteOnExit()
         for name in _JAVA_IMPORTS:
             java_import(gateway.jvm, name)
         return gateway
@@ -294,3 +297,11 @@ def _rest(file: IO[bytes]) -> str:
 
 def _first_line(exc: Exception) -> str:
     return str(exc).strip().split("\n", 1)[0] or type(exc).__name__
+
+
+def _remove_abandoned(parent: Path) -> None:
+    """Scratch folders of processes that were killed."""
+    for folder in parent.glob(f"{SCRATCH}*-*"):
+        pid = folder.name.removeprefix(SCRATCH).partition("-")[0]
+        if pid.isdecimal() and not psutil.pid_exists(int(pid)):
+            shutil.rmtree(folder, ignore_errors=True)

@@ -152,12 +152,12 @@ def _screen(
     log_file: Path | None,
     verbose: bool,
 ) -> int:
-    from control.commands import screen as command
+    from control.commands.screen import show
 
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
-    return command.show(settings, allow_changes=allow_changes)
+    return show(settings, allow_changes=allow_changes)
 
 
 @app.command()
@@ -173,12 +173,12 @@ def status(
     verbose: Verbose = False,
 ) -> int:
     """Show brokers, loads and how level they are."""
-    from control.commands import status as command
+    from control.commands.status import show
 
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
-    return command.show(settings, watch=watch, output=output)
+    return show(settings, watch=watch, output=output)
 
 
 @app.command()
@@ -207,12 +207,12 @@ def plan(
     verbose: Verbose = False,
 ) -> int:
     """Make a plan and say how good it is; changes nothing."""
-    from control.commands import plan as command
+    from control.commands.plan import make
 
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
-    code = command.make(settings, snapshot, out=out, stock=stock, output=output)
+    code = make(settings, snapshot, out=out, stock=stock, output=output)
     proposed = code == Exit.MOVES_PROPOSED and not detailed_exitcode
     return Exit.DONE if proposed else code
 
@@ -235,12 +235,12 @@ def apply(
     verbose: Verbose = False,
 ) -> int:
     """Carry out exactly this plan."""
-    from control.commands import apply as command
+    from control.commands.apply import carry_out
 
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
-    return command.carry_out(
+    return carry_out(
         settings,
         plan_file,
         allow_changes=allow_changes,
@@ -272,12 +272,12 @@ def run(
     verbose: Verbose = False,
 ) -> int:
     """Observe, plan, approve, apply: stay on and keep the cluster level."""
-    from control.commands import run as command
+    from control.commands.run import keep_level
 
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
-    return command.keep_level(
+    return keep_level(
         settings,
         auto=auto,
         once=once,
@@ -309,10 +309,10 @@ def demo(
     verbose: Verbose = False,
 ) -> int:
     """Start a local Kafka cluster, skew it, level it, and report."""
-    from control.commands import demo as command
+    from control.commands.demo import show
 
     settings = _settings(config, profile, verbose, log_file)
-    return command.show(
+    return show(
         settings,
         headless=headless or not (sys.stdin.isatty() and sys.stdout.isatty()),
         seed=seed,

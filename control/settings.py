@@ -151,6 +151,10 @@ def _file_values(path: Path | None, profile: str | None) -> dict[str, Any]:
         raise ConfigError(f"{path} is not TOML: {exc}") from exc
     profiles = values.pop("profiles", {})
     _refuse_unknown_keys(path, text, values)
+    if not isinstance(profiles, dict) or not all(
+        isinstance(table, dict) for table in profiles.values()
+    ):
+        raise ConfigError(f"{path}: profiles are tables, written [profiles.NAME]")
     for table in profiles.values():
         _refuse_unknown_keys(path, text, table)
     if profile is None:
@@ -159,7 +163,8 @@ def _file_values(path: Path | None, profile: str | None) -> dict[str, Any]:
         raise ConfigError(
             f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}"
         )
-    return values | profiles[profile]
+    chosen: dict[str, Any] = profiles[profile]
+    return values | chosen
 
 
 def _refuse_unknown_keys(path: Path, text: str, table: Mapping[str, Any]) -> None:

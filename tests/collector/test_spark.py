@@ -32,7 +32,7 @@ def test_one_after_another_may_run_in_a_process(tmp_path: Path) -> None:
         spark = Spark(find_java(), master="local[1]", log_file=tmp_path / "spark.log")
         assert spark.start().range(3).count() == 3
         pid, folder = spark.pid, Path(f"/proc/{spark.pid}/cwd").resolve()
-        assert folder.name.startswith("plimsoll-spark-")
+        assert folder.name.startswith("spark-")
         spark.close()
         assert pid is not None
         assert not psutil.pid_exists(pid)
@@ -72,7 +72,7 @@ def test_nothing_is_left_of_one_that_is_closed_while_it_starts(tmp_path: Path) -
     while spark.pid is None:
         time.sleep(0.01)
     pid, folder = spark.pid, Path(f"/proc/{spark.pid}/cwd").resolve()
-    assert folder.name.startswith("plimsoll-spark-")
+    assert folder.name.startswith("spark-")
     spark.close()
     thread.join()
     assert not psutil.pid_exists(pid)

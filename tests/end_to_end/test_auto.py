@@ -40,7 +40,7 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
         running.wait_for(lambda text: times_level(text) == 2)
         time.sleep(QUIET_S)
         assert len(shell.runs()) == 2
-        assert running.stop() == 0
+        assert running.stop() == 0, running.log.read_text()
     finally:
         running.process.kill()
         running.process.wait()
@@ -50,7 +50,7 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
 
 
 def ended(shell: Shell) -> bool:
-    return shell.runs()[-1]["event"] == "ended"
+    return bool(shell.runs()[-1]["event"] == "ended")
 
 
 def times_level(text: str) -> int:

@@ -18,15 +18,16 @@ def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
     (tmp_path / "tmp").mkdir(exist_ok=True)
     environment = Shell(tmp_path, "").environment | {"TMPDIR": str(tmp_path / "tmp")}
     del environment["PLIMSOLL_BOOTSTRAP_SERVER"]
-    return subprocess.Popen(
-        [PLIMSOLL, "demo", "--headless", *arguments],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=(tmp_path / "stderr.txt").open("w"),
-        stdin=subprocess.DEVNULL,
-        text=True,
-    )
+    with (tmp_path / "stderr.txt").open("w") as stderr:
+        return subprocess.Popen(
+            [PLIMSOLL, "demo", "--headless", *arguments],
+            cwd=tmp_path,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            stdin=subprocess.DEVNULL,
+            text=True,
+        )
 
 
 def left_behind(folder: Path) -> list[str]:

@@ -1,5 +1,9 @@
 """Statuses, reasons, limits and the size of what can be proved."""
 
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from model.evaluate import evaluate
@@ -273,3 +277,28 @@ def test_six_brokers_and_sixty_triples_are_proved(seed: int) -> None:
     assert result.status is PlanStatus.OPTIMAL
     assert result.best is not None
     assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
+
+
+AFTER_A_SOLVE = """
+import signal
+from pathlib import Path
+from model.goals import Goals, SolveLimits
+from model.snapshot_file import read_snapshot
+from solver.solve import solve
+solve(read_snapshot(Path("fixtures/demo.json")), Goals(), SolveLimits())
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_a_solve_leaves_the_handling_of_ctrl_c_alone() -> None:
+    """CP-SAT can catch SIGINT, and then leaves its default action behind."""
+    run = subprocess.run(
+        [sys.executable, "-c", AFTER_A_SOLVE],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+    )
+    assert (run.returncode, run.stdout) == (0, "interrupted\n"), run.stderr
