@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
 
 import typer
 
+from control import terminal
 from control.exits import Exit, exit_of
 from control.form import Form
 from model import __version__
@@ -314,7 +315,7 @@ def demo(
     settings = _settings(config, profile, verbose, log_file)
     return show(
         settings,
-        headless=headless or not (sys.stdin.isatty() and sys.stdout.isatty()),
+        headless=headless or not terminal.is_there(),
         seed=seed,
         port=port,
         quiet_s=quiet_s,

@@ -1,9 +1,7 @@
 """`plimsoll`: the screen."""
 
-import sys
-
-from control import compose, logs
-from control.exits import Exit
+from control import compose, logs, terminal
+from control.exits import Exit, exit_of
 from control.settings import Settings
 from control.view import Mode
 from model.errors import ConfigError
@@ -18,7 +16,7 @@ def show(settings: Settings, *, allow_changes: bool) -> int:
         There is no terminal, or no cluster is named.
     """
     compose.bootstrap_of(settings)
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+    if not terminal.is_there():
         raise ConfigError(
             "the screen needs a terminal; without one, use `plimsoll status` or "
             "`plimsoll run --auto`"
@@ -27,4 +25,4 @@ def show(settings: Settings, *, allow_changes: bool) -> int:
     mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
     with compose.loop(settings, mode=mode, patient=True) as loop:
         compose.front_end()(loop)
-    return Exit.DONE
+    return exit_of(loop.error) if loop.error is not None else Exit.DONE

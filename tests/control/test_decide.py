@@ -3,12 +3,12 @@
 import dataclasses
 
 import pytest
-from solver.solve import solve
 
 from control.decide import RESOLVE_S, Facts, Step, next_step
 from control.policy import EAGER
 from control.view import Mode
 from model.plan import Plan
+from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster
 
 UNEVEN = cluster([2] * 8, [MB] * 8)

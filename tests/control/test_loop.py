@@ -16,8 +16,10 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
+from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.snapshot import Snapshot
+from solver.result import Result
 from solver.solve import solve
 from tests.control.parts import (
     EASY,
@@ -193,8 +195,8 @@ def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
     """The independent evaluator stands between the solver and everyone else."""
     bench = build(UNEVEN)
 
-    def broken(*arguments: object) -> object:
-        result = solve(*arguments)  # type: ignore[arg-type]
+    def broken(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Result:
+        result = solve(snapshot, goals, limits)
         assert result.best is not None
         better = result.best.model_copy(update={"objective": 0.0})
         return dataclasses.replace(result, best=better)

@@ -47,6 +47,7 @@ def test_a_default_flag_does_not_beat_the_file() -> None:
         ("[profiles.p]\nwindow = 3\n", "line 2: unknown key 'window'; did you mean"),
         ("timeout_s = -1\n", "timeout_s: Input should be greater than 0"),
         ("timeout_s = \n", "is not TOML"),
+        ("profiles = 3\n", "profiles are tables"),
         ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes_per_run: Field required"),
         ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is no regular expression"),
     ],

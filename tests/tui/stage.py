@@ -1,0 +1,93 @@
+"""The app over a fake loop, in a terminal that does not exist."""
+
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, Static
+
+from control.view import LoopView
+from tests.tui.views import AT_MS, FakeLoop
+from tui.app import PlimsollApp
+from tui.screens.approve import ApproveScreen
+from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.lines import Lines
+
+USER = "ann"
+
+
+@dataclass
+class Stage:
+    """What a test acts on and looks at."""
+
+    loop: FakeLoop
+    app: PlimsollApp
+    pilot: Pilot[None]
+    clock_s: float = AT_MS / 1000
+    terminal_gone: bool = False
+
+    async def show(self, view: LoopView, *, running: bool | None = None) -> None:
+        self.loop.show(view, running=running)
+        await self.settle()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.app.workers.wait_for_complete()
+        await self.pilot.pause(0)
+
+    async def settle(self) -> None:
+        """Until messages, threads and repaints are through."""
+        await self.app.workers.wait_for_complete()
+        await self.pilot.pause()
+
+    @property
+    def asking(self) -> ApproveScreen:
+        assert isinstance(self.app.screen, ApproveScreen)
+        return self.app.screen
+
+    @property
+    def name(self) -> Input:
+        return self.asking.query_one(Input)
+
+    def can_confirm(self) -> bool:
+        return not self.asking.query_one("#yes", Button).disabled
+
+    def words(self, selector: str) -> str:
+        """The text of the first widget of the main screen that fits."""
+        widget = self.app.screen_stack[0].query(selector).first(Static)
+        return str(widget.render())
+
+    @property
+    def header(self) -> str:
+        shown = self.app.screen_stack[0].query_one("#header", Lines).shown or ()
+        return "\n".join("".join(s.text for s in line) for line in shown)
+
+    def table(self, selector: str) -> list[list[str]]:
+        """Cells of a table as text."""
+        table = self.app.screen_stack[0].query_one(selector, KeyedTable)
+        return [
+            [str(cell).strip() for cell in table.get_row_at(row)]
+            for row in range(table.row_count)
+        ]
+
+
+@contextlib.asynccontextmanager
+async def stage(
+    view: LoopView, *, size: tuple[int, int] = (80, 24), running: bool = False
+) -> AsyncIterator[Stage]:
+    """The app, showing this view."""
+    loop = FakeLoop(view=view, running=running)
+    stages: list[Stage] = []
+    app = PlimsollApp(
+        loop,
+        user=USER,
+        clock=lambda: stages[0].clock_s if stages else AT_MS / 1000,
+        terminal_gone=lambda: bool(stages) and stages[0].terminal_gone,
+    )
+    app.animation_level = "none"
+    app.theme = "textual-dark"
+    async with app.run_test(size=size) as pilot:
+        stages.append(Stage(loop, app, pilot))
+        await stages[0].settle()
+        yield stages[0]

@@ -1,0 +1,34 @@
+"""Text that has to fit."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.viewmodel.cells import cell, flow, plain, right, shorten, shorten_middle
+
+ITEMS = ["optimal", "score 12 → 0.2", "4 moves", "33.5 MB to copy"]
+
+
+@given(st.integers(16, 80))
+def test_flowing_items_keep_their_order_and_none_is_broken(width: int) -> None:
+    lines = [plain(line) for line in flow([cell(i) for i in ITEMS], width)]
+    assert all(len(line) <= width for line in lines)
+    assert [i for line in lines for i in line.split("  ")] == ITEMS
+
+
+def test_an_item_wider_than_the_line_has_a_line_of_its_own() -> None:
+    lines = [plain(line) for line in flow([cell("ab"), cell("x" * 9)], 5)]
+    assert lines == ["ab", "x" * 9]
+
+
+def test_a_shortened_partition_keeps_its_number() -> None:
+    assert shorten_middle("payments-by-customer-117", 14) == "paymen…mer-117"
+
+
+@given(st.text(max_size=40), st.integers(2, 20))
+def test_shortened_text_fits(text: str, width: int) -> None:
+    assert len(shorten(text, width)) <= width
+    assert len(shorten_middle(text, width)) <= width
+
+
+def test_numbers_end_one_column_before_the_next() -> None:
+    assert plain(right("1 B", 6)) == "  1 B"

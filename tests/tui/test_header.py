@@ -1,0 +1,143 @@
+"""The header: which cluster, how fresh, what happens."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.view import LoopView, Mode, Phase
+from model.run import RunState
+from tests.tui.views import (
+    AT_MS,
+    CLUSTER_ID,
+    CONNECTING,
+    GOALS,
+    UNREACHABLE,
+    failed,
+    plan,
+    plan_ready,
+    progress,
+    running,
+)
+from tui.moment import Moment
+from tui.viewmodel.cells import plain
+from tui.viewmodel.header import header
+from tui.viewmodel.refusals import refusal
+
+
+def _moment(
+    view: LoopView, *, later_s: int = 0, run: bool = False, leaving: bool = False
+) -> Moment:
+    return Moment(
+        view=view,
+        goals=GOALS,
+        now_ms=AT_MS + 1000 * later_s,
+        running=run,
+        leaving=leaving,
+    )
+
+
+def _lines(moment: Moment, width: int = 118) -> list[str]:
+    return [plain(line) for line in header(moment, width)]
+
+
+def test_the_first_line_names_cluster_mode_age_share_and_score() -> None:
+    assert _lines(_moment(plan_ready()))[0] == (
+        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  score 12"
+    )
+
+
+def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
+    first = _lines(_moment(plan_ready()), 78)[0]
+    assert first.startswith("demo MkU3OEVB…  APPROVE")
+    assert first.endswith("score 12")
+
+
+def test_a_cluster_without_a_name_is_its_id_alone() -> None:
+    view = replace(plan_ready(), cluster_name=CLUSTER_ID[:8])
+    assert _lines(_moment(view))[0].startswith(f"{CLUSTER_ID}  APPROVE")
+
+
+def test_age_goes_on_without_new_views_and_stale_is_a_word() -> None:
+    assert "data 12 s old" in _lines(_moment(plan_ready(), later_s=10))[0]
+    assert "STALE 32 s old" in _lines(_moment(plan_ready(), later_s=30))[0]
+    assert "STALE 5 min 02 s old" in _lines(_moment(plan_ready(), later_s=300))[0]
+
+
+def test_a_clock_behind_the_brokers_gives_no_negative_age() -> None:
+    assert "data 0 s old" in _lines(_moment(plan_ready(), later_s=-60))[0]
+
+
+def test_the_second_line_says_phase_and_message() -> None:
+    assert _lines(_moment(CONNECTING)) == [
+        "demo  APPROVE  no data yet",
+        " CONNECTING  waiting for the first answer of the cluster",
+    ]
+
+
+def test_a_run_shows_its_share() -> None:
+    assert _lines(_moment(running(), run=True))[1].startswith(" RUNNING 38% ")
+
+
+def test_a_run_that_is_to_stop_says_so() -> None:
+    view = replace(running(), run=progress(RunState.STOPPING))
+    assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 38% ")
+
+
+def test_leaving_says_what_it_waits_for() -> None:
+    second = _lines(_moment(running(), run=True, leaving=True))[1]
+    assert second == " STOPPING 38%  leaving when it has stopped"
+
+
+@pytest.mark.parametrize("view", [UNREACHABLE, failed()])
+def test_what_went_wrong_is_told_in_full_over_several_lines(view: LoopView) -> None:
+    lines = _lines(_moment(view), 70)[1:]
+    assert len(lines) > 1
+    words = " ".join(" ".join(lines).split())
+    assert words == f"{view.phase.value.upper()} {view.message}"
+
+
+def test_other_messages_stay_on_one_line() -> None:
+    lines = _lines(_moment(plan_ready()), 40)
+    assert len(lines) == 2
+    assert lines[1].endswith("…")
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("action", "moment", "reason"),
+    [
+        ("approve", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
+        ("approve", _moment(CONNECTING), "no plan with moves"),
+        (
+            "approve",
+            _moment(plan_ready(of=plan().model_copy(update={"moves": ()}))),
+            "no plan with moves",
+        ),
+        ("approve", _moment(running(), run=True), "a run goes on"),
+        ("approve", _moment(replace(plan_ready(), phase=Phase.FAILED)), "has stopped"),
+        ("stop_run", _moment(running()), "no run goes on"),
+        ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
+        ("solve_again", _moment(CONNECTING), "loads are not known"),
+        ("solve_again", _moment(running(), run=True), "a run goes on"),
+        ("solve_again", _moment(failed()), "has stopped"),
+    ],
+)
+def test_a_refused_action_has_a_reason(
+    action: str, moment: Moment, reason: str
+) -> None:
+    assert reason in (refusal(action, moment) or "")
+
+
+@pytest.mark.parametrize(
+    ("action", "moment"),
+    [
+        ("approve", _moment(plan_ready())),
+        ("stop_run", _moment(running(), run=True)),
+        ("solve_again", _moment(plan_ready(Mode.READ_ONLY))),
+        ("quit", _moment(failed())),
+    ],
+)
+def test_what_can_be_done_is_not_refused(action: str, moment: Moment) -> None:
+    assert refusal(action, moment) is None

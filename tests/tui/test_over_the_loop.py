@@ -1,0 +1,70 @@
+"""The screen over the real loop and solver: from a skewed cluster to one run."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from control.loop import Loop, LoopParts, LoopSettings
+from control.policy import EAGER
+from control.view import Mode, Phase
+from model.errors import PlimsollError
+from model.plan import Plan
+from model.snapshot import Snapshot
+from solver.solve import solve
+from tests.control.parts import (
+    EASY,
+    MB,
+    WORK,
+    CannedObserver,
+    RecordingExecutor,
+    cluster,
+)
+from tui.app import PlimsollApp
+
+LOADS = [2 * MB, 1.5 * MB, 2 * MB, 1.5 * MB, 2 * MB, 1 * MB]
+
+
+def _loop(executor: RecordingExecutor, journal_dir: Path) -> Loop:
+    snapshots: list[Snapshot | PlimsollError] = [cluster([1] * len(LOADS), LOADS)]
+    return Loop(
+        LoopSettings(
+            bootstrap="127.0.0.1:9092",
+            name="demo",
+            mode=Mode.APPROVE,
+            goals=EASY,
+            solve=WORK,
+            limits=EAGER,
+            journal_dir=journal_dir,
+            tick_s=0.02,
+        ),
+        LoopParts(
+            observer=lambda: CannedObserver(snapshots),
+            planner=solve,
+            executor=lambda: executor,
+            recent_moves=lambda _cluster, _since: (),
+        ),
+    )
+
+
+async def _until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(30):
+        while not true():
+            await asyncio.sleep(0.02)
+
+
+async def test_a_person_approves_the_plan_on_the_screen_and_it_is_carried_out(
+    tmp_path: Path,
+) -> None:
+    executor = RecordingExecutor()
+    with _loop(executor, tmp_path) as loop:
+        app = PlimsollApp(loop, user="ann", terminal_gone=lambda: False)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await _until(lambda: app.moment.view.phase is Phase.PLAN_READY)
+            offered: Plan | None = app.moment.view.plan
+            assert offered is not None
+            await pilot.press("A", "tab", *"demo", "enter", "enter")
+            await _until(lambda: bool(executor.plans))
+            assert [p.hash for p in executor.plans] == [offered.hash]
+            await _until(lambda: not app.moment.running)
+            words = [line.text for line in app.moment.view.log]
+            assert f"plan {offered.hash[:12]} approved by ann" in words

@@ -1,0 +1,218 @@
+"""Nothing is carried out but the plan that was shown, asked about and named."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.view import LoopView, Mode
+from model.errors import GuardrailRefused
+from tests.tui.stage import USER, Stage, stage
+from tests.tui.views import (
+    HASH,
+    NAME,
+    NEWER_HASH,
+    failed,
+    plan,
+    plan_ready,
+    running,
+    skewed,
+    solving,
+)
+from tui.screens.question import Question
+
+KEYS = ["A", "a", "r", "X", "enter", "y", "space"]
+
+
+async def _type_name(on: Stage) -> None:
+    await on.pilot.press("tab")
+    on.name.value = NAME
+    await on.pilot.pause()
+
+
+async def test_read_only_no_key_and_no_action_reaches_approve() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY)) as on:
+        for key in KEYS:
+            await on.pilot.press(key, "enter", "escape")
+        await on.press("A", "tab", *NAME, "enter", "enter")
+        await on.press("escape")
+        on.app.action_approve()
+        on.app.action_stop_run()
+        await on.settle()
+        assert len(on.app.screen_stack) == 1
+        assert on.loop.approved == []
+        assert on.loop.stops == 0
+
+
+async def test_the_palette_offers_what_is_allowed() -> None:
+    async with stage(plan_ready()) as on:
+        for view, titles in (
+            (plan_ready(Mode.READ_ONLY), {"Solve again"}),
+            (plan_ready(), {"Solve again", "Approve the plan"}),
+            (running(), {"Stop the run"}),
+            (failed(), set()),
+        ):
+            await on.show(view)
+            offered = {c.title for c in on.app.get_system_commands(on.app.screen)}
+            ours = {"Solve again", "Approve the plan", "Stop the run"}
+            assert offered & ours == titles
+
+
+async def test_read_only_keys_are_greyed_and_say_why() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY)) as on:
+        for key in ("A", "X"):
+            bound = on.app.screen.active_bindings[key]
+            assert not bound.enabled
+            assert "--allow-changes" in bound.tooltip
+
+
+async def test_a_key_typed_ahead_into_the_question_approves_nothing() -> None:
+    async with stage(plan_ready()) as on:
+        for key in ("escape", "enter"):
+            await on.press("A", key)
+            assert on.loop.approved == []
+            assert len(on.app.screen_stack) == 1
+
+
+async def test_a_wrong_name_leaves_the_button_dead() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A", "tab")
+        for name in ("dem", "Demo", "demo ", "demos", "prod"):
+            on.name.value = name
+            await on.pilot.pause()
+            assert not on.can_confirm()
+            await on.pilot.press("enter", "enter")
+        await on.press("tab", "enter")
+        assert on.loop.approved == []
+
+
+async def test_a_cluster_without_a_name_cannot_be_named() -> None:
+    async with stage(replace(plan_ready(), cluster_name="")) as on:
+        await on.press("A", "tab", "enter")
+        assert not on.can_confirm()
+
+
+async def test_the_right_name_approves_exactly_the_plan_shown() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A", "tab", *NAME)
+        assert on.can_confirm()
+        await on.press("enter")
+        assert on.loop.approved == [], "the first enter only goes to the button"
+        await on.press("enter")
+        assert on.loop.approved == [(HASH, USER)]
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_a_letter_taken_back_disarms_the_button_and_escape_is_always_no() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        await _type_name(on)
+        await on.press("backspace")
+        assert not on.can_confirm()
+        await on.press(NAME[-1])
+        assert on.can_confirm()
+        await on.press("escape")
+        assert on.loop.approved == []
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_a_plan_replaced_meanwhile_is_not_approved_and_the_question_says_so() -> (
+    None
+):
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        await _type_name(on)
+        await on.show(plan_ready(of=plan(NEWER_HASH)))
+        assert not on.can_confirm()
+        refused = str(on.asking.query_one("#refused").render())
+        assert f"replaced by {NEWER_HASH[:12]}" in refused
+        await on.press("enter", "tab", "enter")
+        assert on.loop.approved == []
+
+
+async def test_a_plan_that_is_gone_cannot_be_approved_when_it_comes_back() -> None:
+    """What was once told to be gone is looked at anew, not revived under the hand."""
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        await _type_name(on)
+        await on.show(replace(plan_ready(), message="the same again"))
+        assert on.can_confirm()
+        await on.show(solving())
+        await on.show(plan_ready())
+        assert not on.can_confirm()
+
+
+async def test_a_refusal_of_the_loop_is_a_sentence_and_nothing_typed_is_lost() -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.refuses = GuardrailRefused("a run goes on; wait for its end or stop it")
+        await on.press("A")
+        await _type_name(on)
+        await on.press("enter", "enter")
+        refused = on.asking.query_one("#refused")
+        assert "a run goes on; wait for its end" in str(refused.render())
+        assert refused.display
+        assert on.name.value == NAME
+        assert on.can_confirm()
+
+
+async def test_stop_asks_and_stays_unless_told() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("X", "enter")
+        assert on.loop.stops == 0
+        await on.press("X", "escape")
+        assert on.loop.stops == 0
+        await on.press("X", "tab", "enter")
+        assert on.loop.stops == 1
+
+
+async def test_quit_asks_while_a_run_goes_on() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("q")
+        assert isinstance(on.app.screen, Question)
+        await on.press("enter")
+        assert on.loop.stops == 0
+        assert on.app.is_running
+
+
+async def test_quit_after_the_run_stops_it_and_leaves_when_it_has_ended() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("q", "tab", "enter")
+        assert on.loop.stops == 1
+        assert "leaving when it has stopped" in on.header
+        assert on.app.is_running
+        await on.show(solving(), running=False)
+        assert not on.app.is_running
+
+
+@pytest.mark.parametrize(
+    ("key", "view"),
+    [("q", failed()), ("ctrl+c", plan_ready())],
+)
+async def test_without_a_run_quit_leaves_at_once(key: str, view: LoopView) -> None:
+    async with stage(view) as on:
+        await on.press(key)
+        assert not on.app.is_running
+        assert on.app.return_code == 0
+        assert on.app.ended_by is None
+
+
+async def test_r_asks_for_a_plan_and_not_during_a_run() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY)) as on:
+        await on.press("r")
+        assert on.loop.plans_wanted == 1
+        await on.show(running(), running=True)
+        await on.press("r")
+        assert on.loop.plans_wanted == 1
+
+
+async def test_the_question_shows_what_it_is_about_with_the_focus_on_cancel() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        assert on.app.focused is on.asking.query_one("#no")
+        text = "\n".join(str(w.render()) for w in on.asking.query("Static, Label"))
+        for words in (
+            HASH[:12],
+            "4 moves, 4 leader changes, 33.5 MB to copy",
+            "1 gives 4; 2 gets 2; 3 gets 2",
+            f"cluster {NAME}, id {skewed().header.cluster_id}",
+        ):
+            assert words in text

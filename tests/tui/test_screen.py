@@ -1,0 +1,201 @@
+"""The screen over a fake loop: views come in from another thread."""
+
+import signal
+import threading
+from dataclasses import replace
+
+import pytest
+from textual.theme import BUILTIN_THEMES, Theme
+from textual.widgets import DataTable, ProgressBar
+
+from tests.tui.stage import stage
+from tests.tui.views import (
+    CONNECTING,
+    failed,
+    judged,
+    level_after_run,
+    levelled,
+    log,
+    moves,
+    plan_ready,
+    running,
+    solving,
+)
+from tui.messages import ViewArrived
+from tui.screens.reason import ReasonScreen
+from tui.viewmodel.cells import Role
+from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.log_pane import LogPane
+from tui.widgets.paint import palette
+
+
+async def test_a_view_from_another_thread_reaches_the_screen() -> None:
+    async with stage(CONNECTING) as on:
+        thread = threading.Thread(target=on.loop.show, args=(plan_ready(),))
+        thread.start()
+        thread.join()
+        await on.settle()
+        assert "PLAN READY" in on.header
+        assert len(on.table("#moves")) == 4
+        assert on.table("#brokers")[0][3] == "!5.00 MB/s"
+
+
+async def test_the_way_from_the_first_contact_to_level() -> None:
+    async with stage(CONNECTING) as on:
+        assert on.words("#no-moves").startswith("There is no plan yet")
+        await on.show(solving())
+        assert on.words("#headline").startswith("OVER broker 1")
+        await on.show(plan_ready())
+        await on.show(running())
+        bar = on.app.screen.query_one(ProgressBar)
+        assert bar.percentage == pytest.approx(0.375)
+        await on.show(level_after_run())
+        assert on.words("#headline") == "every broker is within its band"
+        assert "DONE" in on.words("#figures")
+
+
+def test_of_views_that_wait_only_the_newest_counts() -> None:
+    older, newer = ViewArrived(solving()), ViewArrived(plan_ready())
+    assert older.can_replace(newer)
+
+
+async def test_a_view_that_comes_after_the_screen_has_gone_does_no_harm() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("q")
+    on.loop.show(running())
+
+
+async def test_age_goes_on_when_the_data_stop() -> None:
+    async with stage(plan_ready()) as on:
+        assert "data 2 s old" in on.header
+        on.clock_s += 60
+        await on.pilot.pause(1.2)
+        assert "STALE 62 s old" in on.header
+
+
+async def test_a_repaint_changes_only_cells_that_differ() -> None:
+    async with stage(plan_ready()) as on:
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        kept = table.get_cell("2", "net_in-load")
+        await on.show(replace(plan_ready(), snapshot=levelled()))
+        assert table.get_cell("2", "net_in-load") is kept
+        after = replace(plan_ready(), evaluation=judged(levelled()))
+        await on.show(after)
+        assert table.get_cell("2", "net_in-load") is not kept
+
+
+async def test_the_cursor_stays_with_its_move_when_the_table_changes() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("down", "down")
+        table = on.app.screen.query_one("#moves", KeyedTable)
+        assert table.key_at_cursor == "orders-2"
+        await on.show(running())
+        assert table.key_at_cursor == "orders-2"
+        left = plan_ready().plan
+        assert left is not None
+        fewer = left.model_copy(update={"moves": moves()[1:], "hash": "f" * 64})
+        await on.show(replace(plan_ready(), plan=fewer))
+        assert table.key_at_cursor == "orders-2"
+
+
+async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("down", "enter")
+        assert isinstance(on.app.screen, ReasonScreen)
+        assert str(on.app.screen.query_one("#reason").render()) == moves()[1].reason
+        await on.press("escape")
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("enter")
+        await on.show(level_after_run())
+        assert "LEVEL" in on.header
+        assert on.words("#headline").startswith("OVER broker 1")
+        await on.press("escape")
+        assert on.words("#headline") == "every broker is within its band"
+
+
+async def test_the_log_follows_its_end_unless_someone_reads_further_up() -> None:
+    lines = log(*(f"line {i}" for i in range(40)))
+    async with stage(replace(plan_ready(), log=lines)) as on:
+        pane = on.app.screen.query_one(LogPane)
+        assert pane.scroll_y == pane.max_scroll_y > 0
+        pane.scroll_to(y=3, animate=False, force=True)
+        pane.release_anchor()
+        await on.settle()
+        await on.show(replace(plan_ready(), log=(*lines, *log("one more"))))
+        assert pane.scroll_y == 3
+
+
+async def test_words_with_brackets_are_not_markup() -> None:
+    odd = "[red]broker[/] [1] refused"
+    view = replace(failed(), message=odd, log=log(odd), cluster_name="[b]")
+    async with stage(view) as on:
+        assert odd in on.header
+
+
+async def test_help_explains_the_focused_part_and_lists_keys() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("question_mark")
+        assert on.app.screen.query("HelpPanel")
+        await on.press("question_mark")
+        assert not on.app.screen.query("HelpPanel")
+
+
+async def test_a_terminal_too_small_gets_one_sentence() -> None:
+    async with stage(plan_ready(), size=(60, 16)) as on:
+        for size, fits in (((60, 16), True), ((59, 24), False), ((80, 15), False)):
+            await on.pilot.resize_terminal(*size)
+            await on.settle()
+            assert on.app.screen.query_one("#too-small").display is not fits
+            assert on.app.screen.query_one("#body").display is fits
+
+
+async def test_bars_come_and_go_with_the_width() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        assert "│" in on.table("#brokers")[0][3]
+        await on.pilot.resize_terminal(80, 24)
+        await on.settle()
+        assert on.table("#brokers")[0][3] == "!5.00 MB/s"
+
+
+async def test_a_vanished_terminal_ends_the_screen() -> None:
+    async with stage(plan_ready()) as on:
+        on.terminal_gone = True
+        on.app._tick()
+        await on.settle()
+        assert not on.app.is_running
+        assert on.app.ended_by is signal.SIGHUP
+
+
+@pytest.mark.parametrize("theme", BUILTIN_THEMES.values(), ids=BUILTIN_THEMES)
+def test_every_theme_has_the_colours_that_are_used(theme: Theme) -> None:
+    assert set(palette(theme.to_color_system().generate())) == set(Role)
+
+
+async def test_another_theme_repaints_what_is_shown() -> None:
+    async with stage(plan_ready()) as on:
+        table = on.app.screen.query_one("#brokers", DataTable)
+        before = table.get_cell("1", "net_in-load")
+        on.app.theme = "textual-light"
+        await on.settle()
+        assert table.get_cell("1", "net_in-load").spans != before.spans
+
+
+async def test_without_colour_the_words_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(plan_ready()) as on:
+        assert on.app.no_color
+        assert on.table("#brokers")[0][3] == "!5.00 MB/s"
+
+
+async def test_a_burst_of_views_ends_with_the_last_one() -> None:
+    async with stage(CONNECTING) as on:
+        for view in [solving(), plan_ready()] * 50 + [level_after_run()]:
+            on.loop.show(view)
+        await on.settle()
+        assert "LEVEL" in on.header

@@ -1,0 +1,313 @@
+"""Views of a loop over the demo's cluster, one for each phase, and a loop to show them.
+
+Everything in them is fixed, so that pictures of them repeat.
+"""
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from control.loop import LoopSettings
+from control.policy import EAGER
+from control.view import LogLine, LoopView, Mode, Phase
+from model.errors import PlimsollError
+from model.evaluate import Evaluation, evaluate
+from model.goals import Goals, SolveLimits
+from model.ids import BrokerId
+from model.plan import BrokerChange, Move, Plan, PlanStatus
+from model.run import MoveProgress, MoveState, RunProgress, RunState
+from model.snapshot import Resource, Snapshot, Source
+from model.snapshot_file import read_snapshot
+
+FIXTURE = Path(__file__).parents[2] / "fixtures" / "demo.json"
+CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
+NAME = "demo"
+AT_MS = 1_700_000_000_000
+"""The time of every view: 22:13:20 UTC."""
+GOALS = Goals()
+HASH = "3cc54011fae8" + "0" * 52
+NEWER_HASH = "77aa0e5bd1c2" + "0" * 52
+
+TARGETS = {0: 2, 1: 3, 2: 3, 4: 2}
+"""Partition of the topic `orders` to the broker it goes to."""
+
+
+@functools.cache
+def skewed() -> Snapshot:
+    """All partitions on broker 1; the newest sample is two seconds old."""
+    read = read_snapshot(FIXTURE)
+    source = Source(
+        name="probe",
+        newest_sample_ms=AT_MS - 2000,
+        window_s=15.0,
+        samples=240,
+        measured_share=1.0,
+    )
+    update = {"cluster_id": CLUSTER_ID, "sources": (source,)}
+    return Snapshot(read.header.model_copy(update=update), read.partitions)
+
+
+@functools.cache
+def levelled() -> Snapshot:
+    """The same after the plan."""
+    homes = [TARGETS.get(row, 1) for row in range(len(skewed()))]
+    columns = skewed().partitions
+    brokers = columns.replica_broker.copy()
+    brokers[:] = homes
+    return Snapshot(
+        skewed().header, replace(columns, replica_broker=brokers, leader=brokers)
+    )
+
+
+def moves() -> tuple[Move, ...]:
+    return tuple(_move(p, target) for p, target in TARGETS.items())
+
+
+def _move(partition: int, target: int) -> Move:
+    row = skewed().row(partition)
+    return Move(
+        topic=row.id.topic,
+        topic_id=row.topic_id,
+        partition=partition,
+        storage=row.storage,
+        replicas_before=row.replicas,
+        replicas_after=(BrokerId(target),),
+        leader_before=row.leader,
+        leader_after=BrokerId(target),
+        bytes_to_copy=row.local_bytes,
+        gain=0.9 / (partition + 1),
+        reason=f"relieves broker 1 (net_in 200 % over its level); broker {target} is "
+        "100 % under its level",
+    )
+
+
+@functools.cache
+def plan(hash_: str = HASH) -> Plan:
+    before, after = judged(skewed()), evaluate(skewed(), GOALS, moves())
+    return Plan(
+        cluster_id=CLUSTER_ID,
+        snapshot_fingerprint=skewed().fingerprint,
+        snapshot_taken_at_ms=AT_MS,
+        live_brokers=tuple(b.id for b in skewed().header.brokers),
+        goals=GOALS,
+        limits=SolveLimits(),
+        status=PlanStatus.OPTIMAL,
+        objective_before=before.objective,
+        objective=after.objective,
+        bound=after.objective,
+        move_price=after.move_price,
+        levels=before.levels,
+        brokers=tuple(_change(b.id, before, after) for b in skewed().header.brokers),
+        moves=moves(),
+        hash=hash_,
+    )
+
+
+def _change(broker: BrokerId, before: Evaluation, after: Evaluation) -> BrokerChange:
+    def off(judged: Evaluation) -> dict[Resource, float]:
+        return {r: by[broker] for r, by in judged.deviations.items()}
+
+    return BrokerChange(
+        id=broker,
+        rack=skewed().broker[broker].rack,
+        state=skewed().broker[broker].state,
+        before=before.loads[broker],
+        after=after.loads[broker],
+        deviation_before=off(before),
+        deviation_after=off(after),
+        replicas_before=0,
+        replicas_after=0,
+    )
+
+
+def judged(snapshot: Snapshot) -> Evaluation:
+    return evaluate(snapshot, GOALS, ())
+
+
+def log(*texts: str, level: str = "info") -> tuple[LogLine, ...]:
+    """Lines of one moment, the last one at this level."""
+    levels = ["info"] * (len(texts) - 1) + [level]
+    return tuple(
+        LogLine(at_ms=AT_MS, level=level, text=text)
+        for level, text in zip(levels, texts, strict=True)
+    )
+
+
+CONNECTING = LoopView(
+    at_ms=AT_MS,
+    phase=Phase.CONNECTING,
+    mode=Mode.APPROVE,
+    cluster_name=NAME,
+    bootstrap="127.0.0.1:9092",
+    message="waiting for the first answer of the cluster",
+    brokers=(),
+    snapshot=None,
+    evaluation=None,
+    plan=None,
+    run=None,
+    log=(),
+)
+
+UNREACHABLE = replace(
+    CONNECTING,
+    phase=Phase.UNREACHABLE,
+    message="no answer from 127.0.0.1:9092 within 10 s; check the address and that the "
+    "brokers run; next attempt in 5 s",
+    log=log("cannot connect: no answer from 127.0.0.1:9092", level="warning"),
+)
+
+
+def measuring() -> LoopView:
+    message = "measuring the load of each partition"
+    return replace(
+        CONNECTING,
+        phase=Phase.MEASURING,
+        message=message,
+        brokers=skewed().header.brokers,
+        log=log(f"measuring: {message}"),
+    )
+
+
+def solving() -> LoopView:
+    return replace(
+        measuring(),
+        phase=Phase.SOLVING,
+        message="the cluster is uneven",
+        snapshot=skewed(),
+        evaluation=judged(skewed()),
+        log=(*measuring().log, *log("solving: the cluster is uneven")),
+    )
+
+
+def plan_ready(mode: Mode = Mode.APPROVE, *, of: Plan | None = None) -> LoopView:
+    made = of or plan()
+    message = (
+        f"optimal: 4 moves, objective 12 -> {made.objective:.4g}, "
+        f"bound {made.bound:.4g}"
+    )
+    return replace(
+        solving(),
+        phase=Phase.PLAN_READY,
+        mode=mode,
+        message=message,
+        plan=made,
+        log=(*solving().log, *log(f"plan ready: {message}")),
+    )
+
+
+def progress(state: RunState = RunState.RUNNING) -> RunProgress:
+    """One move done, one half copied, two to come; all done in a run that is done."""
+    ended = [
+        MoveProgress(
+            move=move,
+            state=MoveState.DONE,
+            issued_at_ms=AT_MS - 6000,
+            done_at_ms=AT_MS - 3600,
+            bytes_copied=move.bytes_to_copy,
+        )
+        for move in moves()
+    ]
+    under_way = [
+        ended[0],
+        MoveProgress(
+            move=moves()[1],
+            state=MoveState.ISSUED,
+            issued_at_ms=AT_MS - 3000,
+            bytes_copied=moves()[1].bytes_to_copy // 2,
+        ),
+        *(MoveProgress(move=move) for move in moves()[2:]),
+    ]
+    return RunProgress(
+        run_id="20231114T221310-3cc54011",
+        plan_hash=HASH,
+        state=state,
+        moves=tuple(ended if state is RunState.DONE else under_way),
+        started_at_ms=AT_MS - 10_000,
+    )
+
+
+def running() -> LoopView:
+    words = f"carrying out plan {HASH[:12]}"
+    return replace(
+        plan_ready(),
+        phase=Phase.RUNNING,
+        message=words,
+        run=progress(),
+        log=(*plan_ready().log, *log("plan approved by ann", f"running: {words}")),
+    )
+
+
+def level_after_run() -> LoopView:
+    message = "largest deviation from the level: net_in 2.0 %, net_out 2.0 %"
+    return replace(
+        running(),
+        phase=Phase.LEVEL,
+        message=message,
+        snapshot=levelled(),
+        evaluation=judged(levelled()),
+        plan=None,
+        run=progress(RunState.DONE),
+        log=(*running().log, *log("run done: 4 moves", f"level: {message}")),
+    )
+
+
+def failed() -> LoopView:
+    message = (
+        "the cluster refused DescribeLogDirs for want of a right; allow plimsoll's "
+        "principal DESCRIBE on the cluster and start again"
+    )
+    return replace(
+        plan_ready(),
+        phase=Phase.FAILED,
+        message=message,
+        plan=None,
+        log=(*plan_ready().log, *log(f"failed: {message}", level="error")),
+    )
+
+
+@dataclass
+class FakeLoop:
+    """Shows the views it is given, and keeps what it is asked for."""
+
+    view: LoopView = CONNECTING
+    running: bool = False
+    refuses: PlimsollError | None = None
+    """What `approve` raises."""
+    approved: list[tuple[str, str]] = field(default_factory=list)
+    plans_wanted: int = 0
+    stops: int = 0
+    subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
+
+    @property
+    def settings(self) -> LoopSettings:
+        return LoopSettings(
+            bootstrap=self.view.bootstrap,
+            name=NAME,
+            mode=self.view.mode,
+            goals=GOALS,
+            solve=SolveLimits(),
+            limits=EAGER,
+            journal_dir=Path("journal"),
+        )
+
+    def show(self, view: LoopView, *, running: bool | None = None) -> None:
+        """Publish a view as the loop does."""
+        self.view = view
+        self.running = view.phase is Phase.RUNNING if running is None else running
+        for subscriber in self.subscribers:
+            subscriber(view)
+
+    def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
+        self.subscribers.append(subscriber)
+
+    def approve(self, plan_hash: str, by: str) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.approved.append((plan_hash, by))
+
+    def plan_again(self) -> None:
+        self.plans_wanted += 1
+
+    def stop_run(self) -> None:
+        self.stops += 1

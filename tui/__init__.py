@@ -1,0 +1,1 @@
+"""The screen: shows the loop and passes on what a person decides."""

@@ -1,0 +1,239 @@
+"""The screen's app: views come in, what a person decides goes out."""
+
+import asyncio
+import contextlib
+import getpass
+import os
+import signal
+import time
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from textual import work
+from textual.app import App, SystemCommand
+from textual.binding import Binding
+from textual.reactive import reactive
+from textual.screen import Screen
+
+from control.view import LoopView
+from model.errors import PlimsollError
+from tui.engine import Engine
+from tui.messages import ViewArrived
+from tui.moment import Moment
+from tui.screens.approve import ApproveScreen
+from tui.screens.overview import OverviewScreen
+from tui.screens.question import Question
+from tui.terminal import signals_end, vanished
+from tui.viewmodel.refusals import refusal
+
+if TYPE_CHECKING:
+    from control.loop import Loop
+
+STOP_WORDS = (
+    "Moves under way are finished and no further one is started. What is done stays "
+    "done."
+)
+
+
+class PlimsollApp(App[None]):
+    """Shows one loop. Decides nothing and opens no connection."""
+
+    TITLE = "plimsoll"
+    CSS_PATH = "plimsoll.tcss"
+    MODES = {"overview": OverviewScreen}
+    DEFAULT_MODE = "overview"
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
+    BINDINGS = [
+        Binding(
+            "A",
+            "approve",
+            "Approve",
+            tooltip="Carry out the plan on the screen, after one question",
+            id="plan.approve",
+        ),
+        Binding(
+            "r",
+            "solve_again",
+            "Solve again",
+            tooltip="Make a new plan from the newest loads",
+            id="plan.solve",
+        ),
+        Binding(
+            "X",
+            "stop_run",
+            "Stop run",
+            tooltip="Start no further move; what runs is finished",
+            id="run.stop",
+        ),
+        Binding(
+            "question_mark",
+            "help",
+            "Help",
+            tooltip="Explain the part that has the focus, and list the keys",
+            key_display="?",
+            id="app.help",
+        ),
+        Binding("q", "quit", "Quit", tooltip="Leave plimsoll", id="app.quit"),
+        Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break"),
+    ]
+
+    moment: reactive[Moment] = reactive(cast("Moment", None), init=False)
+
+    def __init__(
+        self,
+        engine: Engine,
+        *,
+        user: str,
+        clock: Callable[[], float] = time.time,
+        terminal_gone: Callable[[], bool] = vanished,
+    ) -> None:
+        super().__init__()
+        self.ended_by: signal.Signals | None = None
+        """The signal that ended the screen, if one did."""
+        self._engine = engine
+        self._user = user
+        self._clock = clock
+        self._terminal_gone = terminal_gone
+        self._leaving = False
+        self.set_reactive(PlimsollApp.moment, self._at(engine.view))
+
+    # ---- views come in
+
+    def on_mount(self) -> None:
+        self._engine.subscribe(self._receive)
+        self._renew(self._engine.view)
+        self.set_interval(1.0, self._tick)
+
+    def _receive(self, view: LoopView) -> None:
+        """Called from the loop's threads, also after the screen has gone."""
+        with contextlib.suppress(RuntimeError):
+            self.post_message(ViewArrived(view))
+
+    def on_view_arrived(self, message: ViewArrived) -> None:
+        self._renew(message.view)
+
+    def _tick(self) -> None:
+        if self._terminal_gone():
+            self.leave_at_once(signal.SIGHUP)
+        self._renew(self.moment.view)
+
+    def _renew(self, view: LoopView) -> None:
+        self.moment = self._at(view)
+        if self._leaving and not self.moment.running:
+            self.exit()
+
+    def _at(self, view: LoopView) -> Moment:
+        return Moment(
+            view=view,
+            goals=self._engine.settings.goals,
+            now_ms=int(1000 * self._clock()),
+            running=self._engine.running,
+            leaving=self._leaving,
+        )
+
+    # ---- what a person asks for
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys the key, where the action is refused."""
+        return None if refusal(action, self.moment) else True
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        yield from super().get_system_commands(screen)
+        for action, title, words, call in (
+            ("approve", "Approve the plan", "Asks once more", self.action_approve),
+            ("solve_again", "Solve again", "Make a new plan", self.action_solve_again),
+            ("stop_run", "Stop the run", "Asks once more", self.action_stop_run),
+        ):
+            if refusal(action, self.moment) is None:
+                yield SystemCommand(title, words, call)
+
+    def action_approve(self) -> None:
+        view = self.moment.view
+        if view.plan is not None and refusal("approve", self.moment) is None:
+            self.push_screen(ApproveScreen(view.plan, view.cluster_name, self._approve))
+
+    def _approve(self, plan_hash: str) -> None:
+        self._engine.approve(plan_hash, by=self._user)
+
+    def action_solve_again(self) -> None:
+        if refusal("solve_again", self.moment) is None:
+            self.notify("a new plan was asked for", timeout=3)
+            self._ask_for_plan()
+
+    @work(group="solve")
+    async def _ask_for_plan(self) -> None:
+        # The loop may hold its lock for a moment; the screen goes on meanwhile.
+        await asyncio.to_thread(self._engine.plan_again)
+
+    def action_stop_run(self) -> None:
+        if refusal("stop_run", self.moment) is None:
+            question = Question(
+                "Stop the run?", STOP_WORDS, yes="Stop after what runs", no="Stay"
+            )
+            self.push_screen(question, self._stop_if)
+
+    def _stop_if(self, yes: bool | None) -> None:
+        if yes:
+            self._engine.stop_run()
+
+    def action_help(self) -> None:
+        if self.screen.query("HelpPanel"):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    async def action_quit(self) -> None:
+        """Leave; while a run goes on, ask first."""
+        if self._leaving or not self._engine.running:
+            self.exit()
+        elif not isinstance(self.screen, Question):
+            question = Question(
+                "A run goes on.",
+                STOP_WORDS + " plimsoll ends when they are done.",
+                yes="Stop after what runs and quit",
+                no="Stay",
+            )
+            self.push_screen(question, self._leave_if)
+
+    def _leave_if(self, yes: bool | None) -> None:
+        if yes:
+            self._leaving = True
+            self._engine.stop_run()
+            self._renew(self.moment.view)
+
+    def leave_at_once(self, why: signal.Signals) -> None:
+        """Leave for a signal; whoever owns the loop lets moves under way finish."""
+        self.ended_by = why
+        self.exit()
+
+
+async def _shown(app: PlimsollApp) -> None:
+    with signals_end(app.leave_at_once):
+        await app.run_async()
+
+
+def run(loop: "Loop") -> None:
+    """Show the loop until the user leaves.
+
+    Raises
+    ------
+    KeyboardInterrupt
+        A signal ended the screen, or its terminal vanished.
+    PlimsollError
+        The screen itself failed.
+    """
+    app = PlimsollApp(loop, user=_user())
+    asyncio.run(_shown(app))
+    if app.ended_by is not None:
+        raise KeyboardInterrupt
+    if app.return_code:
+        raise PlimsollError("internal error: the screen failed; the reason is above")
+
+
+def _user() -> str:
+    """Who approves, for the log: the login name, or the number where there is none."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

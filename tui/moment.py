@@ -1,0 +1,23 @@
+"""What every screen shows at one moment."""
+
+from dataclasses import dataclass
+
+from control.view import LoopView
+from model.goals import Goals
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Moment:
+    """The loop's newest view, and what the clock says.
+
+    Compared by identity: each is a new one, and columns of numbers have no equality.
+    """
+
+    view: LoopView
+    goals: Goals
+    now_ms: int
+    """Goes on when views stop to come, so that age shows."""
+    running: bool
+    """Whether a run goes on; the loop's word, not read from the view."""
+    leaving: bool = False
+    """The user has asked to leave once the run has stopped."""

@@ -1,0 +1,1 @@
+"""Screens, and the questions that are laid over them."""

@@ -1,0 +1,32 @@
+"""A yes-or-no question laid over a screen; no is what happens by itself."""
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Label, Static
+
+
+class Question(ModalScreen[bool]):
+    """Answers True only when the button that says so is pressed."""
+
+    BINDINGS = [Binding("escape", "no", "No", id="question.no")]
+    AUTO_FOCUS = "#no"
+
+    def __init__(self, title: str, text: str, *, yes: str, no: str) -> None:
+        super().__init__()
+        self._title, self._text, self._yes, self._no = title, text, yes, no
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield Label(self._title, classes="title", markup=False)
+            yield Static(self._text, markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button(self._no, id="no", variant="primary")
+                yield Button(self._yes, id="yes", variant="warning")
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        self.dismiss(event.button.id == "yes")
+
+    def action_no(self) -> None:
+        self.dismiss(False)

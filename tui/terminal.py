@@ -1,0 +1,42 @@
+"""The terminal that may vanish, and the signals that say so."""
+
+import asyncio
+import contextlib
+import os
+import signal
+import sys
+import termios
+from collections.abc import Callable, Iterator
+
+ENDING = (signal.SIGTERM, signal.SIGHUP)
+
+
+def vanished() -> bool:
+    """Whether the terminal that keys come from is gone.
+
+    Reading a terminal that has hung up returns nothing at once, for ever: whoever goes
+    on reading keeps a whole core busy.
+    """
+    try:
+        stdin = sys.stdin.fileno()
+        if os.isatty(stdin):
+            termios.tcgetattr(stdin)
+            return False
+    except (OSError, ValueError, termios.error):
+        return True
+    return True
+
+
+@contextlib.contextmanager
+def signals_end(leave: Callable[[signal.Signals], None]) -> Iterator[None]:
+    """Have the running event loop call `leave` for a signal that ends programs."""
+    loop = asyncio.get_running_loop()
+    before = {number: signal.getsignal(number) for number in ENDING}
+    for number in ENDING:
+        loop.add_signal_handler(number, leave, number)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            loop.remove_signal_handler(number)
+            signal.signal(number, handler)

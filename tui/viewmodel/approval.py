@@ -1,0 +1,46 @@
+"""The words of the question whether a plan is to be carried out."""
+
+from collections import Counter
+
+from control.view import LoopView
+from model.plan import Plan
+from model.units import bytes_text, count_text
+from tui.viewmodel.plan import listed
+
+
+def counts(plan: Plan) -> str:
+    """What would be done, in numbers."""
+    return ", ".join(
+        (
+            count_text(len(plan.moves), "move"),
+            count_text(plan.leader_changes, "leader change"),
+            f"{bytes_text(plan.bytes_to_copy)} to copy",
+        )
+    )
+
+
+def touched(plan: Plan) -> str:
+    """Which brokers give replicas, and which get some: `1 gives 5; 2 gets 3`."""
+    gives = Counter(b for m in plan.moves for b in m.removed)
+    gets = Counter(b for m in plan.moves for b in m.added)
+    parts = []
+    for broker in sorted({*gives, *gets}):
+        verbs = [f"gives {gives[broker]}"] if gives[broker] else []
+        verbs += [f"gets {gets[broker]}"] if gets[broker] else []
+        parts.append(f"{broker} {' and '.join(verbs)}")
+    if parts:
+        return "; ".join(parts)
+    leaders = {b for m in plan.moves for b in (m.leader_before, m.leader_after)}
+    return f"leadership alone, on {listed(tuple(sorted(leaders)))}"
+
+
+def replaced(view: LoopView, plan: Plan) -> str:
+    """Why the plan that is asked about can no longer be approved; empty if it can."""
+    if view.plan is not None and view.plan.hash == plan.hash:
+        return ""
+    if view.plan is None:
+        return "This plan is gone: the cluster is level, or it changed. Close this."
+    return (
+        f"This plan was replaced by {view.plan.hash[:12]}. "
+        "Close this, look at the new one, approve that."
+    )

@@ -1,0 +1,101 @@
+"""Text with a meaning per span; widgets give each meaning its colour."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Role(StrEnum):
+    """What a span of text means. Never the only sign: a word or marker says it too."""
+
+    PLAIN = "plain"
+    MUTED = "muted"
+    STRONG = "strong"
+    GOOD = "good"
+    OVER = "over"
+    """Over the band, or failed."""
+    UNDER = "under"
+    """Under the band, or worth a look."""
+    MARK = "mark"
+    """The level, drawn into a bar."""
+    ALARM = "alarm"
+    """A word that must not be overlooked; reversed."""
+
+
+class Span(NamedTuple):
+    """A piece of text and what it means."""
+
+    text: str
+    role: Role = Role.PLAIN
+
+
+Cell = tuple[Span, ...]
+"""One cell of a table, or one item of a line."""
+
+
+class Column(NamedTuple):
+    """A column of fixed width."""
+
+    key: str
+    label: str
+    width: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One row, in the order of the columns."""
+
+    key: str
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table as it is to be seen; `why_empty` stands in for missing rows."""
+
+    columns: tuple[Column, ...]
+    rows: tuple[Row, ...]
+    why_empty: str = ""
+
+
+def cell(text: str, role: Role = Role.PLAIN) -> Cell:
+    """A cell of one span."""
+    return (Span(text, role),)
+
+
+def plain(line: Iterable[Span]) -> str:
+    """The text without its meaning."""
+    return "".join(span.text for span in line)
+
+
+def right(text: str, width: int, role: Role = Role.PLAIN) -> Cell:
+    """Text at the right end of a column, before the blank that parts columns."""
+    return cell(text.rjust(width - 1), role)
+
+
+def flow(items: Sequence[Cell], width: int, gap: str = "  ") -> tuple[Cell, ...]:
+    """Items side by side, in as many lines as they need; none is broken."""
+    lines: list[list[Span]] = [[]]
+    for item in items:
+        used = len(plain(lines[-1]))
+        if used and used + len(gap) + len(plain(item)) > width:
+            lines.append([])
+            used = 0
+        if used:
+            lines[-1].append(Span(gap))
+        lines[-1].extend(item)
+    return tuple(tuple(line) for line in lines)
+
+
+def shorten(text: str, width: int) -> str:
+    """Cut the end: `topic-with-a-…`."""
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shorten_middle(text: str, width: int) -> str:
+    """Cut the middle, so that a partition keeps its number: `topic-wi…me-17`."""
+    if len(text) <= width:
+        return text
+    tail = width // 2
+    return text[: width - 1 - tail] + "…" + text[-tail:]

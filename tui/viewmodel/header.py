@@ -1,0 +1,92 @@
+"""The lines on top of every screen: one for the cluster, one for what happens."""
+
+import textwrap
+
+from control.view import LoopView, Mode, Phase
+from model.run import RunState
+from tui.moment import Moment
+from tui.viewmodel.ages import age_s, is_stale, ticking
+from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten
+from tui.viewmodel.progress import share_done
+
+NAME_WIDTH = 24
+SHORT_ID = 8
+ROOMY = 110
+"""Columns from which on the cluster's whole id is shown."""
+
+TOLD_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
+"""Phases whose message matters more than a steady layout."""
+MOST_LINES = 4
+
+PHASE_ROLES = {
+    Phase.UNREACHABLE: Role.ALARM,
+    Phase.FAILED: Role.ALARM,
+    Phase.NO_PLAN: Role.UNDER,
+    Phase.PLAN_READY: Role.UNDER,
+    Phase.LEVEL: Role.GOOD,
+}
+
+
+def header(moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What cluster, who may change it, how fresh the data; what happens and why."""
+    items = (
+        _cluster(moment.view, roomy=width >= ROOMY),
+        _mode(moment.view.mode),
+        *_data(moment),
+        *_score(moment.view),
+    )
+    return (flow(items, width)[0], *_state(moment, width))
+
+
+def _cluster(view: LoopView, *, roomy: bool) -> Cell:
+    if view.snapshot is None:
+        return cell(shorten(view.cluster_name or view.bootstrap, 36), Role.STRONG)
+    cluster_id = view.snapshot.header.cluster_id
+    shown = cluster_id if roomy else shorten(cluster_id, SHORT_ID + 1)
+    if view.cluster_name == cluster_id[:SHORT_ID]:
+        return cell(shown, Role.STRONG)
+    name = shorten(view.cluster_name, NAME_WIDTH)
+    return (Span(name, Role.STRONG), Span(f" {shown}", Role.MUTED))
+
+
+def _mode(mode: Mode) -> Cell:
+    role = Role.MUTED if mode is Mode.READ_ONLY else Role.STRONG
+    return cell(mode.value.upper(), role)
+
+
+def _data(moment: Moment) -> tuple[Cell, ...]:
+    age = age_s(moment.view, moment.now_ms)
+    if age is None or moment.view.snapshot is None:
+        return (cell("no data yet", Role.MUTED),)
+    words = f"{ticking(age)} old"
+    stale = is_stale(moment.view, moment.now_ms)
+    old = cell(f"STALE {words}", Role.ALARM) if stale else cell(f"data {words}")
+    shares = [s.measured_share for s in moment.view.snapshot.header.sources]
+    if not shares:
+        return (old,)
+    return old, cell(f"{min(shares):.0%} measured")
+
+
+def _score(view: LoopView) -> tuple[Cell, ...]:
+    if view.evaluation is None:
+        return ()
+    return (cell(f"score {view.evaluation.objective:.4g}"),)
+
+
+def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
+    view, run = moment.view, moment.view.run
+    word = view.phase.value.upper()
+    if moment.running and run is not None:
+        stopping = run.state is RunState.STOPPING or moment.leaving
+        word = f"{'STOPPING' if stopping else 'RUNNING'} {share_done(run):.0%}"
+    role = PHASE_ROLES.get(view.phase, Role.STRONG)
+    message = "leaving when it has stopped" if moment.leaving else view.message
+    room = max(20, width - len(word) - 3)
+    first, *more = textwrap.wrap(message, room) or [""]
+    if more and view.phase not in TOLD_IN_FULL:
+        first, more = shorten(message, room), []
+    indent = " " * (len(word) + 3)
+    return (
+        (Span(f" {word} ", role), Span(" " + first)),
+        *(cell(indent + line) for line in more[: MOST_LINES - 1]),
+    )

@@ -1,0 +1,16 @@
+"""The decisions of the loop, one line each."""
+
+from datetime import UTC, datetime
+
+from control.view import LogLine
+from tui.viewmodel.cells import Cell, Role, Span
+
+LEVEL_ROLES = {"warning": Role.UNDER, "error": Role.OVER}
+
+
+def log_line(line: LogLine) -> Cell:
+    """`20:15:03Z warning cannot connect: ...`; the level shows where it matters."""
+    at = datetime.fromtimestamp(line.at_ms / 1000, UTC)
+    role = LEVEL_ROLES.get(line.level, Role.PLAIN)
+    words = line.text if role is Role.PLAIN else f"{line.level} {line.text}"
+    return (Span(f"{at:%H:%M:%S}Z ", Role.MUTED), Span(words, role))

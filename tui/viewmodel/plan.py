@@ -1,0 +1,260 @@
+"""The plan or the run: a title, lines of figures, a table of moves."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from control.view import LoopView, Phase
+from model.ids import BrokerId
+from model.plan import Move, Plan
+from model.run import MoveProgress, MoveState, RunProgress, RunState
+from model.snapshot import Resource
+from model.units import bytes_text, count_text, percent_text, seconds_text
+from tui.viewmodel.ages import ticking
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Span,
+    Table,
+    cell,
+    flow,
+    right,
+    shorten,
+    shorten_middle,
+)
+from tui.viewmodel.gauges import SHORT
+from tui.viewmodel.progress import ACTIVE, ENDED, bytes_copied, moves_done
+
+MOVES_SHOWN = 500
+"""Rows of the table; further ones are counted in words."""
+
+REASON_LEAST = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panel:
+    """What the panel of the plan shows."""
+
+    title: str
+    lines: tuple[Cell, ...]
+    table: Table
+    progress: tuple[float, int] | None = None
+    """Moves done and all moves, of a run."""
+    note: str = ""
+
+
+def panel(view: LoopView, width: int) -> Panel:
+    """The run of the newest plan if there is one, else that plan, else the last run."""
+    run, plan = view.run, view.plan
+    if plan is not None and (run is None or run.plan_hash != plan.hash):
+        return _plan_panel(view, plan, width)
+    if run is not None:
+        return _run_panel(view, run, width)
+    return Panel(
+        title="Plan", lines=(), table=_moves_table((), width, why_no_plan(view))
+    )
+
+
+def why_no_plan(view: LoopView) -> str:
+    """Why there are no moves to show, and what would bring some."""
+    match view.phase:
+        case Phase.CONNECTING | Phase.UNREACHABLE:
+            return "There is no plan yet; the cluster has to answer first."
+        case Phase.MEASURING:
+            return "There is no plan yet; loads have to be known first."
+        case Phase.SOLVING:
+            return "A plan is being made; this may take some seconds."
+        case Phase.LEVEL:
+            return (
+                "There is nothing to move: every broker is within its band. "
+                "When one leaves it, a plan is made."
+            )
+        case Phase.FAILED:
+            return "There will be no plan: plimsoll has stopped. Quit and start again."
+        case _:
+            return f"There is no plan: {view.message}."
+
+
+# ---- a plan
+
+
+def _plan_panel(view: LoopView, plan: Plan, width: int) -> Panel:
+    moves = plan.moves
+    more = len(moves) - MOVES_SHOWN
+    return Panel(
+        title=f"Plan {plan.hash[:12]}",
+        lines=flow(_plan_items(plan), width),
+        table=_moves_table(moves[:MOVES_SHOWN], width, _why_no_moves(view, plan)),
+        note=f"and {count_text(more, 'more move')}" if more > 0 else "",
+    )
+
+
+def _why_no_moves(view: LoopView, plan: Plan) -> str:
+    return f"The plan has no moves: {plan.status}. {view.message}"
+
+
+def _plan_items(plan: Plan) -> list[Cell]:
+    gap = f"{plan.gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+    items = [
+        cell(plan.status.value.upper(), Role.STRONG),
+        cell(f"score {plan.objective_before:.4g} → {plan.objective:.4g}"),
+        cell(f"bound {plan.bound:.4g}"),
+        cell(f"gap {gap}"),
+        cell(count_text(len(plan.moves), "move")),
+        cell(count_text(plan.leader_changes, "leader change")),
+        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
+    ]
+    spreads = [
+        f"{SHORT[r]} {_spread(plan, r, after=False)} → {_spread(plan, r, after=True)}"
+        for r in plan.levels
+    ]
+    if spreads:
+        items.append(cell(f"off level {', '.join(spreads)}"))
+    return items
+
+
+def _spread(plan: Plan, resource: Resource, *, after: bool) -> str:
+    return f"{plan.spread(resource, after=after):.0%}"
+
+
+def _moves_table(moves: tuple[Move, ...], width: int, why_empty: str) -> Table:
+    columns = _columns(
+        moves,
+        Column("brokers", "from → to", 12),
+        Column("bytes", "  to copy", 10),
+        Column("gain", "   gain", 8),
+        last="reason",
+        width=width,
+    )
+    return Table(
+        columns=columns,
+        rows=tuple(_move_row(m, columns) for m in moves),
+        why_empty=why_empty,
+    )
+
+
+def _move_row(move: Move, columns: tuple[Column, ...]) -> Row:
+    partition, brokers, size, gain, reason = columns
+    return Row(
+        key=str(move.id),
+        cells=(
+            cell(shorten_middle(str(move.id), partition.width - 1)),
+            cell(shorten(from_to(move), brokers.width - 1)),
+            right(bytes_text(move.bytes_to_copy), size.width),
+            right(f"{move.gain:.3g}", gain.width),
+            cell(shorten(move.reason, reason.width)),
+        ),
+    )
+
+
+def from_to(move: Move) -> str:
+    """`1 → 2`: the replicas that change, or the lists where only their order does."""
+    if move.added or move.removed:
+        return f"{listed(move.removed)} → {listed(move.added)}"
+    return f"{listed(move.replicas_before)} → {listed(move.replicas_after)}"
+
+
+def listed(brokers: tuple[BrokerId, ...]) -> str:
+    """Broker ids with commas; a dash for none."""
+    return ",".join(map(str, brokers)) or "-"
+
+
+def _columns(
+    moves: Sequence[Move], *middle: Column, last: str, width: int
+) -> tuple[Column, ...]:
+    """Partitions as wide as they need, up to a third; the last takes what is left."""
+    longest = max((len(str(m.id)) for m in moves), default=0)
+    wanted = max(len("partition"), longest) + 1
+    first = Column("partition", "partition", min(wanted, max(16, width // 3)))
+    left = width - first.width - sum(c.width for c in middle)
+    return (first, *middle, Column(last, last, max(REASON_LEAST, left)))
+
+
+# ---- a run
+
+
+RUN_ROLES = {
+    RunState.DONE: Role.GOOD,
+    RunState.FAILED: Role.ALARM,
+    RunState.STOPPED: Role.UNDER,
+}
+MOVE_ROLES = {
+    MoveState.PLANNED: Role.MUTED,
+    MoveState.ISSUED: Role.STRONG,
+    MoveState.DONE: Role.GOOD,
+    MoveState.DROPPED: Role.UNDER,
+    MoveState.STUCK: Role.ALARM,
+}
+
+
+def _run_panel(view: LoopView, run: RunProgress, width: int) -> Panel:
+    columns = _columns(
+        [m.move for m in run.moves[:MOVES_SHOWN]],
+        Column("brokers", "from → to", 12),
+        Column("state", "state", 8),
+        Column("time", "      time", 11),
+        Column("copied", "   copied", 10),
+        Column("bytes", "  to copy", 10),
+        last="note",
+        width=width,
+    )
+    rows = tuple(_progress_row(m, columns, view.at_ms) for m in run.moves[:MOVES_SHOWN])
+    more = len(run.moves) - MOVES_SHOWN
+    return Panel(
+        title=f"Run {run.run_id} of plan {run.plan_hash[:12]}",
+        lines=flow(_run_items(run), width),
+        table=Table(columns=columns, rows=rows, why_empty="This run has no moves."),
+        progress=(moves_done(run), len(run.moves)),
+        note=f"and {count_text(more, 'more move')}" if more > 0 else "",
+    )
+
+
+def _run_items(run: RunProgress) -> list[Cell]:
+    to_copy = sum(m.move.bytes_to_copy for m in run.moves)
+    ended = [m for m in run.moves if m.state in ENDED and m.seconds is not None]
+    slowest = max((m.seconds or 0.0 for m in ended), default=0.0)
+    items = [
+        cell(run.state.value.upper(), RUN_ROLES.get(run.state, Role.STRONG)),
+        cell(f"{run.count(MoveState.DONE)} of {count_text(len(run.moves), 'move')}"),
+        cell(f"{bytes_text(bytes_copied(run))} of {bytes_text(to_copy)} copied"),
+    ]
+    items += [
+        cell(f"{count} {state.value}", MOVE_ROLES[state])
+        for state in (MoveState.ISSUED, MoveState.DROPPED, MoveState.STUCK)
+        if (count := run.count(state))
+    ]
+    if run.preparation_s:
+        items.append(cell(f"prepared in {seconds_text(run.preparation_s)}"))
+    if ended and run.state not in ACTIVE:
+        items.append(cell(f"slowest move {seconds_text(slowest)}"))
+    if run.reason:
+        items.append((Span("because: "), Span(run.reason, Role.UNDER)))
+    return items
+
+
+def _progress_row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
+    partition, brokers, _state, time, copied, size, note = columns
+    words = item.note or item.move.reason
+    arrived = "-" if item.bytes_copied is None else bytes_text(item.bytes_copied)
+    return Row(
+        key=str(item.move.id),
+        cells=(
+            cell(shorten_middle(str(item.move.id), partition.width - 1)),
+            cell(shorten(from_to(item.move), brokers.width - 1)),
+            cell(item.state.value, MOVE_ROLES[item.state]),
+            right(_time(item, at_ms), time.width),
+            right(arrived, copied.width),
+            right(bytes_text(item.move.bytes_to_copy), size.width),
+            cell(shorten(words, note.width), Role.UNDER if item.note else Role.PLAIN),
+        ),
+    )
+
+
+def _time(item: MoveProgress, at_ms: int) -> str:
+    """How long the move took, or has been going on."""
+    if item.seconds is not None:
+        return seconds_text(item.seconds)
+    if item.state is not MoveState.ISSUED or item.issued_at_ms is None:
+        return "-"
+    return ticking(max(0, at_ms - item.issued_at_ms) // 1000)

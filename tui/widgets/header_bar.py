@@ -1,0 +1,23 @@
+"""The header of every screen."""
+
+from textual.events import Resize
+
+from tui.moment import Moment
+from tui.viewmodel.header import header
+from tui.widgets.lines import Lines
+
+
+class HeaderBar(Lines):
+    """The cluster and its data; below, what happens."""
+
+    moment: Moment | None = None
+
+    def show_moment(self, moment: Moment) -> None:
+        """Show this moment instead."""
+        self.moment = moment
+        if width := self.content_size.width:
+            self.show(header(moment, width))
+
+    def on_resize(self, _event: Resize) -> None:
+        if self.moment is not None:
+            self.show_moment(self.moment)

@@ -1,0 +1,38 @@
+"""The loop's decisions, the newest last."""
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.containers import VerticalScroll
+from textual.widgets import Static
+
+from control.view import LogLine
+from tui.moment import Moment
+from tui.viewmodel.log import log_line
+from tui.widgets.paint import painted, palette_of
+
+
+class LogPane(VerticalScroll):
+    """Stays at the end, unless someone has scrolled up to read."""
+
+    HELP = "## Log\n\nWhat plimsoll decided and why; times are UTC."
+
+    shown: tuple[LogLine, ...] = ()
+
+    def compose(self) -> ComposeResult:
+        yield Static()
+
+    def on_mount(self) -> None:
+        self.border_title = "Log"
+        self.anchor()
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._paint())
+
+    def show(self, moment: Moment) -> None:
+        """Show the log of this moment."""
+        if moment.view.log != self.shown:
+            self.shown = moment.view.log
+            self._paint()
+
+    def _paint(self) -> None:
+        colours = palette_of(self.app)
+        lines = [painted(log_line(line), colours) for line in self.shown]
+        self.query_one(Static).update(Text("\n").join(lines))
