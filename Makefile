@@ -11,10 +11,11 @@ help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  \1\t\2/' | expand -t 16
 
 $(VENV)/run.stamp: requirements/run.txt pyproject.toml
-	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plimsoll needs Python 3.11 or newer; say make PYTHON=python3.11")'
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/run.txt
-	$(BIN)/python -m pip install --quiet --no-deps --editable .
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "plimsoll needs Python 3.11 or newer; say make PYTHON=python3.11")'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@echo 'installing plimsoll into $(VENV)'
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/run.txt
+	@$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
@@ -26,7 +27,7 @@ setup: $(VENV)/run.stamp ## install plimsoll into .venv
 
 .PHONY: demo
 demo: $(VENV)/run.stamp ## level a skewed local Kafka cluster; ARGS=--headless without the screen
-	$(BIN)/plimsoll demo $(ARGS)
+	@$(BIN)/plimsoll demo $(ARGS)
 
 .PHONY: check
 check: $(VENV)/dev.stamp ## lint, format, types, layers
@@ -37,7 +38,7 @@ check: $(VENV)/dev.stamp ## lint, format, types, layers
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## all tests, the real clusters in them
-	$(BIN)/python -m pytest -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m "not slow" $(ARGS)
 
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker

@@ -61,7 +61,7 @@ def help_cpu_s() -> float:
 
 def demo_once() -> dict[str, Any]:
     """One headless demo: its report, with peak memory."""
-    command = [PLIMSOLL, "demo", "--headless", "-o", "json"]
+    command = [str(PLIMSOLL), "demo", "--headless", "-o", "json"]
     with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
         memory = Memory(process.pid)
         memory.start()
@@ -76,10 +76,10 @@ def table(reports: list[dict[str, Any]], help_s: float) -> str:
     """The table as Markdown."""
 
     def median(pick: Any) -> float:
-        return statistics.median(pick(r) for r in reports)
+        return float(statistics.median(pick(r) for r in reports))
 
     def moves(report: dict[str, Any], key: str) -> float:
-        return statistics.median(m[key] for m in report["run"]["moves"])
+        return float(statistics.median(m[key] for m in report["run"]["moves"]))
 
     rows = [
         ("brokers ready", f"{median(lambda r: r['brokers_ready_s']):.1f} s"),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.jars import JarProgress
+from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from control import compose
 from control.demo_report import BrokerLine, DemoReport
 from control.loop import Loop
@@ -15,7 +15,7 @@ from control.policy import EAGER
 from control.settings import Settings, TierBucket
 from control.view import LoopView, Mode, Phase
 from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
+from lab.local import LocalCluster, LocalPlan, kafka_pins, s3_pins
 from lab.weights import DEMO_WEIGHTS
 from model.errors import ExecutionStopped, PlimsollError
 from model.ids import TopicName
@@ -138,9 +138,8 @@ def demo(
     PortTaken
         One of the ports asked for is in use.
     """
-    from collector.spark import fetch_connector
-
-    fetch_connector(settings.cache_dir, on_download)
+    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3_pins()):
+        fetch(pins, settings.cache_dir, on_download)
     times = _Times()
     ports = None if order.port is None else tuple(order.port + i for i in range(3))
     cluster = LocalCluster(settings.cache_dir, LocalPlan(ports=ports))
