@@ -131,7 +131,7 @@ class Collector:
     def brokers(self) -> tuple[Broker, ...]:
         """Brokers as the metadata show them; empty before the first answer."""
         cluster = self._cluster
-        return cluster.brokers if cluster else ()
+        return cluster.brokers if cluster is not None else ()
 
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before loads are known."""
@@ -153,7 +153,9 @@ class Collector:
         Raises what ended the watching; ClusterUnreachable when the time is over.
         """
         with self._changed:
-            self._changed.wait_for(lambda: self._snapshot or self._ended(), timeout_s)
+            self._changed.wait_for(
+                lambda: self._snapshot is not None or self._ended(), timeout_s
+            )
             if self._failure is not None:
                 raise self._failure
             if self._snapshot is None:
@@ -291,7 +293,7 @@ class Collector:
             )
         session = self._spark.start()
         with self._changed:
-            self._changed.wait_for(lambda: self._cluster or self._ended())
+            self._changed.wait_for(lambda: self._cluster is not None or self._ended())
             if self._ended():
                 return
             self._stream = LoadStream(session, self._job(), self._history(), self._take)

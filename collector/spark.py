@@ -202,6 +202,8 @@ class Spark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.proc = jvm
+        # Should this process be killed, the JVM clears up as it ends.
+        gateway.jvm.java.io.File(str(self._folder)).deleteOnExit()
         for name in _JAVA_IMPORTS:
             java_import(gateway.jvm, name)
         return gateway

@@ -20,7 +20,7 @@ from control import terminal
 from control.exits import Exit, exit_of
 from control.form import Form
 from model import __version__
-from model.errors import PlimsollError
+from model.errors import ConfigError, PlimsollError
 
 if TYPE_CHECKING:
     from control.settings import Settings
@@ -210,6 +210,11 @@ def plan(
     """Make a plan and say how good it is; changes nothing."""
     from control.commands.plan import make
 
+    if snapshot is not None and bootstrap_server is not None:
+        raise ConfigError(
+            "--snapshot plans a recorded cluster and --bootstrap-server a live one; "
+            "name one of them"
+        )
     settings = _settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )

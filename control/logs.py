@@ -20,6 +20,8 @@ def configure(*, verbose: bool, file: Path | None) -> None:
     ConfigError
         The file cannot be written.
     """
+    # Without it, logging prints what libraries say on its own to the terminal.
+    logging.getLogger().addHandler(logging.NullHandler())
     root = logging.getLogger("plimsoll")
     for handler in list(root.handlers):
         root.removeHandler(handler)

@@ -133,7 +133,8 @@ class Loop:
         """The loop as it stands."""
         with self._changed:
             state = self._state
-            cluster = state.snapshot.header.cluster_id[:8] if state.snapshot else ""
+            seen = state.snapshot
+            cluster = seen.header.cluster_id[:8] if seen is not None else ""
             return LoopView(
                 at_ms=self._now_ms(),
                 phase=state.phase,

@@ -47,7 +47,7 @@ def check(
     not see through. Raises PlanOutdated or GuardrailRefused, naming what differs.
     """
     if seen.cluster.cluster_id != plan.cluster_id:
-        raise PlanOutdated(
+        raise GuardrailRefused(
             f"The plan is for the cluster {plan.cluster_id}, and this is "
             f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
             "again."

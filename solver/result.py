@@ -28,6 +28,8 @@ class Result:
         if self.best is None:
             return f"{self.status}: {'; '.join(self.reasons) or 'no reason known'}"
         plan = self.best
+        if not plan.moves:
+            return f"{self.status}: {'; '.join(self.reasons) or 'nothing has to move'}"
         return (
             f"{self.status}: {len(plan.moves)} moves, objective "
             f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "

@@ -3,8 +3,6 @@
 import sys
 from pathlib import Path
 
-from solver.solve import solve
-
 from control import compose
 from control.commands.status import FIRST_LOADS_S
 from control.exits import Exit
@@ -12,13 +10,13 @@ from control.form import Form
 from control.judge import refuse_broken, with_recent_moves
 from control.render import json_text, plan_text
 from control.settings import Settings
-from model.errors import ConfigError
 from model.files import write_document
 from model.plan import Plan, PlanStatus, write_plan
 from model.reassignment import reassignment, rollback
 from model.snapshot import Snapshot
 from model.snapshot_file import read_snapshot
 from solver.result import Result
+from solver.solve import solve
 
 EXITS = {
     PlanStatus.INFEASIBLE: Exit.INFEASIBLE,
@@ -36,11 +34,6 @@ def make(
     output: Form,
 ) -> int:
     """Plan a recorded snapshot, or a live cluster, and print or write the answer."""
-    if snapshot_file is not None and settings.bootstrap_server is not None:
-        raise ConfigError(
-            "--snapshot plans a recorded cluster and --bootstrap-server a live one; "
-            "name one of them"
-        )
     snapshot = read_snapshot(snapshot_file) if snapshot_file else _live(settings)
     result = solve(snapshot, settings.goals, settings.solve)
     if result.best is not None:

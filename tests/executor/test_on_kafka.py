@@ -161,7 +161,9 @@ def test_a_plan_for_another_cluster_is_refused(
     local_cluster.create_topic(topic, [[1]])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
     other = plan.model_copy(update={"cluster_id": "another"}).seal()
-    with pytest.raises(PlanOutdated, match=f"another, and this is {plan.cluster_id}"):
+    with pytest.raises(
+        GuardrailRefused, match=f"another, and this is {plan.cluster_id}"
+    ):
         execute(executor, other, tmp_path)
 
 

@@ -21,7 +21,7 @@ def test_the_cluster_as_planned_passes() -> None:
 
 def test_another_cluster_is_refused_by_its_id() -> None:
     other = plan([MOVE], cluster_id="cluster-two")
-    with pytest.raises(PlanOutdated, match="cluster-two, and this is cluster-one"):
+    with pytest.raises(GuardrailRefused, match="cluster-two, and this is cluster-one"):
         check(other, observed(other))
 
 
