@@ -1,11 +1,11 @@
 """Limits of `--auto`."""
 
 import pytest
-from solver.solve import solve
 
 from control.policy import CONSERVATIVE, EAGER, AutoLimits, limits_named, refusals
 from model.errors import ConfigError
 from model.plan import Plan
+from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster
 
 
