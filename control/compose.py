@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from control.loop import Loop, LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
-from control.ports import Executor, FrontEnd, Observer
+from control.ports import Executor, FrontEnd
 from control.settings import Settings
 from control.view import Mode
 from model.errors import ConfigError
@@ -80,7 +80,6 @@ def loop(
     mode: Mode,
     limits: AutoLimits = EAGER,
     patient: bool = False,
-    observe: Callable[[], Observer] | None = None,
 ) -> Loop:
     """The loop over real parts, not started yet."""
     from solver.solve import solve
@@ -98,7 +97,7 @@ def loop(
             patient=patient,
         ),
         LoopParts(
-            observer=observe or (lambda: observer(settings, allow_changes=allowed)),
+            observer=lambda: observer(settings, allow_changes=allowed),
             planner=solve,
             executor=(lambda: executor(settings)) if allowed else None,
             recent_moves=recent_moves(settings),
