@@ -44,9 +44,18 @@ test: $(VENV)/dev.stamp ## all tests, the real clusters in them
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench
-bench: $(VENV)/dev.stamp ## measure what the README states
+.PHONY: bench bench-demo bench-solver bench-peers
+bench: bench-solver bench-peers bench-demo ## measure what the README and benchmarks/ state
+
+bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
+
+bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
+	$(BIN)/python -P -m benchmarks.solver $(ARGS)
+
+bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
+	$(BIN)/python -P -m benchmarks.cruise
+	$(BIN)/python -P -m benchmarks.peers
 
 .PHONY: requirements
 requirements: ## pin the dependencies anew, with hashes

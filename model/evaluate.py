@@ -1,46 +1,58 @@
 """The independent evaluator: F and every rule, recomputed from snapshot and moves.
 
-It shares no code with the solver. F is the yardstick: the sum of squared relative
-deviations from the level over the brokers that may hold load, plus the price of the
-moves.
+It shares no code with the solver. F is the yardstick: under `variance` the sum of
+squared relative deviations from the level over the brokers that may hold load, plus
+the price of the moves; under `band` the price of the moves, plus what lies outside the
+band.
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from model.goals import Goal, Goals
+import numpy as np
+
+from model.dimensions import TOPIC_MEASURES, Weighted, weighted_dimensions
+from model.directories import directory_cost
+from model.goals import Goals, ObjectiveKind
 from model.ids import BrokerId
 from model.plan import Move
-from model.proposal import HOLDING, Change, Proposal
+from model.prices import change_price, move_price, replica_prices
+from model.proposal import HOLDING, Proposal
 from model.rules import RULES, Violation
-from model.snapshot import BrokerState, Resource, Snapshot, StorageKind
+from model.snapshot import Floats, Measure, Resource, Snapshot
+from model.topicspread import topic_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evaluation:
-    """What a placement is worth."""
+    """What a placement is worth. Dimensions go by their keys."""
 
     objective: float
-    """F: deviation + prices."""
+    """F: deviation + prices, or prices + the price of the excess under `band`."""
     deviation: float
     """Weighted sum of squared relative deviations from the level."""
+    excess: float
+    """Weighted sum of what deviations lie outside their band, in levels."""
     prices: float
     """Price of all moves, in units of F."""
     move_price: float
     """lambda, the price of one ordinary move."""
-    levels: dict[Resource, float]
-    """Mean load per broker of each resource that counts."""
-    loads: dict[BrokerId, dict[Resource, float]]
+    levels: dict[str, float]
+    """Mean load per broker of each dimension that counts."""
+    costs: dict[str, float]
+    """Each dimension's part of `deviation`."""
+    loads: dict[BrokerId, dict[str, float]]
     """Load per broker after the moves."""
     violations: tuple[Violation, ...]
-    deviations: dict[Resource, dict[BrokerId, float]]
-    """Utilisation / level - 1 of each holding broker, per resource that counts."""
+    deviations: dict[str, dict[BrokerId, float]]
+    """Utilisation / level - 1 of each holding broker, per dimension that counts;
+    without those that are levelled topic by topic."""
 
     def within_band(self, goals: Goals) -> bool:
-        """Whether every broker lies within every counted resource's tolerance."""
+        """Whether every broker lies within every counted dimension's tolerance."""
         return all(
-            abs(deviation) <= (goals.tolerance_of(resource) or 1.0)
-            for resource, by_broker in self.deviations.items()
+            abs(deviation) <= (goals.tolerance_of(key.partition("@")[0]) or 1.0)
+            for key, by_broker in self.deviations.items()
             for deviation in by_broker.values()
         )
 
@@ -51,114 +63,108 @@ def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluat
     Raises
     ------
     InvalidCluster
-        A move names a partition that the snapshot does not have.
+        A move names a partition that the snapshot does not have, or one twice.
     """
     return evaluate_proposal(Proposal.of_moves(snapshot, goals, moves))
 
 
 def evaluate_proposal(proposal: Proposal) -> Evaluation:
     """Judge a proposed placement."""
-    counted = counted_goals(proposal)
-    deviations = {
-        g.resource: relative_deviations(proposal, g.resource) for g in counted
-    }
-    deviation = sum(
-        g.weight * sum(v * v for v in deviations[g.resource].values()) for g in counted
-    )
-    price = move_price(proposal, counted)
-    prices = sum(change_price(proposal, c, price) for c in proposal.changes)
+    counted = counted_dimensions(proposal)
+    costs, deviations, excess = {}, {}, 0.0
+    for goal in counted:
+        if goal.dimension.measure in TOPIC_MEASURES:
+            costs[goal.key] = topic_cost(proposal, goal)
+            continue
+        where = relative_deviations(proposal, goal)
+        costs[goal.key] = goal.weight * float((where * where).sum())
+        over = np.maximum(0.0, np.abs(where) - goal.tolerance)
+        excess += goal.weight * float(over.sum())
+        deviations[goal.key] = dict(zip(proposal.holding, where.tolist(), strict=True))
+    deviation = sum(costs.values())
+    price = planned_price(proposal, counted)
+    prices = price * _paid(proposal)
+    wanted = deviation
+    if proposal.goals.objective is ObjectiveKind.BAND:
+        wanted = proposal.goals.excess_price * price * excess
     return Evaluation(
-        objective=deviation + prices,
+        objective=wanted + prices + directory_cost(proposal, price),
         deviation=deviation,
+        excess=excess,
         prices=prices,
         move_price=price,
-        levels={g.resource: _mean(proposal, g.resource) for g in counted},
+        levels={g.key: mean_load(proposal, g) for g in counted},
+        costs=costs,
         loads=proposal.loads_after,
         deviations=deviations,
         violations=tuple(v for rule in RULES for v in rule.violations(proposal)),
     )
 
 
-def counted_goals(proposal: Proposal) -> tuple[Goal, ...]:
-    """Goals whose resource is measured and whose mean load reaches its floor."""
-    known = proposal.snapshot.header.resources
+def counted_dimensions(proposal: Proposal) -> tuple[Weighted, ...]:
+    """Dimensions of the goals that are measured and whose mean reaches the floor."""
+    if not proposal.holding:
+        return ()
+    header = proposal.snapshot.header
     return tuple(
-        g
-        for g in proposal.goals.balance
-        if g.resource in known
-        and proposal.holding
-        and (mean := _mean(proposal, g.resource)) >= g.floor
-        and mean > 0
+        weighted
+        for goal in proposal.goals.balance
+        for weighted in weighted_dimensions(header, goal)
+        if (mean := mean_load(proposal, weighted)) >= weighted.floor and mean > 0
     )
 
 
-def _mean(proposal: Proposal, resource: Resource) -> float:
-    total = sum(load[resource] for load in proposal.loads_before.values())
-    return total / len(proposal.holding)
+def mean_load(proposal: Proposal, goal: Weighted) -> float:
+    """Whole load, also what must leave, over the number of holding brokers."""
+    return _total(proposal, goal) / len(proposal.holding)
 
 
-def relative_deviations(
-    proposal: Proposal, resource: Resource
-) -> dict[BrokerId, float]:
-    """Utilisation / level - 1 of each holding broker after the changes.
+def _total(proposal: Proposal, goal: Weighted) -> float:
+    if goal.dimension.measure in TOPIC_MEASURES:
+        return float(proposal.sums(proposal.before, goal.dimension).sum())
+    return float(proposal.table_before[:, proposal.column(goal.dimension)].sum())
+
+
+def relative_deviations(proposal: Proposal, goal: Weighted) -> Floats:
+    """(holding,) utilisation / level - 1 of each holding broker after the changes.
 
     The level is the whole load, also what must leave draining brokers, over the
     capacity of the holding ones.
     """
-    capacity = capacities(proposal, resource)
-    total = sum(load[resource] for load in proposal.loads_before.values())
-    level = total / sum(capacity.values())
-    return {
-        b: proposal.loads_after[b][resource] / capacity[b] / level - 1
-        for b in proposal.holding
-    }
+    capacity = capacity_column(proposal, goal.dimension.measure)
+    level = _total(proposal, goal) / capacity.sum()
+    column = proposal.column(goal.dimension)
+    load: Floats = proposal.table_after[proposal.is_holding, column]
+    deviations: Floats = load / capacity / level - 1
+    return deviations
 
 
-def capacities(proposal: Proposal, resource: Resource) -> dict[BrokerId, float]:
-    """Capacity of each holding broker; 1 each where any is unknown."""
+def capacity_column(proposal: Proposal, measure: Measure) -> Floats:
+    """(holding,) capacity of each holding broker; 1 each where any is unknown."""
+    held = capacities(proposal, measure)
+    return np.array([held[b] for b in proposal.holding], np.float64)
+
+
+def capacities(proposal: Proposal, measure: Measure) -> dict[BrokerId, float]:
+    """Capacity of each holding broker; 1 each for counts and where any is unknown."""
     brokers = [b for b in proposal.snapshot.header.brokers if b.state in HOLDING]
-    if any(resource not in b.capacity for b in brokers):
+    if not isinstance(measure, Resource):
         return {b.id: 1.0 for b in brokers}
-    return {b.id: b.capacity[resource] for b in brokers}
+    if any(measure not in b.capacity for b in brokers):
+        return {b.id: 1.0 for b in brokers}
+    return {b.id: b.capacity[measure] for b in brokers}
 
 
-def move_price(proposal: Proposal, counted: tuple[Goal, ...]) -> float:
-    """lambda: as configured, else tolerance x brokers / partitions."""
-    if proposal.goals.move_price is not None:
-        return proposal.goals.move_price
-    tolerance = min((g.tolerance for g in counted), default=0.1)
-    return tolerance * len(proposal.holding) / max(1, len(proposal.snapshot))
+def planned_price(proposal: Proposal, counted: tuple[Weighted, ...]) -> float:
+    """lambda of a proposal, by the goals that count."""
+    return move_price(proposal, min((g.tolerance for g in counted), default=0.1))
 
 
-def change_price(proposal: Proposal, change: Change, price: float) -> float:
-    """Price of one changed row; replicas that had to leave are moved for free."""
-    snapshot = proposal.snapshot
-    before = snapshot.replicas(change.row)
-    added = len(set(change.replicas) - set(before))
-    forced = sum(
-        snapshot.broker[b].state in (BrokerState.DRAINING, BrokerState.DEAD)
-        for b in set(before) - set(change.replicas)
+def _paid(proposal: Proposal) -> float:
+    """All moves, in units of lambda."""
+    if not proposal.changes:
+        return 0.0
+    of_replica = replica_prices(proposal.snapshot, proposal.goals)
+    return sum(
+        change_price(proposal, c, float(of_replica[c.row])) for c in proposal.changes
     )
-    paid = max(0, added - forced) * _copy_share(snapshot, change.row)
-    leader_before = snapshot.partitions.leader[change.row]
-    if change.leader != leader_before:
-        paid += proposal.goals.leader_price_share
-    return price * paid
-
-
-def _copy_share(snapshot: Snapshot, row: int) -> float:
-    """Cost of one new replica in units of lambda, by what it has to copy.
-
-    Shared storage copies nothing: the price is that of the pause, 1. A tiered
-    partition pays 1, or its local bytes against the mean log where that is more.
-    Replicated disks pay for every byte, against the mean log.
-    """
-    columns = snapshot.partitions
-    storage = snapshot.header.topics[int(columns.topic[row])].storage
-    known = columns.size_bytes[columns.size_bytes >= 0]
-    mean = float(known.mean()) if len(known) else 0.0
-    local = float(columns.local_bytes[row])
-    if storage is StorageKind.SHARED or local < 0 or mean <= 0:
-        return 1.0
-    share = local / mean
-    return share if storage is StorageKind.REPLICATED else max(1.0, share)

@@ -1,24 +1,49 @@
 """What is wanted of a plan: goals, prices and rules as data."""
 
-import re
-from typing import Annotated, Literal
+from enum import StrEnum
+from typing import Annotated, Any
 
 from pydantic import Field, field_validator
 
 from model.files import FileModel
-from model.snapshot import Resource, StorageKind
+from model.ids import BrokerId
+from model.names import Names
+from model.rackplacement import PlacementRule
+from model.snapshot import Measure, Resource, StorageKind
 
 MIB: int = 2**20
 
 Share = Annotated[float, Field(gt=0, le=1)]
+Limit = Annotated[int, Field(ge=0)] | None
+
+
+class ObjectiveKind(StrEnum):
+    """What a plan makes least."""
+
+    VARIANCE = "variance"
+    """Squared deviations from the level plus the price of the moves."""
+    BAND = "band"
+    """The price of the moves that bring every broker into its band; where that is
+    impossible, least excess first."""
+
+
+class RackRule(StrEnum):
+    """How replicas that move are spread over racks."""
+
+    SPREAD = "spread"
+    """Over as many racks as possible, as Kafka's own assignment does."""
+    EVEN = "even"
+    """No rack has more than one replica more than another."""
+    OFF = "off"
 
 
 class Goal(FileModel):
-    """Level one resource over the brokers that may hold load."""
+    """Level one measure over the brokers that may hold load."""
 
-    resource: Resource
+    resource: Measure
     weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
-    floor: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Shared among the time slots."""
+    floor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Mean load per broker, bytes/s or bytes, under which the resource is neither
     balanced nor counted: near zero, noise looks like imbalance."""
     tolerance: Share = 0.10
@@ -34,31 +59,75 @@ class Cooldown(FileModel):
     """A partition does not go back to a broker it left less than this ago."""
 
 
+class Pin(FileModel):
+    """Where the replicas of some partitions must lie; what lies elsewhere must move."""
+
+    topics: Names
+    partitions: tuple[int, ...] = ()
+    """Numbers of those meant; empty for all of the topics'."""
+    brokers: tuple[BrokerId, ...] = ()
+    """Only these may hold a replica; empty for any."""
+    racks: tuple[str, ...] = ()
+    """Only brokers of these racks; empty for any."""
+
+
+class Budgets(FileModel):
+    """The most that one plan may change; None where nothing limits."""
+
+    moves: Limit = None
+    """Replicas on new brokers."""
+    bytes: Limit = None
+    """Local bytes that new replicas copy."""
+    leader_changes: Limit = None
+    """Partitions that end with another leader."""
+    moves_per_topic: Limit = None
+    """New replicas of one topic."""
+    moves_in_per_broker: Limit = None
+    """New replicas on one broker."""
+    moves_out_per_broker: Limit = None
+    """Replicas that leave one broker."""
+
+
 class Goals(FileModel):
     """Everything that decides what a good plan is; printed with each plan.
 
     Defaults follow the table in docs/planning.md.
     """
 
-    objective: Literal["variance"] = "variance"
+    objective: ObjectiveKind = ObjectiveKind.VARIANCE
     balance: tuple[Goal, ...] = (
         Goal(resource=Resource.NET_IN, floor=MIB),
         Goal(resource=Resource.NET_OUT, floor=MIB),
     )
     move_price: Annotated[float, Field(gt=0)] | None = None
-    """Price of one new replica; default tolerance x brokers / partitions."""
+    """Price of one new replica. Default: tolerance x brokers / partitions where the
+    objective is `variance`, 1 where it is `band`."""
+    storage_price: dict[StorageKind, Annotated[float, Field(ge=0)]] = {}
+    """Factor on the price of a move, by storage kind; 1 where none is given."""
     leader_price_share: Annotated[float, Field(ge=0)] = 0.05
     """Price of a change of leader as a share of the price of a move."""
+    excess_price: Annotated[float, Field(gt=0)] = 10_000.0
+    """`band` alone: what a deviation of one whole level beyond the band costs, in
+    prices of a move; 1 % of the level outweighs 100 moves."""
     capacity_limit: Share = 0.85
     """Highest allowed share of a broker's capacity."""
+    capacity_limits: dict[Resource, Share] = {}
+    """The same for single resources."""
     replicas_per_broker: Annotated[int, Field(gt=0)] = 10_000
+    rack_rule: RackRule = RackRule.SPREAD
     cooldown: dict[StorageKind, Cooldown] = {
         StorageKind.SHARED: Cooldown(rest_s=600, return_window_s=3600),
         StorageKind.TIERED: Cooldown(rest_s=600, return_window_s=3600),
         StorageKind.REPLICATED: Cooldown(rest_s=3600, return_window_s=86400),
     }
-    excluded_topics: tuple[str, ...] = ()
-    """Regular expressions; a topic whose whole name matches one stays."""
+    excluded_topics: Names = Names()
+    """Topics that stay; their load counts. A bare list holds regular expressions."""
+    pins: tuple[Pin, ...] = ()
+    placements: tuple[PlacementRule, ...] = ()
+    """The first rule that matches a topic replaces the rack rule for it."""
+    budgets: Budgets = Budgets()
+    level_directories: bool = False
+    """Level the log directories inside brokers too (JBOD), on replicated storage."""
 
     @field_validator("balance")
     @classmethod
@@ -69,25 +138,30 @@ class Goals(FileModel):
                 raise ValueError(f"{resource} stands in two goals; keep one of them")
         return balance
 
-    @field_validator("excluded_topics")
+    @field_validator("excluded_topics", mode="before")
     @classmethod
-    def _patterns(cls, patterns: tuple[str, ...]) -> tuple[str, ...]:
-        for pattern in patterns:
-            try:
-                re.compile(pattern)
-            except re.error as exc:
-                raise ValueError(
-                    f"{pattern!r} is no regular expression: {exc}"
-                ) from exc
-        return patterns
+    def _bare_list(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            value = {"regex": value}
+        # A value that went through here is no longer JSON to pydantic: a list would
+        # not pass for a tuple.
+        return Names.model_validate(value, strict=False)
 
     def excludes(self, topic: str) -> bool:
         """Whether an exclusion covers this topic."""
-        return any(re.fullmatch(p, topic) for p in self.excluded_topics)
+        return self.excluded_topics.match(topic)
 
-    def tolerance_of(self, resource: Resource) -> float | None:
+    def placement_of(self, topic: str) -> PlacementRule | None:
+        """The first placement rule that matches a topic."""
+        return next((p for p in self.placements if p.topics.match(topic)), None)
+
+    def limit_of(self, resource: Resource) -> float:
+        """Highest allowed share of a broker's capacity of one resource."""
+        return self.capacity_limits.get(resource, self.capacity_limit)
+
+    def tolerance_of(self, resource: Measure | str) -> float | None:
         """The band of a resource, None where it is no goal."""
-        found = [g.tolerance for g in self.balance if g.resource is resource]
+        found = [g.tolerance for g in self.balance if g.resource == resource]
         return found[0] if found else None
 
     def rest_of(self, storage: StorageKind) -> Cooldown:
@@ -99,7 +173,7 @@ class SolveLimits(FileModel):
     """When a solve ends; counted in deterministic work, so that plans repeat."""
 
     work: Annotated[float, Field(gt=0)] = 20.0
-    """CP-SAT's deterministic time, about seconds of one core."""
+    """Deterministic work, about seconds of one core."""
     seed: Annotated[int, Field(ge=0)] = 0
     gap: Annotated[float, Field(ge=0)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""

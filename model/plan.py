@@ -15,7 +15,7 @@ from model.files import (
 )
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot import BrokerState, Resource, StorageKind
+from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.0"
@@ -50,6 +50,9 @@ class Move(FileModel):
     """What F would rise by without this move, others kept."""
     reason: str
     """The broker relieved and the resource served, in words."""
+    log_dirs_after: tuple[str, ...] = ()
+    """Log directory of each replica after the move, in the order of
+    `replicas_after`, `any` where the broker chooses; empty where all do."""
 
     @property
     def id(self) -> PartitionId:
@@ -73,11 +76,16 @@ class BrokerChange(FileModel):
     id: BrokerId
     rack: str | None
     state: BrokerState
-    before: dict[Resource, float]
-    after: dict[Resource, float]
-    deviation_before: dict[Resource, float]
-    """Utilisation / level - 1; only of holding brokers and resources that count."""
-    deviation_after: dict[Resource, float]
+    before: dict[str, float]
+    """By resource, as the snapshot has it now."""
+    after: dict[str, float]
+    deviation_before: dict[str, float]
+    """Utilisation / level - 1 by dimension; only of holding brokers and dimensions
+    that count."""
+    deviation_after: dict[str, float]
+    bound_prices: dict[str, float] = {}
+    """What a unit of deviation is worth in each dimension: the certificate that
+    `price_bound` is recomputed from."""
     replicas_before: int
     replicas_after: int
 
@@ -101,10 +109,17 @@ class Plan(VersionedModel):
     objective: float
     bound: float
     """No allowed plan has an objective below this."""
+    price_bound: float = 0.0
+    """The part of the bound that follows from `bound_prices` alone, by weak duality,
+    so that anyone can recompute it."""
+    bound_method: str = "none"
+    """What proved `bound`: `exact search`, `prices`, ..."""
+    limited_by: str = ""
+    """What ended the solve, in words."""
     move_price: float
     """lambda, the price of one move in units of F."""
-    levels: dict[Resource, float]
-    """Mean load per broker of each resource that counts."""
+    levels: dict[str, float]
+    """Mean load per broker of each dimension that counts."""
     brokers: tuple[BrokerChange, ...]
     moves: tuple[Move, ...]
     hash: str = ""
@@ -130,7 +145,7 @@ class Plan(VersionedModel):
         """Moves after which another broker leads."""
         return sum(m.leader_before != m.leader_after for m in self.moves)
 
-    def spread(self, resource: Resource, *, after: bool) -> float:
+    def spread(self, resource: str, *, after: bool) -> float:
         """Largest deviation of a broker from the level: 0.08 is 8 % of it."""
         deviations = (
             b.deviation_after if after else b.deviation_before for b in self.brokers

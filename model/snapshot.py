@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
 
-from model.errors import InvalidCluster
 from model.files import FileModel
-from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.ids import BrokerId, PartitionId, TopicName
+from model.snapshot_checks import check_snapshot
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -30,18 +30,52 @@ class Resource(StrEnum):
     """Bytes per second to consumers, served by the leader."""
     DISK = "disk"
     """Bytes in local log directories; each replica carries its own."""
+    CPU = "cpu"
+    """Cores or percent of a broker, as its capacity; followers carry a share."""
+    REQUESTS = "requests"
+    """Produce and fetch requests per second, served by the leader."""
+
+
+class Count(StrEnum):
+    """What is counted, not measured; every replica or leader counts 1."""
+
+    REPLICAS = "replicas"
+    LEADERS = "leaders"
+    LEADER_NET_IN = "leader_net_in"
+    """Bytes per second from producers to the partitions that a broker leads."""
+    TOPIC_REPLICAS = "topic_replicas"
+    """Replicas of each topic, spread over the brokers topic by topic."""
+    TOPIC_LEADERS = "topic_leaders"
+    """Leaders of each topic, spread over the brokers topic by topic."""
+
+
+Measure = Resource | Count
+"""What a goal levels."""
 
 
 class BrokerState(StrEnum):
     """What may be asked of a broker."""
 
     ALIVE = "alive"
+    NEW = "new"
+    """Alive, and lately added: expected to hold little yet."""
     DRAINING = "draining"
     """Ends with nothing; takes no new load."""
     DEAD = "dead"
     """Not registered or fenced; takes no new load."""
     EXCLUDED = "excluded"
     """Keeps what it has; takes no new load."""
+    SLOW = "slow"
+    """Answers late: may lose load, takes none until it recovers."""
+    CORDONED = "cordoned"
+    """Told by its operator to take no new replicas (KIP-1066)."""
+
+
+TAKING = frozenset({BrokerState.ALIVE, BrokerState.NEW})
+"""States in which a broker may take new load."""
+
+LEAVING = frozenset({BrokerState.DRAINING, BrokerState.DEAD})
+"""States in which a broker must end with nothing."""
 
 
 class StorageKind(StrEnum):
@@ -55,6 +89,16 @@ class StorageKind(StrEnum):
     """In object storage alone (AutoMQ); a move copies nothing."""
 
 
+class LogDir(FileModel):
+    """One of a broker's log directories (JBOD)."""
+
+    path: str
+    capacity_bytes: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    """None where unknown; the broker's directories then count as equal."""
+    cordoned: bool = False
+    """Takes no new replicas (KIP-1066)."""
+
+
 class Broker(FileModel):
     """One broker and its limits."""
 
@@ -63,6 +107,8 @@ class Broker(FileModel):
     state: BrokerState = BrokerState.ALIVE
     capacity: dict[Resource, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     """Bytes per second or bytes; a resource that is absent has no known limit."""
+    log_dirs: tuple[LogDir, ...] = ()
+    """By path; empty where they are not known or there is only one."""
 
 
 class Topic(FileModel):
@@ -113,6 +159,8 @@ class SnapshotHeader(FileModel):
     """By name; columns refer to them by position."""
     resources: tuple[Resource, ...]
     """The columns of `loads`, in order."""
+    slots: tuple[str, ...] = ()
+    """Names of further hours that a plan must be level at, besides now; at most 7."""
     sources: tuple[Source, ...] = ()
     recent_moves: tuple[RecentMove, ...] = ()
 
@@ -139,6 +187,12 @@ class Partitions:
     """(n,) bytes of the whole log, tier included; -1 where unknown."""
     local_bytes: Ints
     """(n,) bytes in the leader's local log directories; -1 where unknown."""
+    slot_loads: Floats | None = None
+    """(n, slots, resources) as `loads`, at each of the header's slots; None when it
+    names none."""
+    replica_dir: Ints | None = None
+    """(replicas,) position in its broker's `log_dirs`, -1 where unknown; None where no
+    directories are known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,8 +217,7 @@ class Snapshot:
     partitions: Partitions
 
     def __post_init__(self) -> None:
-        _check_columns(self)
-        _check_brokers(self)
+        check_snapshot(self)
 
     def __len__(self) -> int:
         return len(self.partitions.topic)
@@ -187,17 +240,48 @@ class Snapshot:
         """Brokers by id."""
         return {b.id: b for b in self.header.brokers}
 
+    @cached_property
+    def _topic_position(self) -> dict[TopicName, int]:
+        return {t.name: i for i, t in enumerate(self.header.topics)}
+
+    def find(self, partition: PartitionId) -> int | None:
+        """The row of a partition, None where there is none; makes no index of all."""
+        columns = self.partitions
+        topic = self._topic_position.get(partition.topic)
+        if topic is None:
+            return None
+        start, end = np.searchsorted(columns.topic, [topic, topic + 1]).tolist()
+        numbers = columns.partition[start:end]
+        at = int(np.searchsorted(numbers, partition.partition))
+        found = at < len(numbers) and numbers[at] == partition.partition
+        return start + at if found else None
+
+    def id(self, row: int) -> PartitionId:
+        """The partition in one row."""
+        topic = self.header.topics[int(self.partitions.topic[row])]
+        return PartitionId(topic.name, int(self.partitions.partition[row]))
+
     def replicas(self, row: int) -> tuple[BrokerId, ...]:
         """The replica list of one row, preferred leader first."""
         start, end = self.partitions.replica_start[row : row + 2].tolist()
         return tuple(map(BrokerId, self.partitions.replica_broker[start:end].tolist()))
+
+    def log_dir(self, row: int, index: int) -> str | None:
+        """The log directory of a row's replica at one index, None where unknown."""
+        columns = self.partitions
+        if columns.replica_dir is None:
+            return None
+        at = int(columns.replica_start[row]) + index
+        broker = self.broker[BrokerId(int(columns.replica_broker[at]))]
+        number = int(columns.replica_dir[at])
+        return broker.log_dirs[number].path if number >= 0 else None
 
     def row(self, row: int) -> PartitionRow:
         """One row as an object."""
         columns = self.partitions
         topic = self.header.topics[int(columns.topic[row])]
         return PartitionRow(
-            id=self.ids[row],
+            id=self.id(row),
             topic_id=topic.topic_id,
             storage=topic.storage,
             internal=topic.internal,
@@ -214,13 +298,21 @@ class Snapshot:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 over cluster, live brokers and placement; loads do not count."""
-        placed = [
-            [str(r.id.topic), r.topic_id, r.id.partition, list(r.replicas), r.leader]
-            for r in self.rows()
-        ]
+        columns = self.partitions
         live = [b.id for b in self.header.brokers if b.state is not BrokerState.DEAD]
-        text = json.dumps([self.header.cluster_id, live, placed])
-        return hashlib.sha256(text.encode()).hexdigest()
+        topics = [[t.name, t.topic_id] for t in self.header.topics]
+        found = hashlib.sha256(
+            json.dumps([self.header.cluster_id, live, topics]).encode()
+        )
+        for column in (
+            columns.topic,
+            columns.partition,
+            columns.replica_start,
+            columns.replica_broker,
+            columns.leader,
+        ):
+            found.update(np.ascontiguousarray(column, "<i8").tobytes())
+        return found.hexdigest()
 
 
 def partitions_from_rows(
@@ -261,60 +353,3 @@ def partitions_from_rows(
 
 def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, np.int64)
-
-
-def _check_columns(snapshot: Snapshot) -> None:
-    columns, header = snapshot.partitions, snapshot.header
-    n = len(columns.topic)
-    shapes = {
-        "partition": (columns.partition, (n,)),
-        "replica_start": (columns.replica_start, (n + 1,)),
-        "leader": (columns.leader, (n,)),
-        "loads": (columns.loads, (n, len(header.resources))),
-        "measured": (columns.measured, (n, len(header.resources))),
-        "size_bytes": (columns.size_bytes, (n,)),
-        "local_bytes": (columns.local_bytes, (n,)),
-    }
-    for name, (column, shape) in shapes.items():
-        if column.shape != shape:
-            raise InvalidCluster(
-                f"the column {name} has the shape {column.shape}, not {shape}"
-            )
-    if n and not 0 <= columns.topic.min() <= columns.topic.max() < len(header.topics):
-        raise InvalidCluster("a partition belongs to a topic that is not listed")
-    order = np.lexsort((columns.partition, columns.topic))
-    if not np.array_equal(order, np.arange(n)):
-        raise InvalidCluster("partitions are not sorted by topic and number")
-    if len(snapshot.row_of) != n:
-        raise InvalidCluster("a partition stands in the snapshot twice")
-    bad = ~np.isnan(columns.loads) & ~(columns.loads >= 0)
-    bad |= np.isinf(columns.loads)
-    if bad.any():
-        row = int(bad.any(axis=1).argmax())
-        raise InvalidCluster(f"{snapshot.ids[row]} has a negative or infinite load")
-
-
-def _check_brokers(snapshot: Snapshot) -> None:
-    ids = [b.id for b in snapshot.header.brokers]
-    if ids != sorted(set(ids)):
-        raise InvalidCluster(f"brokers are not listed once each by id: {ids}")
-    start = snapshot.partitions.replica_start
-    if start[0] or (np.diff(start) < 0).any():
-        raise InvalidCluster("the column replica_start must rise from 0")
-    if start[-1] != len(snapshot.partitions.replica_broker):
-        raise InvalidCluster("replica_start and replica_broker do not fit together")
-    unknown = sorted(set(snapshot.partitions.replica_broker.tolist()) - set(ids))
-    if unknown:
-        raise InvalidCluster(
-            f"replicas on unknown brokers {unknown}; list them as dead if they are gone"
-        )
-    for row in range(len(snapshot)):
-        replicas = snapshot.replicas(row)
-        if not replicas or len(set(replicas)) != len(replicas):
-            raise InvalidCluster(f"{snapshot.ids[row]} has the replicas {replicas}")
-        leader = int(snapshot.partitions.leader[row])
-        if leader not in (NO_BROKER, *replicas):
-            raise InvalidCluster(
-                f"{snapshot.ids[row]} is led by broker {leader}, which holds no "
-                f"replica of it; its replicas are {replicas}"
-            )

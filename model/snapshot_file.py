@@ -1,11 +1,13 @@
-"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.0."""
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.1."""
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any, Final, Literal
 
 import numpy as np
 
+from model.errors import InvalidCluster
 from model.files import (
     VersionedModel,
     read_document,
@@ -13,10 +15,10 @@ from model.files import (
     validate_document,
     write_document,
 )
-from model.snapshot import Partitions, Snapshot, SnapshotHeader
+from model.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
 KIND: Final = "plimsoll.snapshot"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 
 
 class PartitionColumns(VersionedModel):
@@ -30,6 +32,10 @@ class PartitionColumns(VersionedModel):
     measured: list[list[bool]]
     size_bytes: list[int]
     local_bytes: list[int]
+    slot_loads: list[list[list[float | None]]] | None = None
+    """By row, slot and resource; since 1.1."""
+    replica_dirs: list[list[int]] | None = None
+    """As `replicas`, positions in each broker's `log_dirs`; since 1.1."""
 
 
 class SnapshotFile(VersionedModel):
@@ -74,8 +80,25 @@ def _to_file(snapshot: Snapshot) -> SnapshotFile:
             measured=columns.measured.tolist(),
             size_bytes=columns.size_bytes.tolist(),
             local_bytes=columns.local_bytes.tolist(),
+            slot_loads=_slots(columns),
+            replica_dirs=_directories(snapshot),
         ),
     )
+
+
+def _slots(columns: Partitions) -> list[list[list[float | None]]] | None:
+    if columns.slot_loads is None:
+        return None
+    rows = columns.slot_loads.tolist()
+    return [[[_known(v) for v in slot] for slot in row] for row in rows]
+
+
+def _directories(snapshot: Snapshot) -> list[list[int]] | None:
+    columns = snapshot.partitions
+    if columns.replica_dir is None:
+        return None
+    flat, start = columns.replica_dir.tolist(), columns.replica_start.tolist()
+    return [flat[start[i] : start[i + 1]] for i in range(len(snapshot))]
 
 
 def _known(value: float) -> float | None:
@@ -83,24 +106,54 @@ def _known(value: float) -> float | None:
 
 
 def _from_columns(file: SnapshotFile) -> Partitions:
-    columns, width = file.partitions, len(file.header.resources)
+    columns, header = file.partitions, file.header
+    n, width = len(columns.loads), len(header.resources)
     lengths = [len(r) for r in columns.replicas]
+    dirs = columns.replica_dirs
+    if dirs is not None and [len(d) for d in dirs] != lengths:
+        raise InvalidCluster("replica_dirs does not fit the replicas row by row")
     return Partitions(
-        topic=_ints(columns.topic),
-        partition=_ints(columns.partition),
-        replica_start=_ints([0, *np.cumsum(lengths).tolist()]),
-        replica_broker=_ints([b for r in columns.replicas for b in r]),
-        leader=_ints(columns.leader),
-        loads=_matrix(columns.loads, width, np.float64),
-        measured=_matrix(columns.measured, width, np.bool_),
-        size_bytes=_ints(columns.size_bytes),
-        local_bytes=_ints(columns.local_bytes),
+        topic=_ints("topic", columns.topic),
+        partition=_ints("partition", columns.partition),
+        replica_start=_ints("replicas", [0, *itertools.accumulate(lengths)]),
+        replica_broker=_ints("replicas", _flat(columns.replicas)),
+        leader=_ints("leader", columns.leader),
+        loads=_matrix("loads", columns.loads, (n, width), np.float64),
+        measured=_matrix(
+            "measured", columns.measured, (len(columns.measured), width), np.bool_
+        ),
+        size_bytes=_ints("size_bytes", columns.size_bytes),
+        local_bytes=_ints("local_bytes", columns.local_bytes),
+        slot_loads=_slot_matrix(file),
+        replica_dir=None if dirs is None else _ints("replica_dirs", _flat(dirs)),
     )
 
 
-def _ints(values: list[int]) -> Any:
-    return np.asarray(values, np.int64)
+def _slot_matrix(file: SnapshotFile) -> Floats | None:
+    rows = file.partitions.slot_loads
+    if rows is None:
+        return None
+    shape = len(rows), len(file.header.slots), len(file.header.resources)
+    found: Floats = _matrix("slot_loads", rows, shape, np.float64)
+    return found
 
 
-def _matrix(rows: list[Any], width: int, kind: type) -> Any:
-    return np.asarray(rows, kind).reshape(len(rows), -1 if rows else width)
+def _flat(rows: list[list[int]]) -> list[int]:
+    return [entry for row in rows for entry in row]
+
+
+def _ints(name: str, values: list[int]) -> Ints:
+    try:
+        return np.asarray(values, np.int64)
+    except OverflowError as exc:
+        raise InvalidCluster(f"the column {name} holds a number over 2^63") from exc
+
+
+def _matrix(name: str, rows: list[Any], shape: tuple[int, ...], kind: type) -> Any:
+    """Rows of one width; ragged ones are refused."""
+    try:
+        return np.asarray(rows, kind).reshape(shape)
+    except ValueError as exc:
+        raise InvalidCluster(
+            f"the column {name} does not have the shape {shape} in every row"
+        ) from exc

@@ -5,9 +5,13 @@ the truth.
 """
 
 from model.rules.brokers import DrainedBrokersEmpty, EligibleBrokers
+from model.rules.budgets import WithinBudgets
 from model.rules.capacity import CapacityLimit, ReplicaLimit
 from model.rules.cooldown import CooledDown, NoReturn
+from model.rules.directories import LogDirectories
 from model.rules.movable import Movable
+from model.rules.pins import Pinned
+from model.rules.placements import ExplicitPlacement
 from model.rules.racks import RackSpread
 from model.rules.replicas import DistinctReplicas, ReplicationFactorKept
 from model.rules.rule import Rule, Violation
@@ -20,9 +24,13 @@ RULES: tuple[Rule, ...] = (
     Movable(),
     CooledDown(),
     NoReturn(),
+    Pinned(),
     RackSpread(),
+    ExplicitPlacement(),
     CapacityLimit(),
     ReplicaLimit(),
+    LogDirectories(),
+    WithinBudgets(),
 )
 
 __all__ = ["RULES", "Rule", "Violation"]

@@ -4,20 +4,22 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+
 from model.ids import NO_BROKER, BrokerId
 from model.proposal import Proposal
 from model.rules.rule import Violation
-from model.snapshot import BrokerState
+from model.snapshot import LEAVING, TAKING
 
 
 @dataclass(frozen=True)
 class EligibleBrokers:
-    """New replicas and new leaders go to alive brokers only."""
+    """New replicas and new leaders go only to brokers that may take new load."""
 
     name: str = "eligible brokers"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """New replicas or leaders on brokers that are not alive."""
+        """New replicas or leaders on brokers that take no new load."""
         snapshot = proposal.snapshot
         for change in proposal.changes:
             taking = set(change.replicas) - set(snapshot.replicas(change.row))
@@ -25,11 +27,11 @@ class EligibleBrokers:
                 taking.add(change.leader)
             for broker in sorted(taking):
                 known = snapshot.broker.get(broker)
-                if known is None or known.state is not BrokerState.ALIVE:
+                if known is None or known.state not in TAKING:
                     state = known.state if known else "unknown"
                     yield Violation(
                         self.name,
-                        f"{snapshot.ids[change.row]} would go to broker {broker}, "
+                        f"{snapshot.id(change.row)} would go to broker {broker}, "
                         f"which is {state}",
                     )
 
@@ -49,8 +51,7 @@ class DrainedBrokersEmpty:
         stranded = _stranded(proposal)
         for broker in proposal.snapshot.header.brokers:
             left = proposal.replicas_after[broker.id] - stranded[broker.id]
-            leaving = broker.state in (BrokerState.DRAINING, BrokerState.DEAD)
-            if leaving and left:
+            if broker.state in LEAVING and left:
                 yield Violation(
                     self.name,
                     f"broker {broker.id} is {broker.state} and would keep "
@@ -60,6 +61,7 @@ class DrainedBrokersEmpty:
 
 def _stranded(proposal: Proposal) -> Counter[BrokerId]:
     """Replicas per broker of partitions without a leader."""
-    snapshot = proposal.snapshot
-    rows = (snapshot.partitions.leader == NO_BROKER).nonzero()[0].tolist()
-    return Counter(broker for row in rows for broker in snapshot.replicas(row))
+    replicas = proposal.before
+    lost = (proposal.snapshot.partitions.leader == NO_BROKER)[replicas.row]
+    counts = np.bincount(replicas.broker[lost], minlength=len(proposal.brokers))
+    return Counter(dict(zip(proposal.brokers, counts.tolist(), strict=True)))

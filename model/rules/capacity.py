@@ -3,31 +3,45 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from model.dimensions import Dimension, times_of
 from model.proposal import HOLDING, Proposal
 from model.rules.rule import Violation
+from model.snapshot import Broker, Resource
 
 
 @dataclass(frozen=True)
 class CapacityLimit:
-    """Load stays under limit x capacity; a broker over it may not get worse."""
+    """Load stays under limit x capacity, now and at every slot.
+
+    A broker over its limit may not get worse. It binds each broker by itself, where
+    its capacity is known.
+    """
 
     name: str = "capacity"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
         """Brokers that get over their limit, or further over it."""
-        for broker in proposal.snapshot.header.brokers:
+        header = proposal.snapshot.header
+        for broker in header.brokers:
             if broker.state not in HOLDING:
                 continue
-            for resource, capacity in broker.capacity.items():
-                limit = proposal.goals.capacity_limit * capacity
-                before = proposal.loads_before[broker.id].get(resource, 0.0)
-                after = proposal.loads_after[broker.id].get(resource, 0.0)
-                if after > max(limit, before) * (1 + 1e-9):
-                    yield Violation(
-                        self.name,
-                        f"broker {broker.id} would carry {after:.0f} of {resource}; "
-                        f"its limit is {limit:.0f}",
-                    )
+            for resource in broker.capacity:
+                for slot in times_of(header, resource):
+                    at = Dimension(measure=resource, slot=slot)
+                    yield from self._over(proposal, broker, resource, at)
+
+    def _over(
+        self, proposal: Proposal, broker: Broker, resource: Resource, at: Dimension
+    ) -> Iterator[Violation]:
+        limit = proposal.goals.limit_of(resource) * broker.capacity[resource]
+        before = proposal.loads_before[broker.id][at.key]
+        after = proposal.loads_after[broker.id][at.key]
+        if after > max(limit, before) * (1 + 1e-9):
+            yield Violation(
+                self.name,
+                f"broker {broker.id} would carry {after:.0f} of {at.key}; "
+                f"its limit is {limit:.0f}",
+            )
 
 
 @dataclass(frozen=True)
@@ -39,9 +53,8 @@ class ReplicaLimit:
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
         """Brokers that get more replicas than allowed."""
         limit = proposal.goals.replicas_per_broker
-        before = proposal.snapshot.partitions.replica_broker.tolist()
         for broker, count in sorted(proposal.replicas_after.items()):
-            if count > max(limit, before.count(broker)):
+            if count > max(limit, proposal.replicas_before[broker]):
                 yield Violation(
                     self.name,
                     f"broker {broker} would hold {count} replicas; the limit is "

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from model.goals import Cooldown
 from model.proposal import Proposal
-from model.rules.forced import must_leave
 from model.rules.rule import Violation
 from model.snapshot import RecentMove
 
@@ -19,7 +18,7 @@ class CooledDown:
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
         """Changed rows that were moved too recently."""
         for change in proposal.changes:
-            if must_leave(proposal.snapshot, change.row):
+            if proposal.forced.rows[change.row]:
                 continue
             rest = _cooldown(proposal, change.row).rest_s
             for move, age_s in _moves(proposal, change.row):
@@ -58,8 +57,5 @@ def _cooldown(proposal: Proposal, row: int) -> Cooldown:
     return proposal.goals.rest_of(storage)
 
 
-def _moves(proposal: Proposal, row: int) -> Iterator[tuple[RecentMove, float]]:
-    header, pid = proposal.snapshot.header, proposal.snapshot.ids[row]
-    for move in header.recent_moves:
-        if (move.topic, move.partition) == pid:
-            yield move, (header.taken_at_ms - move.at_ms) / 1000
+def _moves(proposal: Proposal, row: int) -> list[tuple[RecentMove, float]]:
+    return proposal.recent.get(proposal.snapshot.id(row), [])

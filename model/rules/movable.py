@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from model.goals import Goals
 from model.ids import NO_BROKER
 from model.proposal import Proposal
-from model.rules.forced import must_leave
 from model.rules.rule import Violation
-from model.snapshot import StorageKind
+from model.snapshot import Count, Resource, StorageKind
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Movable:
             reason = why_fixed(proposal, change.row)
             if reason:
                 yield Violation(
-                    self.name, f"{proposal.snapshot.ids[change.row]} stays: {reason}"
+                    self.name, f"{proposal.snapshot.id(change.row)} stays: {reason}"
                 )
 
 
@@ -36,7 +36,7 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
     topic = snapshot.header.topics[int(snapshot.partitions.topic[row])]
     if snapshot.partitions.leader[row] == NO_BROKER:
         return "it has no leader"
-    if must_leave(snapshot, row):
+    if proposal.forced.rows[row]:
         return None
     if proposal.goals.excludes(topic.name):
         return "its topic is excluded"
@@ -45,9 +45,19 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
     return _unknown_load(proposal, row)
 
 
+def needed_resources(goals: Goals) -> frozenset[Resource]:
+    """What must be known of a partition before it is moved: what is levelled."""
+    measures = {g.resource for g in goals.balance}
+    found = {m for m in measures if isinstance(m, Resource)}
+    if Count.LEADER_NET_IN in measures:
+        found.add(Resource.NET_IN)
+    return frozenset(found)
+
+
 def _unknown_load(proposal: Proposal, row: int) -> str | None:
+    needed = needed_resources(proposal.goals)
     loads = proposal.snapshot.partitions.loads[row].tolist()
     for resource, load in zip(proposal.snapshot.header.resources, loads, strict=True):
-        if math.isnan(load) and proposal.goals.tolerance_of(resource) is not None:
+        if math.isnan(load) and resource in needed:
             return f"its {resource} is not known yet"
     return None

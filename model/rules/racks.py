@@ -1,37 +1,68 @@
-"""Replicas of a partition lie in as many racks as possible."""
+"""Replicas of a partition are spread over racks."""
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.proposal import Proposal
+from model.goals import RackRule
+from model.proposal import Change, Proposal
 from model.rules.rule import Violation
-from model.snapshot import BrokerState
+from model.snapshot import TAKING, Broker
 
 
 @dataclass(frozen=True)
 class RackSpread:
-    """New replicas leave a partition in min(replicas, usable racks) racks.
+    """New replicas leave a partition in min(replicas, usable racks) racks, or even.
 
-    As Kafka's own assignment does, it binds only where every broker names a rack.
+    A usable rack has a broker that may take new replicas of the partition. As Kafka's
+    own assignment does, it binds only where every broker names a rack; an explicit
+    placement replaces it.
     """
 
     name: str = "rack spread"
 
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
-        """Changed rows that lie in fewer racks than they could."""
-        brokers = proposal.snapshot.header.brokers
-        racks = {b.id: b.rack for b in brokers}
-        if None in racks.values():
+        """Changed rows whose replicas are not spread as the goals say."""
+        rule = proposal.goals.rack_rule
+        racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
+        if rule is RackRule.OFF or None in racks.values():
             return
-        usable = {b.rack for b in brokers if b.state is BrokerState.ALIVE}
         for change in proposal.changes:
+            if proposal.domains.of(change.row).placement is not None:
+                continue
             if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
                 continue
-            after = {racks[b] for b in change.replicas if b in racks}
-            wanted = min(len(change.replicas), len(usable))
-            if len(after) < wanted:
-                yield Violation(
-                    self.name,
-                    f"{proposal.snapshot.ids[change.row]} would lie in {len(after)} "
-                    f"racks where {wanted} are possible",
+            count = Counter(r for b in change.replicas if (r := racks.get(b)))
+            usable = _takers(proposal, change)
+            told = _too_few if rule is RackRule.SPREAD else _uneven
+            if words := told(change, count, usable):
+                pid = proposal.snapshot.id(change.row)
+                yield Violation(self.name, f"{pid} would lie {words}")
+
+
+def _takers(proposal: Proposal, change: Change) -> list[Broker]:
+    """Brokers that may take a new replica of a row, as states and pins say."""
+    allowed = proposal.domains.of(change.row).allowed.tolist()
+    brokers = proposal.snapshot.header.brokers
+    pairs = zip(brokers, allowed, strict=True)
+    return [b for b, may in pairs if may and b.state in TAKING]
+
+
+def _too_few(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:
+    wanted = min(len(change.replicas), len({b.rack for b in takers}))
+    if len(count) >= wanted:
+        return None
+    return f"in {len(count)} racks where {wanted} are possible"
+
+
+def _uneven(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:
+    """A rack whose takers all hold a replica has no room for more."""
+    open_racks = {b.rack for b in takers if b.id not in change.replicas}
+    for rack, most in count.most_common(1):
+        for other in sorted(r for r in open_racks if r is not None):
+            if most > count[other] + 1:
+                return (
+                    f"{most} times in rack {rack} and {count[other]} times in rack "
+                    f"{other}, which differ by more than one"
                 )
+    return None

@@ -20,7 +20,7 @@ class ReplicationFactorKept:
             if len(before) != len(after):
                 yield Violation(
                     self.name,
-                    f"{proposal.snapshot.ids[change.row]} would have {len(after)} "
+                    f"{proposal.snapshot.id(change.row)} would have {len(after)} "
                     f"replicas, it has {len(before)}",
                 )
 
@@ -34,7 +34,7 @@ class DistinctReplicas:
     def violations(self, proposal: Proposal) -> Iterator[Violation]:
         """Changed rows with a broker twice, or a leader that holds no replica."""
         for change in proposal.changes:
-            partition = proposal.snapshot.ids[change.row]
+            partition = proposal.snapshot.id(change.row)
             if len(set(change.replicas)) != len(change.replicas):
                 yield Violation(
                     self.name,

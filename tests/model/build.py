@@ -1,6 +1,7 @@
 """Clusters and moves for the model's tests, independent of the solver's."""
 
-from collections.abc import Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from model.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.proposal import Change, Proposal
+from model.rules import RULES
 from model.snapshot import (
     Broker,
     BrokerState,
@@ -92,14 +94,62 @@ def snapshot(
     return Snapshot(header, partitions_from_rows([topic], rows, columns))
 
 
-def change(row: int, *replicas: int, leader: int | None = None) -> Change:
+def wide(
+    members: Sequence[Broker],
+    places: Sequence[tuple[int, ...]],
+    loads: Mapping[Resource, Sequence[float]],
+    *,
+    slots: Mapping[str, Mapping[Resource, Sequence[float]]] | None = None,
+    dirs: Sequence[Sequence[int]] | None = None,
+    topics: Sequence[int] | None = None,
+    storage: StorageKind = StorageKind.REPLICATED,
+) -> Snapshot:
+    """Any resources, slots, log directories and topics (named t0, t1, ...)."""
+    base = snapshot(members, places, storage=storage)
+    resources = tuple(loads)
+    shape = len(resources), len(places)
+    columns: dict[str, Any] = {
+        "loads": np.array([loads[r] for r in resources]).reshape(shape).T,
+        "measured": np.ones((len(places), len(resources)), np.bool_),
+    }
+    if slots:
+        cube = [[named[r] for r in resources] for named in slots.values()]
+        columns["slot_loads"] = np.array(cube, np.float64).transpose(2, 0, 1)
+    if dirs:
+        columns["replica_dir"] = np.array([d for row in dirs for d in row], np.int64)
+    named = [base.header.topics[0]]
+    if topics:
+        named = [
+            Topic(name=TopicName(f"t{i}"), topic_id=f"id{i}", storage=storage)
+            for i in range(max(topics) + 1)
+        ]
+        columns["topic"] = np.array(topics, np.int64)
+    header = base.header.model_copy(
+        update={
+            "resources": resources,
+            "slots": tuple(slots or ()),
+            "topics": tuple(named),
+        }
+    )
+    return Snapshot(header, dataclasses.replace(base.partitions, **columns))
+
+
+def change(
+    row: int, *replicas: int, leader: int | None = None, dirs: tuple[str, ...] = ()
+) -> Change:
     """The first replica leads where no leader is named."""
     leads = replicas[0] if leader is None else leader
-    return Change(row, ids(*replicas), BrokerId(leads))
+    return Change(row, ids(*replicas), BrokerId(leads), dirs)
 
 
 def propose(state: Snapshot, *changes: Change, goals: Goals = NO_FLOOR) -> Proposal:
     return Proposal(state, goals, changes)
+
+
+def words(proposal: Proposal, rule: str) -> list[str]:
+    """What one rule says of a proposal."""
+    (found,) = (r for r in RULES if r.name == rule)
+    return [v.words for v in found.violations(proposal)]
 
 
 def move(

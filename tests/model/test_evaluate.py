@@ -2,14 +2,15 @@
 
 import pytest
 
+from model.dimensions import Dimension, replica_loads
 from model.errors import InvalidCluster
 from model.evaluate import evaluate, evaluate_proposal
 from model.goals import Goal, Goals
 from model.ids import BrokerId
-from model.proposal import replica_loads
 from model.snapshot import BrokerState, Resource, StorageKind
 from tests.model.build import (
     NO_FLOOR,
+    RATES,
     brokers,
     change,
     move,
@@ -94,9 +95,9 @@ def test_a_draining_broker_is_not_levelled_but_its_load_counts() -> None:
 def test_followers_take_in_and_leaders_serve_them() -> None:
     """Three replicas of 5 in and 7 out: the leader sends 7 + 2 x 5."""
     state = snapshot(brokers(3), [(1, 2, 3)], [(5.0, 7.0)])
-    lead, follow = replica_loads(state, 0, 3)
-    assert lead.tolist() == [5.0, 17.0]
-    assert follow.tolist() == [5.0, 0.0]
+    taken, sent = (replica_loads(state, Dimension(measure=r)) for r in RATES)
+    assert [column.tolist() for column in taken] == [[5.0], [5.0]]
+    assert [column.tolist() for column in sent] == [[17.0], [0.0]]
     loads = evaluate(state, NO_FLOOR, []).loads
     assert loads[BrokerId(1)] == {Resource.NET_IN: 5.0, Resource.NET_OUT: 17.0}
     assert loads[BrokerId(2)] == {Resource.NET_IN: 5.0, Resource.NET_OUT: 0.0}

@@ -1,0 +1,161 @@
+"""Dimensions: what is levelled, and what each replica loads its broker with in it.
+
+A dimension is a goal's measure at one time slot. Its key is `net_in` for now and
+`net_in@SLOT` for a slot of the snapshot's header.
+"""
+
+from dataclasses import dataclass
+from typing import Final, cast
+
+import numpy as np
+
+from model.goals import Goal, Goals
+from model.snapshot import Count, Floats, Measure, Resource, Snapshot, SnapshotHeader
+
+TOPIC_MEASURES: Final = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
+"""Levelled topic by topic: their deviations belong to no broker alone."""
+
+_CPU_OF_LEADER_IN: Final = 0.7
+_CPU_OF_LEADER_OUT: Final = 0.15
+_CPU_OF_FOLLOWER_IN: Final = 0.15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One measure at one time."""
+
+    measure: Measure
+    slot: str | None = None
+    """A slot of the snapshot's header; None is now."""
+
+    @property
+    def key(self) -> str:
+        """The name in files: `net_in`, `net_in@SLOT`."""
+        return self.measure.value + (f"@{self.slot}" if self.slot is not None else "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighted:
+    """A dimension as a goal wants it."""
+
+    dimension: Dimension
+    weight: float
+    """The goal's, shared equally among now and the slots."""
+    tolerance: float
+    floor: float
+
+    @property
+    def key(self) -> str:
+        """The dimension's key."""
+        return self.dimension.key
+
+
+def times_of(header: SnapshotHeader, measure: Measure) -> tuple[str | None, ...]:
+    """When a measure is known: now (None), then the slots; none if it is not measured.
+
+    What is counted of the placement itself is the same at every hour.
+    """
+    if isinstance(measure, Count) and measure is not Count.LEADER_NET_IN:
+        return (None,)
+    resource = Resource.NET_IN if isinstance(measure, Count) else measure
+    return (None, *header.slots) if resource in header.resources else ()
+
+
+def weighted_dimensions(header: SnapshotHeader, goal: Goal) -> tuple[Weighted, ...]:
+    """A goal's dimensions; none where its measure is not measured."""
+    times = times_of(header, goal.resource)
+    return tuple(
+        Weighted(
+            dimension=Dimension(measure=goal.resource, slot=slot),
+            weight=goal.weight / len(times),
+            tolerance=goal.tolerance,
+            floor=goal.floor,
+        )
+        for slot in times
+    )
+
+
+def loaded_dimensions(header: SnapshotHeader, goals: Goals) -> tuple[Dimension, ...]:
+    """What a broker's load is told in: all resources, and the counts that are goals."""
+    counts = [g.resource for g in goals.balance if isinstance(g.resource, Count)]
+    measures: list[Measure] = [*header.resources]
+    measures += [c for c in counts if c not in TOPIC_MEASURES]
+    return tuple(
+        Dimension(measure=measure, slot=slot)
+        for measure in measures
+        for slot in times_of(header, measure)
+    )
+
+
+def replica_loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
+    """What each partition loads its leader's and each follower's broker with.
+
+    Followers take in what the leader takes in, and the leader serves it to each of
+    them; consumers and requests are served by the leader. Unknown loads count as 0.
+
+    Returns
+    -------
+    (n,) float64 each, in row order: the leader's, a follower's.
+    """
+    measure, slot = dimension.measure, dimension.slot
+    n = len(snapshot)
+    nothing = np.zeros(n)
+    match measure:
+        case Count.REPLICAS | Count.TOPIC_REPLICAS:
+            return np.ones(n), np.ones(n)
+        case Count.LEADERS | Count.TOPIC_LEADERS:
+            return np.ones(n), nothing
+        case Count.LEADER_NET_IN:
+            return _known(snapshot, Resource.NET_IN, slot), nothing
+        case Resource.NET_OUT:
+            return _served(snapshot, slot), nothing
+        case Resource.REQUESTS:
+            return _known(snapshot, measure, slot), nothing
+        case Resource.CPU:
+            lead = _known(snapshot, measure, slot)
+            return lead, lead * follower_cpu_share(snapshot, slot)
+        case Resource.NET_IN | Resource.DISK:
+            lead = _known(snapshot, measure, slot)
+            return lead, lead
+
+
+def follower_cpu_share(snapshot: Snapshot, slot: str | None) -> Floats:
+    """(n,) a follower's processor time as a share of its leader's; 0 where unknown.
+
+    Cruise Control's static model (`ModelUtils.getFollowerCpuUtilFromLeaderLoad`):
+    bytes in and out of a leader weigh 0.7 and 0.15, bytes into a follower 0.15.
+    """
+    known = snapshot.header.resources
+    if Resource.NET_IN not in known or Resource.NET_OUT not in known:
+        return np.zeros(len(snapshot))
+    taken = _column(snapshot, Resource.NET_IN, slot)
+    sent = _column(snapshot, Resource.NET_OUT, slot)
+    replication = (np.diff(snapshot.partitions.replica_start) - 1) * taken
+    whole = _CPU_OF_LEADER_IN * taken + _CPU_OF_LEADER_OUT * (sent + replication)
+    defined = whole > 0
+    share = np.zeros(len(snapshot))
+    share[defined] = _CPU_OF_FOLLOWER_IN * taken[defined] / whole[defined]
+    return np.minimum(share, 1.0)
+
+
+def _served(snapshot: Snapshot, slot: str | None) -> Floats:
+    """(n,) what a leader sends: to consumers, and to each of its followers."""
+    sent = _known(snapshot, Resource.NET_OUT, slot)
+    if Resource.NET_IN in snapshot.header.resources:
+        followers = np.diff(snapshot.partitions.replica_start) - 1
+        sent = sent + followers * _known(snapshot, Resource.NET_IN, slot)
+    return sent
+
+
+def _known(snapshot: Snapshot, resource: Resource, slot: str | None) -> Floats:
+    return np.nan_to_num(_column(snapshot, resource, slot), nan=0.0)
+
+
+def _column(snapshot: Snapshot, resource: Resource, slot: str | None) -> Floats:
+    header, columns = snapshot.header, snapshot.partitions
+    at = header.resources.index(resource)
+    if slot is None:
+        return columns.loads[:, at]
+    # A snapshot whose header names slots has this column; its check saw to that.
+    slot_loads = cast("Floats", columns.slot_loads)
+    return slot_loads[:, header.slots.index(slot), at]

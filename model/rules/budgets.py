@@ -1,0 +1,98 @@
+"""A plan changes no more than its budgets allow; forced changes count too."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from model.goals import Budgets
+from model.ids import BrokerId, TopicName
+from model.proposal import Proposal
+from model.rules.rule import Violation
+from model.snapshot import StorageKind
+from model.units import bytes_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spent:
+    """What a proposal changes."""
+
+    copied_bytes: int
+    """As `Move.bytes_to_copy`."""
+    leader_changes: int
+    into: Counter[BrokerId]
+    """New replicas by broker."""
+    out_of: Counter[BrokerId]
+    """Replicas that leave, by broker."""
+    of_topic: Counter[TopicName]
+    """New replicas by topic."""
+
+    @property
+    def moves(self) -> int:
+        """New replicas."""
+        return self.into.total()
+
+
+@dataclass(frozen=True)
+class WithinBudgets:
+    """Moves, bytes and changes of leader stay within what one plan may change."""
+
+    name: str = "budgets"
+
+    def violations(self, proposal: Proposal) -> Iterator[Violation]:
+        """Budgets that are overdrawn."""
+        budgets = proposal.goals.budgets
+        if budgets == Budgets():
+            return
+        spent = spend(proposal)
+        for words in (*_totals(budgets, spent), *_shares(budgets, spent)):
+            yield Violation(self.name, words)
+
+
+def spend(proposal: Proposal) -> Spent:
+    """Count what a proposal changes."""
+    snapshot = proposal.snapshot
+    copied = leaders = 0
+    into: Counter[BrokerId] = Counter()
+    out_of: Counter[BrokerId] = Counter()
+    of_topic: Counter[TopicName] = Counter()
+    for change in proposal.changes:
+        row = snapshot.row(change.row)
+        new, gone = set(change.replicas), set(row.replicas)
+        new, gone = new - gone, gone - new
+        into.update(new)
+        out_of.update(gone)
+        of_topic[row.id.topic] += len(new)
+        leaders += change.leader != row.leader
+        if row.storage is not StorageKind.SHARED:
+            copied += len(new) * max(0, row.local_bytes)
+    return Spent(
+        copied_bytes=copied,
+        leader_changes=leaders,
+        into=into,
+        out_of=out_of,
+        of_topic=of_topic,
+    )
+
+
+def _totals(budgets: Budgets, spent: Spent) -> Iterator[str]:
+    if budgets.moves is not None and spent.moves > budgets.moves:
+        yield f"{spent.moves} replicas would move; the budget is {budgets.moves}"
+    if budgets.bytes is not None and spent.copied_bytes > budgets.bytes:
+        yield (
+            f"{bytes_text(spent.copied_bytes)} would be copied; the budget is "
+            f"{bytes_text(budgets.bytes)}"
+        )
+    most = budgets.leader_changes
+    if most is not None and spent.leader_changes > most:
+        yield f"{spent.leader_changes} leaders would change; the budget is {most}"
+
+
+def _shares(budgets: Budgets, spent: Spent) -> Iterator[str]:
+    for most, counts, words in (
+        (budgets.moves_per_topic, spent.of_topic, "of topic {} would move"),
+        (budgets.moves_in_per_broker, spent.into, "would move to broker {}"),
+        (budgets.moves_out_per_broker, spent.out_of, "would leave broker {}"),
+    ):
+        for name, count in sorted(counts.items()):
+            if most is not None and count > most:
+                yield f"{count} replicas {words.format(name)}; the budget is {most}"
