@@ -8,18 +8,21 @@ import numpy as np
 from model.files import DIGITS, rounded
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
-from model.snapshot import BrokerState, Floats, Resource, StorageKind
+from model.snapshot import BrokerState, Count, Floats, Ints
+from solver.directories import Directories, level_directories
 from solver.explain import reason
 from solver.placement import (
     Placement,
-    changed_rows,
     deviations,
     gains,
     loads_of,
     objective,
+    topic_totals,
 )
 from solver.problem import Problem
+from solver.racks import observers_last
 from solver.search import Search
+from solver.verdict import limited_by
 
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
@@ -29,6 +32,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
     problem = search.problem
     header = search.problem.snapshot.header
     live = (b.id for b in header.brokers if b.state is not BrokerState.DEAD)
+    directories = _directories(search, placement)
     return Plan(
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
@@ -37,37 +41,69 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         goals=problem.goals,
         limits=search.limits,
         status=status,
-        objective_before=rounded(objective(problem, Placement.home(problem))),
-        objective=rounded(objective(problem, placement)),
+        objective_before=rounded(
+            objective(problem, Placement.home(problem)) + directories.cost_before
+        ),
+        objective=rounded(
+            objective(problem, placement) + directories.cost + directories.price
+        ),
         bound=float(_DOWN.create_decimal_from_float(search.bound)),
+        price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
+        bound_method=search.method,
+        limited_by=limited_by(search, stopped=search.stopped),
         move_price=rounded(problem.prices.move),
-        levels={
-            g.resource: rounded(level)
-            for g, level in zip(problem.counted, problem.level.tolist(), strict=True)
-        },
-        brokers=_broker_changes(problem, placement),
-        moves=_moves(problem, placement),
+        levels=_levels(problem),
+        brokers=_broker_changes(search, placement),
+        moves=_moves(problem, placement, directories),
     ).seal()
 
 
-def _moves(problem: Problem, placement: Placement) -> tuple[Move, ...]:
+def _directories(search: Search, placement: Placement) -> Directories:
+    if not search.problem.goals.level_directories:
+        return Directories(chosen={}, gain={}, reason={})
+    return level_directories(search.problem, placement, search.limits)
+
+
+def _levels(problem: Problem) -> dict[str, float]:
+    """Mean load per holding broker of what counts."""
+    levels = dict(zip(problem.keys, problem.level.tolist(), strict=True))
+    holding = int(problem.may.holding.sum())
+    for goal in problem.topic_goals:
+        total = topic_totals(problem, Count(goal.resource)).sum()
+        levels[str(goal.resource)] = float(total) / holding
+    return {key: rounded(level) for key, level in levels.items()}
+
+
+def _moves(
+    problem: Problem, placement: Placement, directories: Directories
+) -> tuple[Move, ...]:
     """Forced moves first, internal topics last, then by gain."""
     gain = gains(problem, placement)
+    for row, more in directories.gain.items():
+        gain[row] = gain.get(row, 0.0) + more
 
     def place(row: int) -> tuple[bool, bool, float, int]:
         internal = problem.snapshot.row(row).internal
         return internal, not problem.may.forced[row], -rounded(gain[row]), row
 
-    rows = sorted(changed_rows(problem, placement), key=place)
-    return tuple(_move(problem, placement, row, gain[row]) for row in rows)
+    return tuple(
+        _move(problem, placement, row, gain[row], directories)
+        for row in sorted(gain, key=place)
+    )
 
 
-def _move(problem: Problem, placement: Placement, row: int, gain: float) -> Move:
+def _move(
+    problem: Problem,
+    placement: Placement,
+    row: int,
+    gain: float,
+    directories: Directories,
+) -> Move:
     partition = problem.snapshot.row(row)
     leader = problem.brokers[int(placement.leader[row])]
     after = _replicas_after(problem, placement, row, leader)
     added = len(set(after) - set(partition.replicas))
-    shared = partition.storage is StorageKind.SHARED
+    stays = added == 0 and leader == partition.leader
     return Move(
         topic=partition.id.topic,
         topic_id=partition.topic_id,
@@ -77,9 +113,10 @@ def _move(problem: Problem, placement: Placement, row: int, gain: float) -> Move
         replicas_after=after,
         leader_before=partition.leader,
         leader_after=leader,
-        bytes_to_copy=0 if shared else added * max(0, partition.local_bytes),
+        bytes_to_copy=added * int(problem.copied_bytes[row]),
         gain=rounded(gain),
-        reason=reason(problem, placement, row),
+        reason=directories.reason[row] if stays else reason(problem, placement, row),
+        log_dirs_after=directories.log_dirs(row, after),
     )
 
 
@@ -88,18 +125,21 @@ def _replicas_after(
 ) -> tuple[BrokerId, ...]:
     """Leader first, then those that stay in their old order, then new ones by id."""
     before = problem.snapshot.replicas(row)
-    on = [problem.brokers[b] for b in np.flatnonzero(placement.on[row])]
+    on = [problem.brokers[b] for b in placement.holders(row)]
     stay = [b for b in before if b in on and b != leader]
     new = [b for b in on if b not in before and b != leader]
-    return (leader, *stay, *new)
+    return observers_last(problem, row, (leader, *stay, *new))
 
 
-def _broker_changes(problem: Problem, placement: Placement) -> tuple[BrokerChange, ...]:
+def _broker_changes(search: Search, placement: Placement) -> tuple[BrokerChange, ...]:
+    problem = search.problem
     before, after = problem.loads_before, loads_of(problem, placement)
-    resources = problem.snapshot.header.resources
-    counted = [g.resource for g in problem.counted]
+    now = {d.key: i for i, d in enumerate(problem.dimensions) if d.slot == 0}
+    held_before = _held(problem, problem.replicas)
+    held_after = _held(problem, placement.replicas)
+    counted = problem.keys
 
-    def deviation(loads: Floats, b: int) -> dict[Resource, float]:
+    def deviation(loads: Floats, b: int) -> dict[str, float]:
         if not problem.may.holding[b]:
             return {}
         row = deviations(problem, loads)[b].tolist()
@@ -110,12 +150,25 @@ def _broker_changes(problem: Problem, placement: Placement) -> tuple[BrokerChang
             id=broker.id,
             rack=broker.rack,
             state=broker.state,
-            before=dict(zip(resources, map(rounded, before[b].tolist()), strict=True)),
-            after=dict(zip(resources, map(rounded, after[b].tolist()), strict=True)),
+            before={key: rounded(float(before[b, d])) for key, d in now.items()},
+            after={key: rounded(float(after[b, d])) for key, d in now.items()},
             deviation_before=deviation(before, b),
             deviation_after=deviation(after, b),
-            replicas_before=int(problem.home[:, b].sum()),
-            replicas_after=int(placement.on[:, b].sum()),
+            bound_prices=_bound_prices(search, b),
+            replicas_before=held_before[b],
+            replicas_after=held_after[b],
         )
         for b, broker in enumerate(problem.snapshot.header.brokers)
     )
+
+
+def _held(problem: Problem, replicas: Ints) -> list[int]:
+    """(B,) replicas on each broker."""
+    size = len(problem.brokers)
+    return list(np.bincount(replicas[replicas >= 0], minlength=size).tolist())
+
+
+def _bound_prices(search: Search, b: int) -> dict[str, float]:
+    if search.prices is None or not search.problem.may.holding[b]:
+        return {}
+    return dict(zip(search.problem.keys, search.prices[b].tolist(), strict=True))

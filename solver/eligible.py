@@ -1,9 +1,10 @@
 """Which rows may move, and where to: the rules that only take choices away.
 
-Eligible brokers, drained brokers, movable partitions, cooldown and no return need no
-constraint: what they forbid gets no variable.
+Eligible brokers, drained brokers, movable partitions, pins, cooldown and no return
+need no constraint: what they forbid gets no variable and no candidate.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +13,20 @@ import numpy as np
 
 from model.goals import Cooldown, Goals
 from model.ids import PartitionId
-from model.snapshot import Bools, BrokerState, Ints, RecentMove, Snapshot, StorageKind
+from model.snapshot import (
+    LEAVING,
+    TAKING,
+    Bools,
+    BrokerState,
+    Count,
+    Ints,
+    Measure,
+    RecentMove,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
+from solver.spreading import Spreading, find_spreading
 
 
 class WhyFixed(StrEnum):
@@ -25,6 +39,10 @@ class WhyFixed(StrEnum):
     RESTING = "rest after a recent move"
 
 
+WHY = tuple(WhyFixed)
+"""Reasons by number - 1; 0 stands for a row that may move."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Eligibility:
     """What each of n rows may do on each of B brokers."""
@@ -35,110 +53,158 @@ class Eligibility:
     """(B,) may keep load; these are levelled."""
     leaving: Bools
     """(B,) must end empty."""
+    must_go: Bools
+    """(n, M) this replica may not stay where it lies."""
     forced: Ints
-    """(n,) replicas on leaving brokers."""
-    fixed: dict[int, WhyFixed]
-    """Rows that stay, and why."""
-    hold: Bools
-    """(n, B) a replica may lie here afterwards."""
-    lead: Bools
-    """(n, B) may lead afterwards, if it holds a replica."""
+    """(n,) replicas that may not stay."""
+    why_fixed: Ints
+    """(n,) 0 for rows that may move, else 1 + position in `WHY`."""
+    spreading: Spreading
+    """Pins and racks: where the replicas of each row may lie together."""
+    barred: dict[int, tuple[int, ...]]
+    """Brokers that a row left too lately to go back to."""
+
+    @property
+    def fixed(self) -> dict[int, WhyFixed]:
+        """Rows that stay, and why."""
+        rows = np.flatnonzero(self.why_fixed).tolist()
+        return {row: WHY[self.why_fixed[row] - 1] for row in rows}
+
+    def fixed_counts(self) -> Counter[WhyFixed]:
+        """How many rows stay for each reason."""
+        found = np.bincount(self.why_fixed, minlength=len(WHY) + 1)[1:].tolist()
+        return Counter({why: c for why, c in zip(WHY, found, strict=True) if c})
+
+    def may_take(self, row: int) -> Bools:
+        """(B,) brokers that may get a new replica of a row."""
+        spreading = self.spreading
+        may: Bools = self.alive & spreading.allow[spreading.group[row]]
+        may[list(self.barred.get(row, ()))] = False
+        return may
+
+    def may_hold(self, row: int, replicas: Ints) -> Bools:
+        """(B,) brokers that may hold a replica afterwards. replicas: (M,) at home."""
+        may = self.may_take(row)
+        here = replicas >= 0
+        may[replicas[here]] = ~self.must_go[row][here]
+        return may
+
+    def may_lead(self, row: int, replicas: Ints, leader: int) -> Bools:
+        """(B,) brokers that may lead afterwards, if they hold a replica."""
+        spreading = self.spreading
+        hold = self.may_hold(row, replicas)
+        may: Bools = hold & self.alive & spreading.lead[spreading.group[row]]
+        if leader >= 0:
+            may[leader] = hold[leader] & spreading.lead[spreading.group[row], leader]
+        return may
 
 
 def find_eligible(
-    snapshot: Snapshot, goals: Goals, home: Bools, leader: Ints
+    snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints
 ) -> Eligibility:
-    """Work out what is allowed from states, exclusions and recent moves."""
-    alive = _in_states(snapshot, BrokerState.ALIVE)
-    holding = alive | _in_states(snapshot, BrokerState.EXCLUDED)
-    leaving = ~holding
+    """Work out what is allowed from states, pins, exclusions and recent moves."""
+    alive = _in_states(snapshot, TAKING)
+    leaving = _in_states(snapshot, LEAVING)
+    spreading = find_spreading(snapshot, goals, alive)
+    must_go = _must_go(spreading, replicas, leaving)
     # A row without a leader has nobody to copy it from, so it stays where it is.
-    forced = ((home & leaving).sum(axis=1) * (leader >= 0)).astype(np.int64)
-    hold = (alive & ~_no_return(snapshot, goals, home.shape)) | (home & holding)
-    lead = hold & alive
-    led = np.flatnonzero(leader >= 0)
-    lead[led, leader[led]] = hold[led, leader[led]]
+    must_go &= (leader >= 0)[:, None]
+    wrong = spreading.breaks(replicas, leader) & (leader >= 0)
+    forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
     return Eligibility(
         alive=alive,
-        holding=holding,
+        holding=~leaving,
         leaving=leaving,
+        must_go=must_go,
         forced=forced,
-        fixed=_fixed(snapshot, goals, leader, forced),
-        hold=hold,
-        lead=lead,
+        why_fixed=_why_fixed(snapshot, goals, leader, forced),
+        spreading=spreading,
+        barred=_barred(snapshot, goals),
     )
 
 
-def _in_states(snapshot: Snapshot, *states: BrokerState) -> Bools:
+def _in_states(snapshot: Snapshot, states: frozenset[BrokerState]) -> Bools:
     return np.array([b.state in states for b in snapshot.header.brokers], np.bool_)
 
 
-def _fixed(
-    snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints
-) -> dict[int, WhyFixed]:
-    why_topic = [
-        _why_topic(goals, t.name, t.storage, internal=t.internal)
-        for t in snapshot.header.topics
-    ]
-    resting = _resting(snapshot, goals)
-    unknown = _unknown(snapshot, goals)
-    fixed = {}
-    for row, topic in enumerate(snapshot.partitions.topic.tolist()):
-        if leader[row] < 0:
-            fixed[row] = WhyFixed.NO_LEADER
-        elif not forced[row]:
-            reason = why_topic[topic] or unknown.get(row) or resting.get(row)
-            if reason:
-                fixed[row] = reason
-    return fixed
-
-
-def _why_topic(
-    goals: Goals, name: str, storage: StorageKind, *, internal: bool
-) -> WhyFixed | None:
-    if goals.excludes(name):
-        return WhyFixed.EXCLUDED
-    if internal and storage is not StorageKind.SHARED:
-        return WhyFixed.INTERNAL
-    return None
-
-
-def _unknown(snapshot: Snapshot, goals: Goals) -> dict[int, WhyFixed]:
-    wanted = {g.resource for g in goals.balance}
-    found: dict[int, WhyFixed] = {}
-    for r, resource in enumerate(snapshot.header.resources):
-        if resource in wanted:
-            rows = np.flatnonzero(np.isnan(snapshot.partitions.loads[:, r]))
-            for row in rows.tolist():
-                found[row] = WhyFixed.UNKNOWN
+def _must_go(spreading: Spreading, replicas: Ints, leaving: Bools) -> Bools:
+    """(n, M) replicas on leaving brokers or outside their pin."""
+    here = replicas >= 0
+    outside = spreading.outside[spreading.group[:, None], replicas]
+    found: Bools = here & (leaving[replicas] | outside)
     return found
 
 
-def _resting(snapshot: Snapshot, goals: Goals) -> dict[int, WhyFixed]:
-    return {
-        row: WhyFixed.RESTING
-        for row, _, age_s, cooldown in _recent(snapshot, goals)
+def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> Ints:
+    header, topic = snapshot.header, snapshot.partitions.topic
+    by_topic = np.array(
+        [
+            _why_topic(goals, t.name, t.storage, internal=t.internal)
+            for t in header.topics
+        ],
+        np.int64,
+    )
+    why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
+    why[(why == 0) & _unknown(snapshot, goals)] = _number(WhyFixed.UNKNOWN)
+    resting = np.zeros(len(why), np.bool_)
+    resting[list(_resting(snapshot, goals))] = True
+    why[(why == 0) & resting] = _number(WhyFixed.RESTING)
+    why[forced > 0] = 0
+    why[leader < 0] = _number(WhyFixed.NO_LEADER)
+    return why
+
+
+def _number(why: WhyFixed) -> int:
+    return 1 + WHY.index(why)
+
+
+def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool) -> int:
+    if goals.excludes(name):
+        return _number(WhyFixed.EXCLUDED)
+    if internal and storage is not StorageKind.SHARED:
+        return _number(WhyFixed.INTERNAL)
+    return 0
+
+
+def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
+    """(n,) rows with a load that a goal asks for and nobody knows."""
+    wanted: set[Measure] = {g.resource for g in goals.balance}
+    if Count.LEADER_NET_IN in wanted:
+        wanted.add(Resource.NET_IN)
+    columns = [i for i, r in enumerate(snapshot.header.resources) if r in wanted]
+    loads = snapshot.partitions.loads[:, columns]
+    unknown: Bools = np.any(np.isnan(loads), axis=1)
+    return unknown
+
+
+def _resting(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
+    return (
+        row
+        for row, cooldown, age_s, _ in _recent(snapshot, goals)
         if age_s < cooldown.rest_s
-    }
+    )
 
 
-def _no_return(snapshot: Snapshot, goals: Goals, shape: tuple[int, ...]) -> Bools:
-    """(n, B) brokers that a row left less than its return window ago."""
-    position = {b.id: i for i, b in enumerate(snapshot.header.brokers)}
-    blocked = np.zeros(shape, np.bool_)
-    for row, move, age_s, cooldown in _recent(snapshot, goals):
+def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
+    ids = [b.id for b in snapshot.header.brokers]
+    barred: dict[int, set[int]] = {}
+    for row, cooldown, age_s, move in _recent(snapshot, goals):
         if age_s < cooldown.return_window_s:
-            blocked[row, [position[b] for b in move.left if b in position]] = True
-    return blocked
+            left = {ids.index(b) for b in move.left if b in ids}
+            barred.setdefault(row, set()).update(left)
+    return {row: tuple(sorted(left)) for row, left in sorted(barred.items()) if left}
 
 
 def _recent(
     snapshot: Snapshot, goals: Goals
-) -> Iterator[tuple[int, RecentMove, float, Cooldown]]:
-    for move in snapshot.header.recent_moves:
-        row = snapshot.row_of.get(PartitionId(move.topic, move.partition))
-        if row is None:
-            continue
-        topic = snapshot.header.topics[int(snapshot.partitions.topic[row])]
-        age_s = (snapshot.header.taken_at_ms - move.at_ms) / 1000
-        yield row, move, age_s, goals.rest_of(topic.storage)
+) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
+    """Row, cooldown, age in seconds and the move itself, of moves still known."""
+    header = snapshot.header
+    if not header.recent_moves:
+        return
+    for move in header.recent_moves:
+        row = snapshot.find(PartitionId(move.topic, move.partition))
+        if row is not None:
+            storage = header.topics[int(snapshot.partitions.topic[row])].storage
+            age_s = (header.taken_at_ms - move.at_ms) / 1000
+            yield row, goals.rest_of(storage), age_s, move

@@ -11,15 +11,23 @@ from solver.problem import Problem
 from solver.rules import ALWAYS, LIMITS
 from solver.search import Search
 from solver.symmetry import Symmetry
-from solver.variables import Variables, make_variables
+from solver.variables import Choices, Variables, make_variables
 
 MAX_PAIRS: Final = 20_000
 """Rows with a choice x brokers they may use, above which no exact model is built."""
 
 
+CUTS_WORK: Final = 4.0
+"""Seconds of one core that a unit of the solver's deterministic time takes when it
+cuts; measured."""
+
+WORK_OF_PAIR: Final = 1e-4
+"""Work of building and presolving a model, by pair of row and broker; measured."""
+
+
 def pairs(problem: Problem) -> int:
     """Size of the exact model: choices of a broker for a row, roughly."""
-    return int(problem.may.hold.sum())
+    return int(problem.may.alive.sum()) * int((problem.may.why_fixed == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:
@@ -33,13 +41,16 @@ def solve_exactly(search: Search) -> None:
 class ExactModel:
     """All rules and F over all choices, in CP-SAT."""
 
-    def __init__(self, problem: Problem, most: float) -> None:
+    def __init__(
+        self, problem: Problem, most: float, among: Choices | None = None
+    ) -> None:
         self.problem = problem
-        self.variables = make_variables(problem, cp_model.CpModel())
+        self.variables = make_variables(problem, cp_model.CpModel(), among)
         for rule in (*ALWAYS, *LIMITS):
             rule.post(problem, self.variables)
         self.objective = Objective(problem, self.variables, most)
-        self._symmetry = Symmetry(problem, self.variables, self.objective.terms)
+        terms = [] if among else self.objective.terms
+        self._symmetry = Symmetry(problem, self.variables, terms)
         self._symmetry.post()
 
     def hint(self, placement: Placement) -> None:
@@ -51,6 +62,9 @@ class ExactModel:
         if search.best is not None:
             self.hint(search.best)
         solver = new_solver(search.limits, search.work_left)
+        # Without squares the relaxation is strong, and cuts decide; beside tangents
+        # they cost more than they cut: 2.4 s without, 19 s with them (6 x 60, RF 3).
+        solver.parameters.cut_level = int(self.problem.band)
         # A quarter of the gap is left to the solver, the rest to the tangents.
         solver.parameters.absolute_gap_limit = (
             search.limits.gap / 4 * self.objective.units
@@ -66,6 +80,30 @@ class ExactModel:
         search.prove(self.objective.bound(solver.best_objective_bound))
         finer = [self.objective.refine(p) for p in (search.best, found.last) if p]
         return status == cp_model.OPTIMAL and any(finer)
+
+    def solve_part(self, search: Search, work: float) -> float:
+        """Solve a model of some of the choices; what it proves of those.
+
+        That is a bound of F for the placements that the model knows; at least the
+        most it was built for, where none of them is cheaper.
+        """
+        if search.best is not None:
+            self.hint(search.best)
+        search.work += WORK_OF_PAIR * len(self.variables.on)
+        solver = new_solver(search.limits, work / CUTS_WORK)
+        # Without squares the relaxation is strong, and cuts decide.
+        solver.parameters.cut_level = 1
+        solver.parameters.absolute_gap_limit = (
+            search.limits.gap / 4 * self.objective.units
+        )
+        found = _Solutions(self.variables, search)
+        status = solver.solve(self.variables.model, found)
+        search.work += CUTS_WORK * solver.response_proto.deterministic_time
+        if status == cp_model.MODEL_INVALID:
+            raise ValueError(self.variables.model.validate())
+        if status == cp_model.INFEASIBLE:
+            return self.objective.most
+        return self.objective.bound(solver.best_objective_bound)
 
 
 class _Solutions(cp_model.CpSolverSolutionCallback):
@@ -85,11 +123,11 @@ class _Solutions(cp_model.CpSolverSolutionCallback):
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
     """A solver that repeats itself: one thread, seeded, deterministic work."""
     solver = cp_model.CpSolver()
+    # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
+    solver.parameters.presolve_inclusion_work_limit = 0
     solver.parameters.num_workers = 1
     # It would leave the process with Ctrl-C's default action, to die at once.
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = limits.seed
     solver.parameters.max_deterministic_time = work
-    # Cuts cost more than they cut here: 2.4 s without, 19 s with them (6 x 60, RF 3).
-    solver.parameters.cut_level = 0
     return solver

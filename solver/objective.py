@@ -4,7 +4,8 @@ CP-SAT counts in integers and has no squares. Each squared deviation is replaced
 the highest of its tangents, each coefficient is rounded down, and each tangent is
 lowered by what the rounding of loads can amount to. So the least value of the model
 is a bound of the true F, to the last digit; how near it comes depends on the tangents,
-which are added where plans are found until nothing is left to gain.
+which are added where plans are found until nothing is left to gain. The excess over a
+band is linear and needs two lines, once and for all.
 """
 
 import math
@@ -14,8 +15,9 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from solver.placement import Placement, deviations, loads_of
+from solver.placement import Placement, deviations, excess_price, loads_of
 from solver.problem import Problem
+from solver.topicterms import topic_terms, worst_of_topics
 from solver.variables import Known, Variables
 
 LEVEL_UNITS: Final = 2**26
@@ -40,7 +42,7 @@ up to 60 %; between two of them the square is underrated by at most 2.3 %."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """The squared deviation of one broker in one counted resource."""
+    """What the deviation of one broker in one counted dimension costs."""
 
     broker: int
     goal: int
@@ -50,7 +52,7 @@ class Term:
     error: float
     """By how much rounding can shift the deviation, as a share of the level."""
     cost: cp_model.IntVar
-    """At most weight x deviation^2, in `F_UNITS`."""
+    """At most weight x deviation^2, or the priced excess, in units of F."""
     tangents: dict[int, int] = field(default_factory=dict)
     """Height at deviation 0 by slope, both in whole units."""
 
@@ -63,21 +65,27 @@ class Objective:
         if not math.isfinite(most):
             most = _worst(problem)
         self.units: int = 2 ** min(F_BITS, MOST_BITS - math.ceil(math.log2(most + 1)))
-        self._most = most
+        self.most = most
         self.terms = [self._term(b, k) for b, k in self._wanted()]
         for term in self.terms:
-            for deviation in FIRST_TANGENTS:
-                self.add_tangent(term, deviation)
-        costs, coefficients = self._prices()
-        costs += [term.cost for term in self.terms]
-        coefficients += [1] * len(self.terms)
+            if problem.band:
+                self._add_band(term)
+            else:
+                for deviation in FIRST_TANGENTS:
+                    self.add_tangent(term, deviation)
+        costs, coefficients, fixed = self._prices()
+        topics, uneven = topic_terms(problem, variables, self.units)
+        costs += [*(term.cost for term in self.terms), *topics]
+        coefficients += [1] * (len(self.terms) + len(topics))
         total = cp_model.LinearExpr.weighted_sum(costs, coefficients)
         refund = math.ceil(float(problem.prices.refund.sum()) * self.units)
-        variables.model.minimize(total - refund)
+        variables.model.minimize(total + (fixed + uneven - refund))
 
     def refine(self, placement: Placement) -> bool:
         """Add tangents where a placement lies; whether any was new."""
         problem = self._problem
+        if problem.band:
+            return False
         where = deviations(problem, loads_of(problem, placement))
         new = [self.add_tangent(t, where[t.broker, t.goal]) for t in self.terms]
         return any(new)
@@ -97,7 +105,7 @@ class Objective:
     def _term(self, b: int, k: int) -> Term:
         variables, held = self._variables, self._variables.terms.get(b, [])
         units, start, error = self._scaled(b, k)
-        names = f"{self._problem.counted[k].resource},{self._problem.brokers[b]}"
+        names = f"{self._problem.keys[k]},{self._problem.brokers[b]}"
         sum_of = [variable for variable, _ in held]
 
         def deviation(_: Placement, known: Known) -> int:
@@ -105,18 +113,16 @@ class Objective:
             return start + sum(u * v for u, v in zip(units, values, strict=True))
 
         reach = self._reach(k, error)
-        at = variables.integer(
-            max(start, -reach),
-            min(start + sum(units), reach),
-            f"deviation[{names}]",
-            deviation,
-        )
+        low = max(start, -reach)
+        # Out of reach altogether: the cost, whose limit is `most`, forbids it.
+        high = max(low, min(start + sum(units), reach))
+        at = variables.integer(low, high, f"deviation[{names}]", deviation)
         tangents: dict[int, int] = {}
 
         def highest(_: Placement, known: Known) -> int:
             return max(0, *(s * known[at.index] + h for s, h in tangents.items()))
 
-        most = math.ceil(self._most * self.units) + 1
+        most = math.ceil(self.most * self.units) + 1
         cost = variables.integer(0, most, f"cost[{names}]", highest)
         term = Term(
             broker=b,
@@ -133,7 +139,11 @@ class Objective:
 
     def _reach(self, k: int, error: float) -> int:
         """Deviations beyond this alone cost more than the start does."""
-        reach = math.sqrt(self._most / float(self._problem.weight[k])) + error
+        problem, weight = self._problem, float(self._problem.weight[k])
+        reach = math.sqrt(self.most / weight) + error
+        if problem.band:
+            reach = float(problem.tolerance[k]) + error
+            reach += self.most / (weight * excess_price(problem))
         return math.ceil(reach * LEVEL_UNITS * (1 + 1e-9)) + 1
 
     def _scaled(self, b: int, k: int) -> tuple[list[int], int, float]:
@@ -163,27 +173,44 @@ class Objective:
         )
         return True
 
-    def _prices(self) -> tuple[list[cp_model.IntVar], list[int]]:
-        problem, variables, prices = (
-            self._problem,
-            self._variables,
-            self._problem.prices,
-        )
-        paid = [
-            (variable, prices.replica[row])
-            for (row, b), variable in variables.on.items()
-            if not problem.home[row, b]
-        ]
-        paid += [
-            (variable, prices.leader)
-            for (row, b), variable in variables.lead.items()
-            if problem.leader[row] != b
-        ]
-        return [v for v, _ in paid], [math.floor(p * self.units) for _, p in paid]
+    def _add_band(self, term: Term) -> None:
+        """Add the two lines of what lies outside the band."""
+        problem = self._problem
+        steep = term.weight * excess_price(problem) * self.units / LEVEL_UNITS
+        slope = math.floor(steep)
+        inside = float(problem.tolerance[term.goal]) + term.error
+        height = -math.ceil(slope * inside * LEVEL_UNITS) - 1
+        for sign in (slope, -slope):
+            term.tangents[sign] = height
+            self._variables.model.add(term.cost >= sign * term.deviation + height)
+
+    def _prices(self) -> tuple[list[cp_model.IntVar], list[int], int]:
+        """Variables, coefficients, constant.
+
+        A replica that leaves is new elsewhere, so what stays at home is taken off.
+        """
+        problem, variables = self._problem, self._variables
+        stay, each, fixed = [], [], 0
+        led = math.floor(problem.prices.leader * self.units)
+        for row in variables.rows:
+            price = math.floor(problem.prices.replica[row] * self.units)
+            fixed += price * int(problem.rf[row]) + led
+            leader = int(problem.leader[row])
+            kept = [
+                (variables.on.get((row, b)), price)
+                for b in problem.replicas[row].tolist()
+            ]
+            kept.append((variables.lead.get((row, leader)), led))
+            stay += [v for v, _ in kept if v is not None]
+            each += [-p for v, p in kept if v is not None]
+        return stay, each, fixed
 
 
 def _worst(problem: Problem) -> float:
     """More than F can ever be: everything on one broker, everything moved."""
     most = (problem.level * problem.may.holding.sum()) * problem.slope
+    most = np.maximum(1, most)
+    cost = excess_price(problem) * most if problem.band else most**2
     moved = problem.prices.replica * problem.rf + problem.prices.leader
-    return float((np.maximum(1, most) ** 2 @ problem.weight).sum() + moved.sum()) + 1
+    uneven = float((cost * problem.weight).sum()) + worst_of_topics(problem)
+    return uneven + float(moved.sum()) + 1

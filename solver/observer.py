@@ -9,3 +9,7 @@ class SolveObserver:
 
     def on_bound(self, bound: float) -> None:
         """A better bound was proved."""
+
+    def stops(self) -> bool:
+        """Whether to end the solve with the best plan so far; asked now and then."""
+        return False

@@ -5,12 +5,28 @@ All of F's arithmetic and all rules are worked out here once more; the plain hal
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from model.goals import Goal, Goals
+from model.goals import Goal, Goals, ObjectiveKind
 from model.ids import BrokerId
-from model.snapshot import Bools, Floats, Ints, Resource, Snapshot
+from model.snapshot import (
+    Bools,
+    Count,
+    Floats,
+    Ints,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
+from solver.dimensions import (
+    PER_TOPIC,
+    Dimension,
+    find_dimensions,
+    replica_loads,
+    weight_of,
+)
 from solver.eligible import Eligibility, find_eligible
 from solver.prices import Prices, find_prices
 
@@ -19,35 +35,32 @@ CAPACITY_SLACK = 5e-10
 forgives, so that rounding to integers never breaks a plan."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Problem:
-    """Columns over n rows (partitions), B brokers, R resources, K counted goals.
+    """Columns over n rows (partitions), B brokers, D dimensions, K counted of them.
 
-    Rows are in the snapshot's order, brokers by id, resources as in the header,
-    counted goals as in the goals. Brokers are meant by their position.
+    Rows are in the snapshot's order, brokers by id. Brokers are meant by position.
     """
 
     snapshot: Snapshot
     goals: Goals
     brokers: tuple[BrokerId, ...]
     """(B,) ids; every other figure refers to brokers by position in here."""
-    racks: Ints
-    """(B,) number of the rack; -1 throughout where any broker names none."""
-    racks_wanted: Ints
-    """(n,) racks that a row whose replicas move must lie in; 0 where racks do not
-    bind."""
-    home: Bools
-    """(n, B) where replicas lie in the snapshot."""
+    dimensions: tuple[Dimension, ...]
+    """(D,)"""
+    replicas: Ints
+    """(n, M) who holds each row in the snapshot, in the order of its replica list;
+    -1 fills rows with fewer replicas."""
     leader: Ints
     """(n,) who leads in the snapshot; -1 for none."""
     lead: Floats
-    """(n, R) what a row loads its leader's broker with: bytes/s or bytes."""
+    """(n, D) what a row loads its leader's broker with."""
     follow: Floats
-    """(n, R) what a row loads each follower's broker with."""
+    """(n, D) what a row loads each follower's broker with."""
     counted: tuple[Goal, ...]
-    """(K,) goals that are measured and over their floor."""
+    """(K,) the goal behind each counted dimension: measured, over its floor."""
     column: Ints
-    """(K,) each counted goal's column among the resources."""
+    """(K,) each counted dimension's column."""
     weight: Floats
     """(K,)"""
     slope: Floats
@@ -55,140 +68,224 @@ class Problem:
     are not levelled."""
     level: Floats
     """(K,) mean load per holding broker."""
+    topic_goals: tuple[Goal, ...]
+    """Goals levelled topic by topic that count."""
     allowed: Floats
-    """(B, R) highest load; infinite where nothing limits."""
+    """(B, D) highest load; infinite where nothing limits."""
     allowed_replicas: Ints
     """(B,)"""
     may: Eligibility
     prices: Prices
     loads_before: Floats
-    """(B, R)"""
+    """(B, D)"""
+
+    @property
+    def band(self) -> bool:
+        """Whether the objective is `band`."""
+        return self.goals.objective is ObjectiveKind.BAND
+
+    @property
+    def topic_share(self) -> tuple[tuple[Count, float], ...]:
+        """Measures levelled topic by topic, with their weights."""
+        if self.band:
+            return ()
+        found = [(Count(g.resource), g.weight) for g in self.topic_goals]
+        return tuple((measure, weight) for measure, weight in found if weight > 0)
 
     @property
     def rf(self) -> Ints:
         """(n,) replicas of each row."""
-        return np.diff(self.snapshot.partitions.replica_start)
+        counts: Ints = np.diff(self.snapshot.partitions.replica_start)
+        return counts
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """(K,) names of the counted dimensions."""
+        return tuple(self.dimensions[c].key for c in self.column.tolist())
+
+    @cached_property
+    def tolerance(self) -> Floats:
+        """(K,) half the width of each band."""
+        return np.array([g.tolerance for g in self.counted], np.float64)
+
+    @cached_property
+    def copied_bytes(self) -> Ints:
+        """(n,) bytes that one new replica copies; 0 on shared storage."""
+        columns, topics = self.snapshot.partitions, self.snapshot.header.topics
+        shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
+        here = shared[columns.topic] if len(topics) else np.zeros(0, np.bool_)
+        return np.where(here, 0, np.maximum(0, columns.local_bytes)).astype(np.int64)
+
+    @cached_property
+    def deviations_before(self) -> Floats:
+        """(B, K) utilisation / level - 1 in the snapshot; 0 where not levelled."""
+        relative: Floats = self.loads_before[:, self.column] * self.slope - 1.0
+        relative[~self.may.holding] = 0.0
+        return relative
+
+    @cached_property
+    def home(self) -> Bools:
+        """(n, B) where replicas lie; for problems of the exact model's size."""
+        return spread_out(self.replicas, len(self.brokers))
+
+    @cached_property
+    def hold(self) -> Bools:
+        """(n, B) a replica may lie here afterwards; of the exact model's size."""
+        rows = [self.may.may_hold(i, r) for i, r in enumerate(self.replicas)]
+        return np.array(rows, np.bool_).reshape(self.home.shape)
+
+    @cached_property
+    def may_lead(self) -> Bools:
+        """(n, B) may lead afterwards, if it holds; of the exact model's size."""
+        rows = [
+            self.may.may_lead(i, r, int(self.leader[i]))
+            for i, r in enumerate(self.replicas)
+        ]
+        return np.array(rows, np.bool_).reshape(self.home.shape)
 
 
 def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
     """Compile a snapshot and goals into columns."""
-    header = snapshot.header
-    home, leader = _placement(snapshot)
-    lead, follow = _replica_loads(snapshot)
-    before = sum_loads(home, leader, lead, follow)
-    may = find_eligible(snapshot, goals, home, leader)
-    counted = _counted(snapshot, goals, before.sum(axis=0), int(may.holding.sum()))
-    column = np.array([header.resources.index(g.resource) for g in counted], np.int64)
-    total = before.sum(axis=0)[column]
+    dimensions = find_dimensions(snapshot, goals)
+    replicas, leader = _placement(snapshot)
+    lead, follow = replica_loads(snapshot, dimensions)
+    brokers = snapshot.header.brokers
+    before = sum_loads(replicas, leader, lead, follow, len(brokers))
+    may = find_eligible(snapshot, goals, replicas, leader)
+    total = before.sum(axis=0)
+    counted = _counted(goals, dimensions, total, int(may.holding.sum()))
+    column = np.array([d for _, d in counted], np.int64)
+    topics = _topic_goals(goals, replicas, leader, int(may.holding.sum()))
+    held = np.bincount(replicas[replicas >= 0], minlength=len(brokers))
     return Problem(
         snapshot=snapshot,
         goals=goals,
-        brokers=tuple(b.id for b in header.brokers),
-        racks=(racks := _racks(snapshot)),
-        racks_wanted=_racks_wanted(racks, home, may.alive),
-        home=home,
+        brokers=tuple(b.id for b in brokers),
+        dimensions=dimensions,
+        replicas=replicas,
         leader=leader,
         lead=lead,
         follow=follow,
-        counted=counted,
+        counted=tuple(goal for goal, _ in counted),
         column=column,
-        weight=np.array([g.weight for g in counted], np.float64),
-        slope=_slopes(snapshot, counted, total, may.holding),
-        level=total / max(1, int(may.holding.sum())),
-        allowed=_allowed(snapshot, goals, before, may.holding),
-        allowed_replicas=np.maximum(goals.replicas_per_broker, home.sum(axis=0)),
+        weight=np.array([weight_of(g, snapshot) for g, _ in counted], np.float64),
+        slope=_slopes(snapshot, dimensions, column, total, may.holding),
+        level=total[column] / max(1, int(may.holding.sum())),
+        topic_goals=topics,
+        allowed=_allowed(snapshot, goals, dimensions, before, may.holding),
+        allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
         may=may,
-        prices=find_prices(snapshot, goals, counted, home, may),
+        prices=find_prices(snapshot, goals, (*(g for g, _ in counted), *topics), may),
         loads_before=before,
     )
 
 
-def sum_loads(on: Bools, leader: Ints, lead: Floats, follow: Floats) -> Floats:
-    """Load per broker, (B, R), of rows on `on` (n, B) led by `leader` (n,)."""
-    loads: Floats = on.T.astype(np.float64) @ follow
-    led = np.flatnonzero(leader >= 0)
-    led = led[on[led, leader[led]]]
-    np.add.at(loads, leader[led], (lead - follow)[led])
+def sum_loads(
+    replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int
+) -> Floats:
+    """Load per broker, (B, D), of rows on `replicas` (n, M) led by `leader` (n,)."""
+    loads = np.zeros((brokers, lead.shape[1]))
+    for k in range(replicas.shape[1]):
+        at = replicas[:, k]
+        here = np.flatnonzero(at >= 0)
+        leads = (at[here] == leader[here])[:, None]
+        for d in range(lead.shape[1]):
+            load = np.where(leads[:, 0], lead[here, d], follow[here, d])
+            loads[:, d] += np.bincount(at[here], load, minlength=brokers)
     return loads
 
 
-def _placement(snapshot: Snapshot) -> tuple[Bools, Ints]:
+def spread_out(replicas: Ints, brokers: int) -> Bools:
+    """(n, B) truth of lists of positions, (n, M) with -1 for none."""
+    on = np.zeros((len(replicas), brokers), np.bool_)
+    rows, at = np.nonzero(replicas >= 0)
+    on[rows, replicas[rows, at]] = True
+    return on
+
+
+def _placement(snapshot: Snapshot) -> tuple[Ints, Ints]:
     columns = snapshot.partitions
     ids = np.array([b.id for b in snapshot.header.brokers], np.int64)
-    home = np.zeros((len(snapshot), len(ids)), np.bool_)
-    row = np.repeat(np.arange(len(snapshot)), np.diff(columns.replica_start))
-    home[row, np.searchsorted(ids, columns.replica_broker)] = True
+    rf = np.diff(columns.replica_start)
+    n, most = len(rf), int(rf.max(initial=1))
+    replicas = np.full((n, most), -1, np.int64)
+    row = np.repeat(np.arange(n), rf)
+    at = np.arange(len(row)) - np.repeat(columns.replica_start[:-1], rf)
+    replicas[row, at] = np.searchsorted(ids, columns.replica_broker)
     leader = np.searchsorted(ids, columns.leader)
     known = np.isin(columns.leader, ids)
-    return home, np.where(known, leader, -1).astype(np.int64)
-
-
-def _replica_loads(snapshot: Snapshot) -> tuple[Floats, Floats]:
-    """The leader serves consumers, and what it takes in to each follower."""
-    resources = snapshot.header.resources
-    lead = np.nan_to_num(snapshot.partitions.loads, nan=0.0)
-    follow = lead.copy()
-    if Resource.NET_OUT in resources:
-        out = resources.index(Resource.NET_OUT)
-        follow[:, out] = 0.0
-        if Resource.NET_IN in resources:
-            followers = np.diff(snapshot.partitions.replica_start) - 1
-            lead[:, out] += followers * lead[:, resources.index(Resource.NET_IN)]
-    return lead, follow
-
-
-def _racks(snapshot: Snapshot) -> Ints:
-    names = [b.rack for b in snapshot.header.brokers]
-    if None in names:
-        return np.full(len(names), -1, np.int64)
-    order = sorted({str(name) for name in names})
-    return np.array([order.index(str(name)) for name in names], np.int64)
-
-
-def _racks_wanted(racks: Ints, home: Bools, alive: Bools) -> Ints:
-    """As many racks as there are replicas, or racks with an alive broker."""
-    usable = set(racks[alive].tolist()) - {-1}
-    wanted: Ints = np.minimum(home.sum(axis=1), len(usable)).astype(np.int64)
-    return wanted
+    return replicas, np.where(known, leader, -1).astype(np.int64)
 
 
 def _counted(
-    snapshot: Snapshot, goals: Goals, totals: Floats, holding: int
+    goals: Goals, dimensions: tuple[Dimension, ...], totals: Floats, holding: int
+) -> list[tuple[Goal, int]]:
+    """Goals and columns of what is measured and reaches its goal's floor."""
+    return [
+        (goal, d)
+        for goal in goals.balance
+        for d, dimension in enumerate(dimensions)
+        if holding
+        and dimension.measure is goal.resource
+        and totals[d] / holding >= goal.floor
+        and totals[d] > 0
+    ]
+
+
+def _topic_goals(
+    goals: Goals, replicas: Ints, leader: Ints, holding: int
 ) -> tuple[Goal, ...]:
-    """Goals whose resource is known and whose mean load reaches its floor."""
-    resources = snapshot.header.resources
+    """Goals levelled topic by topic whose mean count reaches their floor."""
+    total = {
+        Count.TOPIC_REPLICAS: int((replicas >= 0).sum()),
+        Count.TOPIC_LEADERS: int((leader >= 0).sum()),
+    }
     return tuple(
         g
         for g in goals.balance
-        if holding
-        and g.resource in resources
-        and totals[resources.index(g.resource)] / holding >= g.floor
-        and totals[resources.index(g.resource)] > 0
+        if g.resource in PER_TOPIC
+        and holding
+        and total[Count(g.resource)]
+        and total[Count(g.resource)] / holding >= g.floor
     )
 
 
 def _slopes(
-    snapshot: Snapshot, counted: tuple[Goal, ...], total: Floats, holding: Bools
+    snapshot: Snapshot,
+    dimensions: tuple[Dimension, ...],
+    column: Ints,
+    total: Floats,
+    holding: Bools,
 ) -> Floats:
     brokers = snapshot.header.brokers
-    slope = np.zeros((len(brokers), len(counted)))
-    for k, goal in enumerate(counted):
-        capacity = np.array([b.capacity.get(goal.resource, np.nan) for b in brokers])
-        if np.isnan(capacity[holding]).any():
-            capacity[:] = 1.0
-        level = total[k] / capacity[holding].sum()
+    slope = np.zeros((len(brokers), len(column)))
+    for k, d in enumerate(column.tolist()):
+        measure = dimensions[d].measure
+        capacity = np.ones(len(brokers))
+        if isinstance(measure, Resource):
+            known = [b.capacity.get(measure, np.nan) for b in brokers]
+            if not np.isnan(np.array(known)[holding]).any():
+                capacity = np.array(known)
+        level = total[d] / capacity[holding].sum()
         slope[holding, k] = 1.0 / (capacity[holding] * level)
     return slope
 
 
 def _allowed(
-    snapshot: Snapshot, goals: Goals, before: Floats, holding: Bools
+    snapshot: Snapshot,
+    goals: Goals,
+    dimensions: tuple[Dimension, ...],
+    before: Floats,
+    holding: Bools,
 ) -> Floats:
     """Limit x capacity, or what a broker that is over it has already."""
     allowed = np.full(before.shape, np.inf)
-    for b, broker in enumerate(snapshot.header.brokers):
-        for r, resource in enumerate(snapshot.header.resources):
+    for d, dimension in enumerate(dimensions):
+        resource = dimension.measure
+        if not isinstance(resource, Resource):
+            continue
+        for b, broker in enumerate(snapshot.header.brokers):
             if holding[b] and resource in broker.capacity:
-                limit = goals.capacity_limit * broker.capacity[resource]
-                allowed[b, r] = max(limit, before[b, r])
+                limit = goals.limit_of(resource) * broker.capacity[resource]
+                allowed[b, d] = max(limit, before[b, d])
     return allowed

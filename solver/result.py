@@ -21,17 +21,20 @@ class Result:
     seconds: float
     """Wall time; never part of a plan."""
     reasons: tuple[str, ...] = ()
-    """Why there is no plan, in words."""
+    """Why there is no plan, in words; or what a plan has to leave as it is."""
+    relaxation: tuple[str, ...] = ()
+    """Where infeasible: what would make a plan possible, the cheapest first."""
 
     def summary(self) -> str:
         """One sentence for people."""
+        why = "; ".join((*self.reasons, *self.relaxation))
         if self.best is None:
-            return f"{self.status}: {'; '.join(self.reasons) or 'no reason known'}"
+            return f"{self.status}: {why or 'no reason known'}"
         plan = self.best
         if not plan.moves:
-            return f"{self.status}: {'; '.join(self.reasons) or 'nothing has to move'}"
+            return f"{self.status}: {why or 'nothing has to move'}"
         return (
             f"{self.status}: {len(plan.moves)} moves, objective "
             f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "
             f"bound {plan.bound:.4g}"
-        )
+        ) + (f"; {why}" if why else "")

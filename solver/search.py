@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from model.goals import SolveLimits
+from model.snapshot import Floats
 from solver.observer import SolveObserver
 from solver.placement import Placement, changed_rows, objective
 from solver.problem import Problem
@@ -24,6 +25,14 @@ class Search:
     """Deterministic work done."""
     infeasible: bool = False
     """Proved that there is no allowed placement."""
+    stopped: bool = False
+    """The observer asked to stop."""
+    price_bound: float = 0.0
+    """The part of the bound that prices prove alone."""
+    prices: Floats | None = None
+    """(B, K) prices of deviation that prove it; None without any."""
+    method: str = "none"
+    """What proved the bound."""
 
     @property
     def proved(self) -> bool:
@@ -43,8 +52,14 @@ class Search:
             moves = len(changed_rows(self.problem, placement))
             self.observer.on_solution(value, moves)
 
-    def prove(self, bound: float) -> None:
+    def prove(self, bound: float, method: str = "exact search") -> None:
         """Keep a bound if it is the best."""
         if bound > self.bound:
-            self.bound = bound
+            self.bound, self.method = bound, method
             self.observer.on_bound(bound)
+
+    def prove_by_prices(self, bound: float, prices: Floats) -> None:
+        """Keep a bound and the prices that prove it; (B, K), as a file has them."""
+        if self.prices is None or bound > self.price_bound:
+            self.price_bound, self.prices = max(0.0, bound), prices
+        self.prove(bound, "prices")

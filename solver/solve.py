@@ -2,20 +2,40 @@
 
 import logging
 import time
+from typing import Final
 
 from model.goals import Goals, SolveLimits
-from model.plan import PlanStatus
+from model.plan import Plan, PlanStatus
 from model.snapshot import Snapshot
 from solver.answer import build_plan
+from solver.band import solve_band
 from solver.exact import MAX_PAIRS, pairs, solve_exactly
-from solver.greedy import greedy_start
-from solver.infeasible import conflict, plain_reasons
+from solver.infeasible import conflict, find_conflict, plain_reasons
+from solver.local import search_locally
 from solver.observer import SolveObserver
-from solver.placement import Placement, without_needless
+from solver.placement import Placement, changed_rows, without_needless
 from solver.problem import compile_problem
+from solver.reduced import prove_over_open_choices
+from solver.relax import relaxations
 from solver.result import Result
 from solver.search import Search
+from solver.strong import MOST_CHOICES, improve_bound
 from solver.verdict import verdict
+
+FEW_PAIRS: Final = 250
+"""Choices up to which the exact model alone is the quickest."""
+
+FEW_MOVES: Final = 500
+"""Moves up to which each is looked at once more for what it is worth."""
+
+SEARCH_SHARE: Final = 0.5
+"""Share of the work that is searched with, where a proof may follow."""
+
+LARGE_SEARCH_SHARE: Final = 0.7
+"""The same where only the bound can still be better."""
+
+PROVABLE_PAIRS: Final = 2_000
+"""Choices up to which a proof over the open ones is within reach."""
 
 log = logging.getLogger("plimsoll.solver")
 
@@ -40,6 +60,8 @@ def solve(
     search.infeasible = bool(reasons)
     if not reasons:
         _search(search)
+        if search.best is None and problem.may.forced.any():
+            search.infeasible = find_conflict(problem, limits) is not None
     result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
@@ -49,29 +71,47 @@ def _search(search: Search) -> None:
     problem = search.problem
     if not problem.may.forced.any():
         search.offer(Placement.home(problem))
-    start = greedy_start(problem)
-    if start is not None:
-        search.offer(start)
-    if pairs(problem) <= MAX_PAIRS:
+    if problem.band:
+        solve_band(search)
+    elif pairs(problem) <= FEW_PAIRS:
         solve_exactly(search)
     else:
-        log.info("too large for the exact model; F has no bound but 0")
-    if search.best is not None:
+        _approximate(search)
+    if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:
         search.offer(without_needless(problem, search.best))
 
 
+def _approximate(search: Search) -> None:
+    """Prices and annealing; then the bound, or a proof over what is left open."""
+    few = pairs(search.problem) <= MAX_PAIRS
+    wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()
+    share = SEARCH_SHARE if few else LARGE_SEARCH_SHARE if wholes else 1.0
+    local = search_locally(search, search.work_left * share)
+    if local is None:
+        if search.best is None and few:
+            solve_exactly(search)
+    elif not search.stopped and pairs(search.problem) <= PROVABLE_PAIRS:
+        prove_over_open_choices(local)
+    elif not search.stopped and wholes:
+        improve_bound(local, search.work_left)
+
+
 def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
+    best = None
+    relaxation: tuple[str, ...] = ()
     if search.infeasible:
         status = PlanStatus.INFEASIBLE
         reasons = reasons or conflict(search.problem, search.limits)
+        relaxation = relaxations(search.problem, search.limits)
     elif search.best is None:
         status = PlanStatus.NONE_IN_TIME
         reasons = ("no placement that keeps every rule was found within the limits",)
     else:
-        status, reasons = verdict(search, search.best)
-    best = None
-    if search.best is not None and status is not PlanStatus.NONE_IN_TIME:
-        best = build_plan(search, search.best, status)
+        status, reasons = verdict(search, search.best, stopped=search.stopped)
+        best = _plan(search, search.best, status)
+        status = best.status
+    if status is PlanStatus.NONE_IN_TIME:
+        best = None
     return Result(
         status=status,
         best=best,
@@ -80,4 +120,17 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
         work=search.work,
         seconds=time.perf_counter() - started,
         reasons=reasons,
+        relaxation=relaxation,
     )
+
+
+def _plan(search: Search, placement: Placement, status: PlanStatus) -> Plan:
+    """The plan; its status counts what only log directories improve.
+
+    What they cost is no part of the bound, so such a plan is not called optimal.
+    """
+    plan = build_plan(search, placement, status)
+    told = any(move.log_dirs_after for move in plan.moves)
+    if told and plan.gap > search.limits.gap:
+        plan = plan.model_copy(update={"status": PlanStatus.IMPROVED}).seal()
+    return plan

@@ -21,7 +21,7 @@ class Symmetry:
     def __init__(
         self, problem: Problem, variables: Variables, terms: Iterable[Term]
     ) -> None:
-        self._variables = variables
+        self._problem, self._variables = problem, variables
         first = {t.broker: t.deviation for t in terms if t.goal == 0}
         self._filled = first
         self._rows = equal_rows(problem, variables)
@@ -41,18 +41,20 @@ class Symmetry:
 
     def ordered(self, placement: Placement) -> Placement:
         """An equal placement that keeps both orders."""
-        on, leader = placement.on.copy(), placement.leader.copy()
+        on = placement.on(len(self._problem.brokers))
+        leader = placement.leader.copy()
         known = self._variables.values(placement)
         for group in self._brokers:
             filled = {b: known[self._filled[b].index] for b in group}
             order = [b for _, b in sorted((-filled[b], b) for b in group)]
-            on[:, group] = placement.on[:, order]
+            on[:, group] = on[:, order]
+            before = leader.copy()
             for old, new in zip(order, group, strict=True):
-                leader[placement.leader == old] = new
+                leader[before == old] = new
         for group in self._rows:
             order = sorted(group, key=lambda row: (int(leader[row]), row))
             on[group], leader[group] = on[order], leader[order]
-        return Placement(on=on, leader=leader)
+        return Placement.of(on, leader, placement.replicas.shape[1])
 
     def _led(self, row: int) -> cp_model.LinearExpr:
         leaders = self._variables.leaders[row]
@@ -62,12 +64,21 @@ class Symmetry:
 
 def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
     """Rows that may be exchanged: same loads, homes, prices and choices."""
+    spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
+    budgets = problem.goals.budgets
+    by_topic = bool(problem.topic_share) or budgets.moves_per_topic is not None
+    # Bytes count only where there is a budget of them.
+    size = problem.copied_bytes * (budgets.bytes is not None)
 
     def key(row: int) -> Hashable:
         return (
             problem.home[row].tobytes(),
             problem.leader[row].item(),
             problem.lead[row].tobytes(),
+            problem.follow[row].tobytes(),
+            int(spreading.group[row]),
+            topic[row].item() if by_topic else None,
+            int(size[row]),
             problem.prices.replica[row].item(),
             variables.holders[row],
             variables.leaders[row],
@@ -78,20 +89,23 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
 
 def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
     """Empty brokers that may be exchanged: same room, same choices, like racks."""
-    racks = Counter(problem.racks.tolist())
+    spreading = problem.may.spreading
+    racks = Counter(spreading.rack.tolist())
     rows = list(variables.rows)
     empty = [b for b in variables.terms if not problem.home[:, b].any()]
 
     def key(b: int) -> Hashable:
         # A rack's name is of no account where it holds one broker.
-        rack = int(problem.racks[b])
-        alone = racks[rack] == 1 or problem.racks_wanted.max(initial=0) < 2
+        rack = int(spreading.rack[b])
+        alone = racks[rack] == 1 or not (spreading.mode > 0).any()
         return (
             None if alone else rack,
             problem.slope[b].tobytes(),
             problem.allowed[b].tobytes(),
-            problem.may.hold[rows, b].tobytes(),
-            problem.may.lead[rows, b].tobytes(),
+            int(problem.allowed_replicas[b]),
+            spreading.wanted[:, rack].tobytes(),
+            problem.hold[rows, b].tobytes(),
+            problem.may_lead[rows, b].tobytes(),
         )
 
     return _groups(sorted(empty), key)

@@ -13,6 +13,9 @@ from solver.problem import Problem, sum_loads
 Known = Mapping[int, int]
 """Values of the variables made so far, by index."""
 
+Choices = tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]
+"""By row with a choice: brokers that may hold it, and those that may lead it."""
+
 Hint = Callable[[Placement, Known], int]
 """The value of a variable that follows from a placement and from earlier ones."""
 
@@ -63,7 +66,7 @@ class Variables:
         for (row, b), variable in self.lead.items():
             if value(variable):
                 leader[row] = b
-        return Placement(on=on, leader=leader)
+        return Placement.of(on, leader, problem.replicas.shape[1])
 
     def hint(self, placement: Placement) -> None:
         """Offer a placement as the start, complete, in place of an earlier one."""
@@ -80,17 +83,29 @@ class Variables:
         return known
 
 
-def make_variables(problem: Problem, model: cp_model.CpModel) -> Variables:
-    """One variable for each row with a choice and each broker it may use."""
-    holders, leaders = choices(problem)
+def make_variables(
+    problem: Problem, model: cp_model.CpModel, among: Choices | None = None
+) -> Variables:
+    """One variable for each row with a choice and each broker it may use.
+
+    `among` are the choices to make, all of them if None; rows that it does not name
+    stay.
+    """
+    holders, leaders = choices(problem) if among is None else among
     free = list(holders)
-    on = problem.home.copy()
-    on[free] = False
+    stay = problem.replicas.copy()
+    stay[free] = -1
     variables = Variables(
         model=model,
         holders=holders,
         leaders=leaders,
-        fixed=sum_loads(on, problem.leader, problem.lead, problem.follow),
+        fixed=sum_loads(
+            stay,
+            problem.leader,
+            problem.lead,
+            problem.follow,
+            len(problem.brokers),
+        ),
     )
     for row in free:
         _make_row(problem, variables, row)
@@ -98,25 +113,24 @@ def make_variables(problem: Problem, model: cp_model.CpModel) -> Variables:
     return variables
 
 
-def choices(
-    problem: Problem,
-) -> tuple[dict[int, tuple[int, ...]], dict[int, tuple[int, ...]]]:
+def choices(problem: Problem) -> Choices:
     """Who may hold and who may lead, of the rows that need not stay as they are."""
     holders: dict[int, tuple[int, ...]] = {}
     leaders: dict[int, tuple[int, ...]] = {}
     may, rf = problem.may, problem.rf
-    for row in range(len(problem.home)):
-        hold = may.hold[row] & may.lead[row] if rf[row] == 1 else may.hold[row]
-        lead = may.lead[row]
+    for row in np.flatnonzero(may.why_fixed == 0).tolist():
+        hold, lead = problem.hold[row], problem.may_lead[row]
+        if rf[row] == 1:
+            hold = hold & lead
         free = hold.sum() > rf[row] or lead.sum() > 1 or may.forced[row]
-        if free and row not in may.fixed:
+        if free:
             holders[row] = tuple(map(int, np.flatnonzero(hold)))
             leaders[row] = tuple(map(int, np.flatnonzero(lead)))
     return holders, leaders
 
 
 def _make_row(problem: Problem, variables: Variables, row: int) -> None:
-    name, brokers = problem.snapshot.ids[row], problem.brokers
+    name, brokers = problem.snapshot.id(row), problem.brokers
     for b in variables.holders[row]:
         variables.on[row, b] = variables.boolean(
             f"on[{name},{brokers[b]}]", _holds(row, b)
@@ -133,7 +147,7 @@ def _make_row(problem: Problem, variables: Variables, row: int) -> None:
 
 
 def _holds(row: int, b: int) -> Hint:
-    return lambda placement, _: int(placement.on[row, b])
+    return lambda placement, _: int(b in placement.replicas[row])
 
 
 def _leads(row: int, b: int) -> Hint:

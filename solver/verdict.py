@@ -1,86 +1,137 @@
 """What a finished search amounts to: a status, and words where there are no moves."""
 
-from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from model.plan import PlanStatus
-from model.snapshot import Resource
-from model.units import bytes_text, count_text, percent_text
+from model.snapshot import Measure
+from model.units import count_text, percent_text
+from solver.infeasible.words import amount_text
 from solver.placement import Placement, changed_rows, deviations
 from solver.problem import Problem
 from solver.search import Search
+from solver.unmovable import unmovable_words
 
 
-def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
-    """Status and reasons of the best placement found."""
+def verdict(
+    search: Search, placement: Placement, *, stopped: bool = False
+) -> tuple[PlanStatus, tuple[str, ...]]:
+    """Status of the best placement found, and words for what it leaves as it is.
+
+    Parameters
+    ----------
+    stopped
+        Whether somebody ended the solve before it ended itself.
+    """
     problem = search.problem
+    left = unmovable_words(problem)
+    if stopped and not search.proved:
+        return PlanStatus.STOPPED, (_stopped(search), *left)
     if changed_rows(problem, placement):
         status = PlanStatus.OPTIMAL if search.proved else PlanStatus.IMPROVED
-        return status, ()
+        return status, left
     idle = tuple(nothing_to_balance(problem))
     if idle:
         return PlanStatus.LEVEL_ALREADY, idle
     if within_band(problem):
-        return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem))
-    if not search.proved:
-        return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem))
-    price = f"{problem.prices.move + problem.prices.leader:.3g}"
-    reasons = [f"no allowed move gains more than its price, {price} of F"]
-    if len(problem.may.fixed) == len(problem.home):
+        return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
+    if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
+        return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
+    reasons = [_too_dear(search)]
+    if problem.may.why_fixed.all():
         reasons = []
-    return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem))
+    return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
+
+
+def limited_by(search: Search, *, stopped: bool = False) -> str:
+    """What ended a solve, in words; stands in the plan."""
+    if search.infeasible:
+        return "proved infeasible"
+    if search.proved:
+        return "proved optimal"
+    if stopped:
+        return "stopped"
+    if search.work_left <= 0:
+        return f"{work_text(search.limits.work)} used up"
+    return "nothing better was found before the work was used up"
+
+
+def work_text(work: float) -> str:
+    """`1 unit of work`, `20 units of work`."""
+    return f"{work:g} {'unit' if work == 1 else 'units'} of work"
 
 
 def nothing_to_balance(problem: Problem) -> Iterator[str]:
     """Why there is nothing to do at all, if so."""
     if not problem.brokers:
         yield "the cluster has no brokers"
-    elif not len(problem.home):
+    elif not len(problem.leader):
         yield "the cluster has no partitions"
-    elif not problem.counted:
+    elif not problem.counted and not problem.topic_share:
         yield _under_floors(problem)
 
 
 def within_band(problem: Problem) -> bool:
     """Whether every broker lies within tolerance as the snapshot has it."""
+    if problem.topic_share or not problem.counted:
+        return False
     where = np.abs(deviations(problem, problem.loads_before))
-    tolerance = np.array([g.tolerance for g in problem.counted])
-    return bool((where <= tolerance).all())
+    return bool((where <= problem.tolerance).all())
 
 
 def _under_floors(problem: Problem) -> str:
-    header, holding = problem.snapshot.header, int(problem.may.holding.sum())
+    holding = int(problem.may.holding.sum())
     mean = problem.loads_before.sum(axis=0) / max(1, holding)
-    known = dict(zip(header.resources, mean.tolist(), strict=True))
+    names = (d.measure for d in problem.dimensions if d.slot == 0)
+    now = [d for d, found in enumerate(problem.dimensions) if found.slot == 0]
+    known = dict(zip(names, mean[now].tolist(), strict=True))
     told = [_floor(g.resource, g.floor, known) for g in problem.goals.balance]
     return "nothing is balanced: " + ("; ".join(told) or "no goal is set")
 
 
-def _floor(resource: Resource, floor: float, known: dict[Resource, float]) -> str:
+def _floor(resource: Measure, floor: float, known: dict[Measure, float]) -> str:
     if resource not in known:
         return f"{resource} is not measured"
     return (
-        f"{resource} is {bytes_text(known[resource])} per broker on average, "
-        f"its floor is {bytes_text(floor)}"
+        f"{resource} is {amount_text(resource, known[resource])} per broker on "
+        f"average, its floor is {amount_text(resource, floor)}"
     )
 
 
 def _band(problem: Problem) -> str:
-    told = [f"{percent_text(g.tolerance)} in {g.resource}" for g in problem.counted]
+    bands = zip(problem.keys, problem.tolerance.tolist(), strict=True)
+    told = [f"{percent_text(tolerance)} in {key}" for key, tolerance in bands]
     return f"every broker lies within its band: {', '.join(told)}"
 
 
 def _staying(problem: Problem) -> Iterator[str]:
-    total = len(problem.home)
-    for why, count in sorted(Counter(problem.may.fixed.values()).items()):
+    total = len(problem.leader)
+    for why, count in sorted(problem.may.fixed_counts().items()):
         yield f"{count} of {count_text(total, 'partition')} {why}"
+
+
+def _too_dear(search: Search) -> str:
+    prices = search.problem.prices
+    if search.proved:
+        price = f"{prices.move + prices.leader:.3g}"
+        return f"no allowed move gains more than its price, {price} of F"
+    return (
+        f"all that may still be gained, {search.objective - search.bound:.3g}, is less "
+        f"than the price of one move, {prices.move:.3g} of F"
+    )
+
+
+def _stopped(search: Search) -> str:
+    return (
+        f"stopped after {work_text(search.work)}; F is {search.objective:.4g}, "
+        f"and {search.bound:.4g} is the bound proved so far"
+    )
 
 
 def _unproved(search: Search) -> str:
     return (
-        f"no better plan was found within {search.limits.work:g} units of work; F is "
-        f"{search.objective:.4g}, and no plan is known to be impossible above "
-        f"{search.bound:.4g}: allow more work"
+        f"no better plan was found within {work_text(search.limits.work)}; F is "
+        f"{search.objective:.4g}, and down to {search.bound:.4g} none is ruled out: "
+        "allow more work"
     )

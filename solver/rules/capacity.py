@@ -1,5 +1,6 @@
 """No broker is filled over its limits."""
 
+from collections import defaultdict
 from dataclasses import dataclass
 from typing import Final
 
@@ -7,6 +8,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from solver.problem import CAPACITY_SLACK, Problem
+from solver.rules.rule import Guard, enforce, unguarded
 from solver.variables import Variables
 
 LIMIT_UNITS: Final = 2**42
@@ -19,37 +21,56 @@ LARGEST: Final = 2.0
 
 @dataclass(frozen=True)
 class CapacityLimit:
-    """Load stays under the limit; a broker over it does not get worse."""
+    """Load stays under the limit; a broker over it does not get worse.
+
+    Guards `capacity of broker ID in DIMENSION`.
+    """
 
     name: str = "capacity"
 
-    def post(self, problem: Problem, variables: Variables) -> None:
-        """One sum for each broker and resource that could get over its limit."""
+    def post(
+        self, problem: Problem, variables: Variables, guard: Guard = unguarded
+    ) -> None:
+        """One sum for each broker and dimension that could get over its limit."""
         for b, terms in variables.terms.items():
-            most = variables.fixed[b] + sum(load for _, load in terms)
-            for r in np.flatnonzero(most > problem.allowed[b]).tolist():
-                limit = problem.allowed[b, r]
-                shares = [min(LARGEST, float(load[r]) / limit) for _, load in terms]
-                room = 1 + CAPACITY_SLACK - variables.fixed[b, r] / limit
+            most = variables.fixed[b] + sum(np.maximum(0, load) for _, load in terms)
+            for d in np.flatnonzero(most > problem.allowed[b]).tolist():
+                limit = problem.allowed[b, d]
+                shares = [min(LARGEST, float(load[d]) / limit) for _, load in terms]
+                room = 1 + CAPACITY_SLACK - variables.fixed[b, d] / limit
                 total = cp_model.LinearExpr.weighted_sum(
                     [variable for variable, _ in terms],
                     [round(share * LIMIT_UNITS) for share in shares],
                 )
-                variables.model.add(total <= int(room * LIMIT_UNITS))
+                key = problem.dimensions[d].key
+                enforce(
+                    variables.model.add(total <= int(room * LIMIT_UNITS)),
+                    guard(f"{self.name} of broker {problem.brokers[b]} in {key}"),
+                )
 
 
 @dataclass(frozen=True)
 class ReplicaLimit:
-    """A broker holds at most so many replicas; one over it does not get more."""
+    """A broker holds at most so many replicas; one over it does not get more.
+
+    Guards `replicas per broker on broker ID`.
+    """
 
     name: str = "replicas per broker"
 
-    def post(self, problem: Problem, variables: Variables) -> None:
+    def post(
+        self, problem: Problem, variables: Variables, guard: Guard = unguarded
+    ) -> None:
         """One sum for each broker that could get over its limit."""
         rows = list(variables.rows)
         stay = problem.home.sum(axis=0) - problem.home[rows].sum(axis=0)
-        for b in variables.terms:
-            on = [v for (_, holder), v in variables.on.items() if holder == b]
+        held: dict[int, list[cp_model.IntVar]] = defaultdict(list)
+        for (_, b), variable in variables.on.items():
+            held[b].append(variable)
+        for b, on in held.items():
             room = int(problem.allowed_replicas[b] - stay[b])
             if len(on) > room:
-                variables.model.add(sum(on) <= room)
+                enforce(
+                    variables.model.add(sum(on) <= room),
+                    guard(f"{self.name} on broker {problem.brokers[b]}"),
+                )

@@ -1,4 +1,4 @@
-"""Replicas of a row lie in as many racks as possible."""
+"""Replicas of a row that moves lie in racks as its group's mode asks."""
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -8,87 +8,130 @@ from ortools.sat.python import cp_model
 
 from solver.placement import Placement
 from solver.problem import Problem
+from solver.racks import keeps_racks
+from solver.rules.rule import Guard, Literal, enforce, unguarded
+from solver.spreading import RackMode
 from solver.variables import Known, Variables
 
 Racks = Mapping[int, Sequence[int]]
 """Brokers that may hold a row, by rack."""
 
+When = tuple[Literal | None, ...]
+"""What must hold for a rule to bind; None always holds."""
+
 
 @dataclass(frozen=True)
 class RackSpread:
-    """A row whose replicas move ends in `problem.racks_wanted` racks."""
+    """Rack spread, even racks and explicit placements.
 
-    name: str = "rack spread"
+    Guards `racks of TOPIC-PARTITION` and `placement of TOPIC-PARTITION`.
+    """
 
-    def post(self, problem: Problem, variables: Variables) -> None:
-        """Spread each row, or leave all of its replicas where they are."""
+    name: str = "racks"
+
+    def post(
+        self, problem: Problem, variables: Variables, guard: Guard = unguarded
+    ) -> None:
+        """Bind each row, or leave all of its replicas where they are."""
+        spreading = problem.may.spreading
         for row, holders in variables.holders.items():
-            wanted = int(problem.racks_wanted[row])
-            if wanted < 2:
+            mode = spreading.mode[spreading.group[row]]
+            if mode == RackMode.OFF:
                 continue
             racks: dict[int, list[int]] = defaultdict(list)
             for b in holders:
-                racks[int(problem.racks[b])].append(b)
-            stays = _stays(problem, variables, row, wanted)
-            if wanted == problem.rf[row]:
-                _at_most_one(variables, row, racks, stays)
-            else:
-                _count(problem, variables, row, racks, stays)
+                racks[int(spreading.rack[b])].append(b)
+            pid = problem.snapshot.id(row)
+            when: When
+            if mode == RackMode.EXACT:
+                when = (guard(f"placement of {pid}"),)
+                _exactly(problem, variables, row, racks, when)
+            elif problem.rf[row] > 1:
+                when = (guard(f"racks of {pid}"), _moves(problem, variables, row))
+                spread = _even if mode == RackMode.EVEN else _spread
+                spread(problem, variables, row, racks, when)
 
 
-def _stays(
-    problem: Problem, variables: Variables, row: int, wanted: int
-) -> cp_model.IntVar | None:
-    """Whether the replicas stay: a choice only where they lie in too few racks now."""
-    home = problem.home[row]
-    if problem.may.forced[row] or len(set(problem.racks[home].tolist())) >= wanted:
+def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
+    """Whether the replicas move: a choice only where staying breaks the rule."""
+    home = [b for b in problem.replicas[row].tolist() if b >= 0]
+    if problem.may.forced[row] or _moved_there_is_allowed(problem, row, home):
         return None
 
     def unmoved(placement: Placement, _: Known) -> int:
-        return int((placement.on[row] == home).all())
+        return int(placement.holders(row) == sorted(home))
 
-    stays = variables.boolean(f"stays[{problem.snapshot.ids[row]}]", unmoved)
-    for b in variables.holders[row]:
-        if home[b]:
-            variables.model.add_implication(stays, variables.on[row, b])
-    return stays
+    stays = variables.boolean(f"stays[{problem.snapshot.id(row)}]", unmoved)
+    for b in home:
+        variables.model.add_implication(stays, variables.on[row, b])
+    # So that a hint has one value only.
+    on = [~variables.on[row, b] for b in home]
+    variables.model.add_bool_or([stays, *on])
+    return ~stays
 
 
-def _at_most_one(
-    variables: Variables, row: int, racks: Racks, stays: cp_model.IntVar | None
+def _moved_there_is_allowed(problem: Problem, row: int, home: list[int]) -> bool:
+    return keeps_racks(problem, row, home, as_if_moved=True)
+
+
+def _spread(
+    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
 ) -> None:
-    for members in racks.values():
-        on = [variables.on[row, b] for b in members]
-        if len(on) < 2:
-            continue
-        if stays is None:
-            variables.model.add_at_most_one(on)
-        else:
-            variables.model.add(sum(on) <= 1).only_enforce_if(~stays)
+    spreading = problem.may.spreading
+    wanted = int(spreading.distinct[spreading.group[row]])
+    if wanted < 2:
+        return
+    if wanted == problem.rf[row]:
+        for members in racks.values():
+            if len(members) > 1:
+                on = [variables.on[row, b] for b in members]
+                enforce(variables.model.add(sum(on) <= 1), *when)
+        return
+    used = [_used(problem, variables, row, rack, m) for rack, m in racks.items()]
+    enforce(variables.model.add(sum(used) >= wanted), *when)
 
 
-def _count(
-    problem: Problem,
-    variables: Variables,
-    row: int,
-    racks: Racks,
-    stays: cp_model.IntVar | None,
+def _used(
+    problem: Problem, variables: Variables, row: int, rack: int, members: Sequence[int]
+) -> cp_model.IntVar:
+    """Whether a rack holds a replica of the row."""
+
+    def holds(placement: Placement, _: Known) -> int:
+        return int(any(b in members for b in placement.holders(row)))
+
+    used = variables.boolean(f"rack[{problem.snapshot.id(row)},{rack}]", holds)
+    on = [variables.on[row, b] for b in members]
+    variables.model.add_bool_or(on).only_enforce_if(used)
+    # A rack counts whenever it holds one, so that hints have one value only.
+    variables.model.add(sum(on) == 0).only_enforce_if(~used)
+    return used
+
+
+def _even(
+    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
 ) -> None:
-    """More replicas than racks: count the racks that hold one."""
-    used = []
-    for rack, members in racks.items():
+    spreading = problem.may.spreading
+    usable = spreading.usable[spreading.group[row]]
+    counts = {
+        rack: sum(variables.on[row, b] for b in members)
+        for rack, members in racks.items()
+    }
+    absent = any(rack not in racks for rack in range(len(usable)) if usable[rack])
+    for rack, count in counts.items():
+        if absent:
+            enforce(variables.model.add(count <= 1), *when)
+        for other, least in counts.items():
+            if usable[other] and other != rack:
+                enforce(variables.model.add(count - least <= 1), *when)
 
-        def holds(
-            placement: Placement, _: Known, members: Sequence[int] = members
-        ) -> int:
-            return int(placement.on[row, members].any())
 
-        name = f"rack[{problem.snapshot.ids[row]},{rack}]"
-        used.append(variables.boolean(name, holds))
-        on = [variables.on[row, b] for b in members]
-        variables.model.add_bool_or(on).only_enforce_if(used[-1])
-        # A rack counts whenever it holds one, so that hints have one value only.
-        variables.model.add(sum(on) == 0).only_enforce_if(~used[-1])
-    spread = variables.model.add(sum(used) >= int(problem.racks_wanted[row]))
-    if stays is not None:
-        spread.only_enforce_if(~stays)
+def _exactly(
+    problem: Problem, variables: Variables, row: int, racks: Racks, when: When
+) -> None:
+    spreading = problem.may.spreading
+    wanted = spreading.wanted[spreading.group[row]].tolist()
+    if sum(wanted) != problem.rf[row]:
+        enforce(variables.model.add_bool_or([]), *when)
+    for rack, count in enumerate(wanted):
+        on = [variables.on[row, b] for b in racks.get(rack, ())]
+        enforce(variables.model.add(sum(on) == count), *when)

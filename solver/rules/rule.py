@@ -1,9 +1,23 @@
 """What a rule is to the exact model."""
 
+from collections.abc import Callable
 from typing import Protocol
+
+from ortools.sat.python import cp_model
 
 from solver.problem import Problem
 from solver.variables import Variables
+
+Literal = cp_model.LiteralT
+"""A decision or its opposite."""
+
+Guard = Callable[[str], cp_model.IntVar | None]
+"""The assumption under which a named thing binds; None where it always does."""
+
+
+def unguarded(_: str) -> cp_model.IntVar | None:
+    """Everything binds always."""
+    return None
 
 
 class ExactRule(Protocol):
@@ -14,6 +28,15 @@ class ExactRule(Protocol):
         """The rule's name, that of its plain half."""
         ...
 
-    def post(self, problem: Problem, variables: Variables) -> None:
-        """Add the rule's constraints."""
+    def post(
+        self, problem: Problem, variables: Variables, guard: Guard = unguarded
+    ) -> None:
+        """Add the rule's constraints, each named thing under its guard."""
         ...
+
+
+def enforce(constraint: cp_model.Constraint, *literals: Literal | None) -> None:
+    """Let a constraint bind only where all of these hold; None always holds."""
+    given = [literal for literal in literals if literal is not None]
+    if given:
+        constraint.only_enforce_if(given)

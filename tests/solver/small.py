@@ -1,8 +1,9 @@
 """Tiny clusters, and every placement they allow: the oracle of the exact solver."""
 
 import itertools
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -26,16 +27,20 @@ from model.snapshot import (
 TAKEN_AT_MS = 1_700_000_000_000
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
 TOPIC = TopicName("orders")
+OTHER = TopicName("payments")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One partition of the only topic."""
+    """One partition; those of `orders` stand before those of `payments`."""
 
     replicas: tuple[int, ...]
     load: tuple[float, float] = (1.0, 1.0)
     leader: int | None = None
     local_bytes: int = 100
+    topic: TopicName = TOPIC
+    later: tuple[float, float] | None = None
+    """Loads at a second hour, if the cluster knows one."""
 
 
 def broker(
@@ -56,30 +61,47 @@ def cluster(
     internal: bool = False,
     recent: Sequence[RecentMove] = (),
 ) -> Snapshot:
-    topic = Topic(name=TOPIC, topic_id="id", storage=storage, internal=internal)
+    names = sorted({row.topic for row in rows} | {TOPIC})
+    topics = [
+        Topic(name=name, topic_id="id", storage=storage, internal=internal)
+        for name in names
+    ]
+    later = [row.later for row in rows]
+    known = bool(rows) and None not in later
     header = SnapshotHeader(
         cluster_id="tiny",
         taken_at_ms=TAKEN_AT_MS,
         brokers=tuple(brokers),
-        topics=(topic,),
+        topics=tuple(topics),
         resources=RESOURCES,
         recent_moves=tuple(recent),
+        slots=("later",) if known else (),
     )
-    partitions = [
-        PartitionRow(
-            id=PartitionId(TOPIC, i),
-            topic_id="id",
-            storage=storage,
-            internal=internal,
-            replicas=tuple(map(BrokerId, row.replicas)),
-            leader=BrokerId(row.replicas[0] if row.leader is None else row.leader),
-            size_bytes=row.local_bytes,
-            local_bytes=row.local_bytes,
-        )
-        for i, row in enumerate(rows)
-    ]
+    number: Counter[TopicName] = Counter()
+    partitions = []
+    for row in rows:
+        partitions.append(_partition(row, number[row.topic], storage, internal))
+        number[row.topic] += 1
     loads = np.array([row.load for row in rows], np.float64).reshape(-1, 2)
-    return Snapshot(header, partitions_from_rows([topic], partitions, loads))
+    columns = partitions_from_rows(topics, partitions, loads)
+    if known:
+        columns = replace(columns, slot_loads=np.array(later).reshape(-1, 1, 2))
+    return Snapshot(header, columns)
+
+
+def _partition(
+    row: Row, number: int, storage: StorageKind, internal: bool
+) -> PartitionRow:
+    return PartitionRow(
+        id=PartitionId(row.topic, number),
+        topic_id="id",
+        storage=storage,
+        internal=internal,
+        replicas=tuple(map(BrokerId, row.replicas)),
+        leader=BrokerId(row.replicas[0] if row.leader is None else row.leader),
+        size_bytes=row.local_bytes,
+        local_bytes=row.local_bytes,
+    )
 
 
 def moved(partition: int, left: int, age_s: float) -> RecentMove:
@@ -100,7 +122,7 @@ def goals(price: float | None = None, **others: object) -> Goals:
 def least(snapshot: Snapshot, wanted: Goals) -> float | None:
     """The least F of all placements without a violation; None where each has one."""
     found = []
-    for places in itertools.product(*_all_places(snapshot)):
+    for places in itertools.product(*_all_places(snapshot, wanted)):
         changes = tuple(p for p in places if p is not None)
         evaluation = evaluate_proposal(Proposal(snapshot, wanted, changes))
         if not evaluation.violations:
@@ -108,16 +130,20 @@ def least(snapshot: Snapshot, wanted: Goals) -> float | None:
     return min(found, default=None)
 
 
-def _all_places(snapshot: Snapshot) -> list[list[Change | None]]:
-    return [list(_places(snapshot, row)) for row in range(len(snapshot))]
+def _all_places(snapshot: Snapshot, wanted: Goals) -> list[list[Change | None]]:
+    # Only observers have a place of their own in the list.
+    ordered = any(rule.placement.observers for rule in wanted.placements)
+    rows = range(len(snapshot))
+    return [list(_places(snapshot, row, ordered=ordered)) for row in rows]
 
 
-def _places(snapshot: Snapshot, row: int) -> Iterator[Change | None]:
-    """Staying first; then each set of replicas with each leader."""
+def _places(snapshot: Snapshot, row: int, *, ordered: bool) -> Iterator[Change | None]:
+    """Staying first; then each set, or each order, of replicas with each leader."""
     yield None
     before, leader = snapshot.replicas(row), snapshot.partitions.leader[row]
     ids = [b.id for b in snapshot.header.brokers]
-    for chosen in itertools.combinations(ids, len(before)):
+    orders = itertools.permutations if ordered else itertools.combinations
+    for chosen in orders(ids, len(before)):
         for leads in chosen:
-            if set(chosen) != set(before) or leads != leader:
+            if ordered or set(chosen) != set(before) or leads != leader:
                 yield Change(row, chosen, leads)

@@ -9,6 +9,8 @@ from model.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
 from tests.solver.small import Row, broker, cluster, goals, least, moved
 
+pytestmark = pytest.mark.search
+
 LIMITS = SolveLimits(work=5.0)
 LOADS = [(5.0, 1.0), (4.0, 6.0), (3.0, 3.0), (2.0, 0.5), (1.0, 2.0)]
 ON_ONE = [Row(replicas=(1,), load=load) for load in LOADS]

@@ -39,7 +39,7 @@ def test_loads_under_the_floor_are_level() -> None:
     """The reason names resource, load and floor."""
     result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), Goals())
     assert result.status is PlanStatus.LEVEL_ALREADY
-    assert "net_in is 4 B per broker on average, its floor is 1.05 MB" in " ".join(
+    assert "net_in is 4 B/s per broker on average, its floor is 1.05 MB/s" in " ".join(
         result.reasons
     )
 
@@ -78,7 +78,11 @@ def test_a_resting_cluster_says_so() -> None:
     snapshot = cluster([broker(1), broker(2)], EIGHT_ON_ONE, recent=recent)
     result = answer(snapshot)
     assert result.status is PlanStatus.NO_IMPROVEMENT
-    assert result.reasons == ("8 of 8 partitions rest after a recent move",)
+    assert result.reasons == (
+        "8 of 8 partitions rest after a recent move",
+        "no allowed move removes 4 of the imbalance 4 (100 %): 4 since 8 partitions "
+        "rest after a recent move",
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,7 +113,7 @@ def test_a_resting_cluster_says_so() -> None:
 def test_partitions_that_stay_are_counted(
     snapshot: Snapshot, wanted: Goals, words: str
 ) -> None:
-    assert answer(snapshot, wanted).reasons == (words,)
+    assert answer(snapshot, wanted).reasons[0] == words
 
 
 @pytest.mark.parametrize(
@@ -120,29 +124,23 @@ def test_partitions_that_stay_are_counted(
             "broker 1 (draining) must empty and no alive broker is left",
         ),
         (
-            cluster([broker(1, state=DRAINING), broker(2)], [Row(replicas=(1, 2))] * 7),
-            "orders-0 has 2 replicas, and only broker 2 may hold one",
+            cluster([broker(1, state=DRAINING), broker(2)], [Row(replicas=(1, 2))]),
+            "orders-0 has 2 replicas; only broker 2 is not draining; replication "
+            "factor 2 cannot be kept",
         ),
         (
             cluster([broker(1, state=DRAINING), broker(2, capacity=8)], EIGHT_ON_ONE),
-            "the brokers that may hold load are allowed 7 of net_in together, and 8 "
-            "has to be carried",
-        ),
-        (
-            cluster(
-                [broker(1, state=DRAINING), broker(2)],
-                [Row(replicas=(1,))],
-                recent=[moved(0, 2, 60)],
-            ),
-            "orders-0 has 1 replica, and no broker may hold one",
+            "the brokers that may hold load are allowed 7 B/s of net_in together, and "
+            "8 B/s has to be carried",
         ),
         (
             cluster(
                 [broker(1, state=DRAINING), *(broker(i, capacity=10) for i in (2, 3))],
                 [Row(replicas=(1,), load=(5.0, 5.0))] * 3,
             ),
-            "broker 1 (draining) cannot empty: no placement keeps the rule "
-            "'capacity' beside 'replication factor', 'rack spread'",
+            "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have "
+            "to be placed; broker 1 is draining; brokers 2 and 3 may be filled to "
+            "85.0 % in net_in; not all of this can be kept",
         ),
     ],
 )
@@ -153,14 +151,6 @@ def test_what_is_impossible_is_named(snapshot: Snapshot, words: str) -> None:
     assert result.objective is None
     assert words in result.reasons
     assert words in result.summary()
-
-
-def test_many_stuck_partitions_are_not_all_listed() -> None:
-    """Five are named, the others counted."""
-    brokers = [broker(1, state=DRAINING), broker(2)]
-    result = answer(cluster(brokers, [Row(replicas=(1, 2))] * 7))
-    assert len(result.reasons) == 6
-    assert result.reasons[-1] == "and 2 more partitions alike"
 
 
 def test_a_drained_broker_ends_empty() -> None:
@@ -251,13 +241,13 @@ def test_too_little_work_still_gives_an_honest_answer() -> None:
 
 
 def test_too_large_for_the_exact_model_is_still_answered() -> None:
-    """A legal plan from the start alone; its bound is the trivial one."""
+    """A legal plan, and a bound that it does not pass."""
     snapshot = synthetic(40, MAX_PAIRS // 40 + 10, seed=3)
     result = solve(snapshot, Goals(move_price=0.05), LIMITS)
     assert result.status is PlanStatus.IMPROVED
     assert result.best is not None
-    assert result.bound == 0.0
-    assert result.work == 0.0
+    assert result.best.bound <= result.best.objective < result.best.objective_before
+    assert evaluate(snapshot, result.best.goals, result.best.moves).violations == ()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 3])

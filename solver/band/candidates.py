@@ -1,0 +1,75 @@
+"""The choices that can be part of a plan better than the one known."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.snapshot import Bools, Floats, Ints
+from solver.band.dual import BandDual
+from solver.placement import Placement
+from solver.variables import Choices
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """Pairs of row and broker by what they cost over the bound."""
+
+    dual: BandDual
+    holds: Floats
+    """(n, B) as `BandDual.reduced_costs`."""
+    leads: Floats
+    """(n, B)"""
+
+    def reach(self, pairs: int) -> float:
+        """The cost up to which there are no more than so many pairs."""
+        cost = self.holds[np.isfinite(self.holds) & ~self._home]
+        if len(cost) <= pairs:
+            return float("inf")
+        return float(np.partition(cost, pairs)[pairs])
+
+    def pairs(self, cost: float) -> tuple[Ints, Ints]:
+        """(m,) rows and (m,) brokers that cost no more, also those of leaders."""
+        near = (self.holds <= cost) & ~self._home
+        near |= (self.leads <= cost) & self._home
+        row, broker = np.nonzero(near)
+        return row, broker
+
+    def within(self, cost: float, known: Placement | None) -> Choices:
+        """Choices of the rows that have one at this cost.
+
+        Home is always one, and what the best placement known has.
+        """
+        problem = self.dual.problem
+        hold = (self.holds <= cost) | problem.home
+        led = np.zeros(hold.shape, np.bool_)
+        rows = np.flatnonzero(problem.leader >= 0)
+        led[rows, problem.leader[rows]] = True
+        if known is not None:
+            hold |= known.on(len(problem.brokers))
+            led[rows, known.leader[rows]] = True
+        hold &= problem.hold
+        lead = problem.may_lead & hold & ((self.leads <= cost) | led)
+        single = problem.rf == 1
+        hold[single] &= lead[single]
+        free = problem.may.why_fixed == 0
+        free &= (hold.sum(axis=1) > problem.rf) | (lead.sum(axis=1) > 1) | self._forced
+        chosen = np.flatnonzero(free).tolist()
+        return _listed(hold, chosen), _listed(lead, chosen)
+
+    @property
+    def _home(self) -> Bools:
+        return self.dual.problem.home
+
+    @property
+    def _forced(self) -> Bools:
+        return self.dual.problem.may.forced > 0
+
+
+def find_candidates(dual: BandDual, prices: Floats) -> Candidates:
+    """Price every pair at (B, K) prices of load."""
+    holds, leads = dual.reduced_costs(prices)
+    return Candidates(dual=dual, holds=holds, leads=leads)
+
+
+def _listed(table: Bools, rows: list[int]) -> dict[int, tuple[int, ...]]:
+    return {row: tuple(np.flatnonzero(table[row]).tolist()) for row in rows}

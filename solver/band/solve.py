@@ -1,0 +1,120 @@
+"""Bound first, then ever larger models of the choices that can matter."""
+
+import logging
+import math
+from typing import Final
+
+import numpy as np
+
+from solver.band.candidates import Candidates, find_candidates
+from solver.band.dual import BandDual
+from solver.band.grow import Grown, Growth
+from solver.band.lift import Lift, find_lift
+from solver.band.walking import Walking
+from solver.exact import MAX_PAIRS, ExactModel, pairs, solve_exactly
+from solver.search import Search
+
+log = logging.getLogger("plimsoll.solver")
+
+FEW_PAIRS: Final = 600
+"""Rows x brokers up to which the exact model alone is quickest."""
+SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
+"""Pairs of row and broker besides home, in the models one after the other."""
+REACHES: Final = (0.1, 0.03, 0.3)
+"""Costs over the bound, in prices of a move, of the pairs that walks may use."""
+HOPE: Final = (0.1, 3.0)
+"""A model looks for plans that are dearer than the bound by no more than this share
+and so many moves: the less room, the faster."""
+PART: Final = 0.3
+"""Share of the work left for each model that proves nothing of the whole."""
+
+
+def solve_band(search: Search) -> None:
+    """Prove a bound, find plans, and close the gap while there is work left."""
+    size = pairs(search.problem)
+    if size > FEW_PAIRS:
+        solve_by_prices(search)
+    undecided = search.best is None and not search.infeasible
+    if size <= FEW_PAIRS or (undecided and size <= MAX_PAIRS):
+        solve_exactly(search)
+
+
+def solve_by_prices(search: Search) -> None:
+    """Bound by prices, walks, and models of the choices that can matter."""
+    dual = BandDual(search.problem)
+    if not math.isfinite(dual.value(np.zeros(dual.home.shape))):
+        # Some row has nowhere to be.
+        search.infeasible = True
+        return
+    grown = Growth(search, dual).run()
+    lift = find_lift(dual, grown.prices)
+    search.prove(lift.of(grown.bound))
+    log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
+    if search.proved or search.work_left <= 0:
+        return
+    candidates = find_candidates(dual, grown.prices)
+    walking = Walking(search, dual, grown.prices, grown.rounded)
+    _Rounds(search, grown, lift, candidates, walking).run()
+
+
+class _Rounds:
+    """Walks, and models of more and more candidates, by turns."""
+
+    def __init__(
+        self,
+        search: Search,
+        grown: Grown,
+        lift: Lift,
+        candidates: Candidates,
+        walking: Walking,
+    ) -> None:
+        self._search, self._grown, self._lift = search, grown, lift
+        self._candidates, self._walking = candidates, walking
+        self._turns = 0
+
+    def run(self) -> None:
+        """Go on until proved, or until the work is used up."""
+        search = self._search
+        self._walk()
+        for size in SIZES:
+            if search.proved or search.work_left <= 0:
+                return
+            self._model(size)
+            log.info(
+                "band: F %.6g, bound %.6g, work %.3g",
+                search.objective,
+                search.bound,
+                search.work,
+            )
+            self._walk()
+        while not search.proved and search.work_left > 0:
+            self._walk()
+
+    def _walk(self) -> None:
+        search = self._search
+        if not search.proved and search.work_left > 0:
+            reach = REACHES[self._turns % len(REACHES)]
+            self._walking.run(self._candidates, reach * search.problem.prices.move)
+            self._turns += 1
+
+    def _needed(self) -> float:
+        """Choices that cost more than this over the bound lead to nothing better."""
+        value = self._search.objective
+        return max(0.0, self._lift.needed(value) - self._grown.bound)
+
+    @property
+    def _hope(self) -> float:
+        share, moves = HOPE
+        price = self._search.problem.prices.move
+        return self._search.bound * (1 + share) + moves * price
+
+    def _model(self, size: int) -> None:
+        search, needed = self._search, self._needed()
+        reach = min(self._candidates.reach(size), needed)
+        work = search.work_left * (1.0 if reach >= needed else PART)
+        known = self._candidates.within(reach, search.best)
+        model = ExactModel(search.problem, min(search.objective, self._hope), known)
+        proved = model.solve_part(search, work)
+        # What the model leaves out costs more than its reach over the bound.
+        outside = self._lift.of(self._grown.bound + reach)
+        search.prove(proved if reach == float("inf") else min(proved, outside))

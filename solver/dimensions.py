@@ -1,0 +1,143 @@
+"""The dimensions of a problem: measures x time slots, as columns of loads."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.goals import Goal, Goals
+from model.snapshot import Count, Floats, Measure, Resource, Snapshot
+
+PER_TOPIC = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
+"""Measures that are levelled topic by topic; they are no columns."""
+
+CPU_OF_LEADER_IN = 0.7
+CPU_OF_LEADER_OUT = 0.15
+CPU_OF_FOLLOWER_IN = 0.15
+"""Shares of CPU by kind of traffic; defaults of Cruise Control's static CPU model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dimension:
+    """One column of loads."""
+
+    measure: Measure
+    slot: int
+    """0 for now, else 1 + position among the header's slots."""
+    key: str
+    """Its name in plans: `net_in`, `net_in@monday 9h`."""
+
+
+def find_dimensions(snapshot: Snapshot, goals: Goals) -> tuple[Dimension, ...]:
+    """Measured resources that a goal or a capacity asks for, at each slot; counts."""
+    header = snapshot.header
+    wanted = {goal.resource for goal in goals.balance}
+    limited = {r for broker in header.brokers for r in broker.capacity}
+    found = [
+        Dimension(measure=resource, slot=0, key=str(resource))
+        for resource in header.resources
+    ]
+    found += [
+        Dimension(measure=resource, slot=1 + i, key=f"{resource}@{slot}")
+        for resource in header.resources
+        if resource in wanted or resource in limited
+        for i, slot in enumerate(header.slots)
+    ]
+    counts = [m for m in wanted if isinstance(m, Count) and m not in PER_TOPIC]
+    for count in sorted(counts):
+        if count is not Count.LEADER_NET_IN:
+            found.append(Dimension(measure=count, slot=0, key=str(count)))
+        elif Resource.NET_IN in header.resources:
+            found.append(Dimension(measure=count, slot=0, key=str(count)))
+            found += [
+                Dimension(measure=count, slot=1 + i, key=f"{count}@{slot}")
+                for i, slot in enumerate(header.slots)
+            ]
+    return tuple(found)
+
+
+def weight_of(goal: Goal, snapshot: Snapshot) -> float:
+    """A goal's weight in one of its dimensions."""
+    slots = len(snapshot.header.slots)
+    alone = goal.resource in (Count.REPLICAS, Count.LEADERS)
+    return goal.weight if alone else goal.weight / (1 + slots)
+
+
+def replica_loads(
+    snapshot: Snapshot, dimensions: tuple[Dimension, ...]
+) -> tuple[Floats, Floats]:
+    """What each row loads its leader's broker with, and each follower's.
+
+    Returns
+    -------
+    (n, D) float64 each; unknown loads count as 0.
+    """
+    n = len(snapshot.partitions.topic)
+    lead, follow = np.zeros((n, len(dimensions))), np.zeros((n, len(dimensions)))
+    for d, dimension in enumerate(dimensions):
+        lead[:, d], follow[:, d] = _loads(snapshot, dimension)
+    return lead, follow
+
+
+def _loads(snapshot: Snapshot, dimension: Dimension) -> tuple[Floats, Floats]:
+    measure = dimension.measure
+    n = len(snapshot.partitions.topic)
+    none = np.zeros(n)
+    if measure is Count.REPLICAS:
+        return np.ones(n), np.ones(n)
+    if measure is Count.LEADERS:
+        return np.ones(n), none
+    if measure is Count.LEADER_NET_IN:
+        return _known(snapshot, Resource.NET_IN, dimension.slot), none
+    resource = Resource(measure)
+    load = _known(snapshot, resource, dimension.slot)
+    if resource is Resource.NET_OUT:
+        return _served(snapshot, load, dimension.slot), none
+    if resource is Resource.REQUESTS:
+        return load, none
+    if resource is Resource.CPU:
+        return load, load * _follower_share(snapshot, dimension.slot)
+    return load, load
+
+
+def _known(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
+    """(n,) loads of one resource at one slot; 0 where it is not known."""
+    columns, resources = snapshot.partitions, snapshot.header.resources
+    if resource not in resources:
+        return np.zeros(len(columns.topic))
+    at = resources.index(resource)
+    later = columns.slot_loads
+    loads = (
+        columns.loads[:, at] if later is None or not slot else later[:, slot - 1, at]
+    )
+    known: Floats = np.nan_to_num(loads, nan=0.0)
+    return known
+
+
+def _served(snapshot: Snapshot, consumers: Floats, slot: int) -> Floats:
+    """The leader serves consumers, and what it takes in to each follower."""
+    followers = np.diff(snapshot.partitions.replica_start) - 1
+    served: Floats = consumers + followers * _known(snapshot, Resource.NET_IN, slot)
+    return served
+
+
+def _follower_share(snapshot: Snapshot, slot: int) -> Floats:
+    """Cruise Control's estimate of a follower's CPU as a share of its leader's."""
+    taken = _found(snapshot, Resource.NET_IN, slot)
+    followers = np.diff(snapshot.partitions.replica_start) - 1
+    served = _found(snapshot, Resource.NET_OUT, slot) + followers * taken
+    whole = CPU_OF_LEADER_IN * taken + CPU_OF_LEADER_OUT * served
+    share = CPU_OF_FOLLOWER_IN * taken / np.where(whole > 0, whole, 1.0)
+    known: Floats = np.minimum(1.0, np.where(whole > 0, share, 0.0))
+    return known
+
+
+def _found(snapshot: Snapshot, resource: Resource, slot: int) -> Floats:
+    """(n,) loads of one resource at one slot; NaN where it is not known."""
+    columns, resources = snapshot.partitions, snapshot.header.resources
+    if resource not in resources:
+        return np.full(len(columns.topic), np.nan)
+    at = resources.index(resource)
+    later = columns.slot_loads
+    if later is None or not slot:
+        return columns.loads[:, at]
+    return later[:, slot - 1, at]

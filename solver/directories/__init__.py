@@ -1,0 +1,9 @@
+"""Which log directory of its broker each replica lies in (JBOD).
+
+Brokers are settled first. Then each broker is a problem of its own: replicas that
+arrive get a directory, and those that stay change theirs where that pays.
+"""
+
+from solver.directories.level import Directories, DirectoryUse, level_directories
+
+__all__ = ["Directories", "DirectoryUse", "level_directories"]

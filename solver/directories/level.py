@@ -1,0 +1,184 @@
+"""Directories for all brokers of a placement, with what they cost and why."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.goals import SolveLimits
+from model.ids import BrokerId
+from model.proposal import ANY_DIR
+from solver.directories.dirs import CLOSE, BrokerDirs, find_dirs
+from solver.directories.exact import fit, is_small, solve_exactly
+from solver.directories.proof import price_bound
+from solver.directories.search import improve, settle
+from solver.directories.worth import Levelled, change_words, gains, paths_of
+from solver.placement import Placement
+from solver.problem import Problem
+
+WORK_SHARE: Final = 0.05
+"""Share of the limit on work that exact models of single brokers may use together."""
+
+BROKER_SHARE: Final = 0.25
+"""Share of what is left of that for one broker, so that each gets some."""
+
+LEAST_WORK: Final = 0.005
+"""With less an exact model ends before it finds anything."""
+
+USUAL: Final = SolveLimits()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryUse:
+    """One log directory before and after the plan."""
+
+    broker: BrokerId
+    path: str
+    capacity_bytes: float | None
+    before: float
+    """Bytes of the replicas that lie in it."""
+    after: float
+    """The same after the plan; what its broker chooses for itself is left out."""
+    deviation_before: float
+    """Utilisation over that of all the broker's directories together - 1."""
+    deviation_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """What is chosen, what that is worth, and what is left to the brokers.
+
+    All costs are in units of F, of the brokers whose directories are levelled.
+    """
+
+    chosen: dict[int, dict[BrokerId, str]]
+    """By row, ascending: the directory of each replica that is told one."""
+    use: tuple[DirectoryUse, ...] = ()
+    """By broker, then in the order of its directories."""
+    cost_before: float = 0.0
+    """Of all deviations, before the plan."""
+    cost: float = 0.0
+    """Of all deviations, after the plan."""
+    price: float = 0.0
+    """Of the replicas that stay on their broker and change their directory."""
+    bound: float = 0.0
+    """Proved: no directories make cost + price less, brokers as they are placed."""
+    changes: int = 0
+    """Replicas that stay on their broker and change their directory."""
+    gain: dict[int, float]
+    """By changed row: what cost + price would rise by if the row stayed as it was,
+    brokers included and others kept."""
+    reason: dict[int, str]
+    """By row with a replica that changes its directory: why, in words."""
+    homeless: tuple[tuple[int, BrokerId], ...] = ()
+    """Row and broker of arrivals for which no directory has room."""
+    work: float = 0.0
+    """Deterministic work done."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows in which a replica is told its directory, ascending."""
+        return tuple(self.chosen)
+
+    def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
+        """As `Move.log_dirs_after`, for the replica list that a plan gives a row."""
+        told = self.chosen.get(row)
+        if not told:
+            return ()
+        return tuple(told.get(b, ANY_DIR) for b in replicas)
+
+
+def level_directories(
+    problem: Problem, placement: Placement, limits: SolveLimits = USUAL
+) -> Directories:
+    """Choose directories on every broker that may take load and has several.
+
+    Each broker's are the best where few replicas may lie in several, as far as the
+    work allows; elsewhere no single move or swap betters them.
+    """
+    work = limits.work * WORK_SHARE
+    levelled: list[Levelled] = []
+    for dirs in find_dirs(problem, placement):
+        found = _level(dirs, limits, work * BROKER_SHARE)
+        work -= found.work
+        levelled.append(found)
+    return _gather(problem, placement, levelled)
+
+
+def _level(dirs: BrokerDirs, limits: SolveLimits, work: float) -> Levelled:
+    if not dirs.counts(dirs.total):
+        stays = dirs.home >= 0
+        return Levelled(dirs=dirs.only(stays), where=dirs.home[stays])
+    where, done = settle(dirs), 0.0
+    small = is_small(dirs) and work >= LEAST_WORK
+    if small and (where < 0).any():
+        where, done = fit(dirs, where, limits, work)
+    homeless = dirs.row[where < 0]
+    if len(homeless):
+        dirs, where = dirs.only(where >= 0), where[where >= 0]
+        where = improve(dirs, where)
+    bound = price_bound(dirs, where)
+    if small and dirs.objective(where) * (1 - CLOSE) - bound > limits.gap:
+        where, proved, more = solve_exactly(dirs, where, limits, work - done)
+        bound, done = max(bound, proved), done + more
+    return Levelled(
+        dirs=dirs,
+        where=where,
+        bound=min(bound, dirs.objective(where)),
+        homeless=tuple(homeless.tolist()),
+        work=done,
+    )
+
+
+def _gather(
+    problem: Problem, placement: Placement, levelled: list[Levelled]
+) -> Directories:
+    chosen: dict[int, dict[BrokerId, str]] = {}
+    reason: dict[int, str] = {}
+    for found in levelled:
+        broker, paths = problem.brokers[found.dirs.broker], paths_of(problem, found)
+        for i in np.flatnonzero(found.where != found.dirs.home).tolist():
+            path = paths[int(found.where[i])]
+            chosen.setdefault(int(found.dirs.row[i]), {})[broker] = path
+        for i in np.flatnonzero(found.changed).tolist():
+            row = int(found.dirs.row[i])
+            reason.setdefault(row, change_words(problem, found, i))
+    return Directories(
+        chosen=dict(sorted(chosen.items())),
+        use=tuple(use for found in levelled for use in _use(problem, found)),
+        cost_before=_cost_before(problem),
+        cost=sum(found.dirs.uneven(found.used) for found in levelled),
+        price=sum(found.dirs.paid(found.where) for found in levelled),
+        bound=sum(found.bound for found in levelled),
+        changes=sum(int(found.changed.sum()) for found in levelled),
+        gain=gains(problem, placement, levelled),
+        reason=reason,
+        homeless=tuple(
+            (row, problem.brokers[found.dirs.broker])
+            for found in levelled
+            for row in found.homeless
+        ),
+        work=sum(found.work for found in levelled),
+    )
+
+
+def _cost_before(problem: Problem) -> float:
+    home = Placement.home(problem)
+    return sum(dirs.uneven(dirs.before) for dirs in find_dirs(problem, home))
+
+
+def _use(problem: Problem, found: Levelled) -> Iterator[DirectoryUse]:
+    dirs, used = found.dirs, found.used
+    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
+    before, after = dirs.deviation(dirs.before), dirs.deviation(used)
+    for j, entry in enumerate(listed):
+        yield DirectoryUse(
+            broker=problem.brokers[dirs.broker],
+            path=entry.path,
+            capacity_bytes=entry.capacity_bytes,
+            before=float(dirs.before[j]),
+            after=float(used[j]),
+            deviation_before=float(before[j]),
+            deviation_after=float(after[j]),
+        )

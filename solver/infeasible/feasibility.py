@@ -1,0 +1,156 @@
+"""Every rule as something that can be dropped, to see which of them conflict.
+
+Unlike the exact model of `solver.exact` this one has a variable for every broker:
+what forbids a broker is a constraint that binds only as long as its thing is kept.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from solver.infeasible.things import RACKS, Barriers, Kind, Thing
+from solver.problem import Problem
+from solver.spreading import RackMode
+
+Sum = cp_model.LinearExprT
+Posted = tuple[cp_model.Constraint, tuple[cp_model.LiteralT, ...]]
+"""A constraint and the literals beside its thing's under which it binds."""
+
+
+class Feasibility:
+    """Rows that are placed anew, under things that are kept or dropped."""
+
+    def __init__(
+        self, problem: Problem, rows: Sequence[int], *, racks: Sequence[int] = ()
+    ) -> None:
+        """Post the rules of each row. A broker may be added in each of `racks`."""
+        self.problem, self.rows = problem, tuple(rows)
+        self.added = tuple(racks)
+        self.model = cp_model.CpModel()
+        self.keeps: dict[Thing, cp_model.IntVar] = {}
+        self.on: dict[tuple[int, int], cp_model.IntVar] = {}
+        """By row and broker: a replica lies there."""
+        self.lead: dict[tuple[int, int], cp_model.IntVar] = {}
+        """By row and broker: it leads; the same variable where it is alone."""
+        self._barriers = Barriers(problem)
+        for row in self.rows:
+            self._choose(row)
+            self._keep_row(row)
+            self._keep_racks(row)
+
+    @property
+    def rules(self) -> list[Thing]:
+        """All things but rows, in order."""
+        return sorted(t for t in self.keeps if t.kind is not Kind.ROW)
+
+    @property
+    def places(self) -> range:
+        """Brokers by position; those that may be added stand last."""
+        return range(len(self.problem.brokers) + len(self.added))
+
+    def home(self, row: int) -> list[int]:
+        """Brokers that hold a row before the plan."""
+        return [b for b in self.problem.replicas[row].tolist() if b >= 0]
+
+    def keep(self, thing: Thing) -> cp_model.IntVar:
+        """The decision to keep a thing."""
+        if thing not in self.keeps:
+            name = f"keep[{thing.kind.name.lower()},{thing.at},{thing.part}]"
+            self.keeps[thing] = self.model.new_bool_var(name)
+        return self.keeps[thing]
+
+    def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
+        """At least 1 where a row is kept and a decision about it is not taken."""
+        found = self.model.new_bool_var(f"not[{variable.name}]")
+        self.model.add(found >= self.keep(Thing(Kind.ROW, row)) - variable)
+        return found
+
+    def when(self, thing: Thing, posted: cp_model.Constraint) -> None:
+        """Let a constraint bind only where a thing is kept."""
+        posted.only_enforce_if(self.keep(thing))
+
+    def _choose(self, row: int) -> None:
+        known, single = len(self.problem.brokers), self.problem.rf[row] == 1
+        for b in self.places:
+            on = self.on[row, b] = self.model.new_bool_var(f"on[{row},{b}]")
+            lead = on if single else self.model.new_bool_var(f"lead[{row},{b}]")
+            self.lead[row, b] = lead
+            if b >= known:
+                rack = Thing(Kind.NEW_BROKER, self.added[b - known])
+                self.model.add_implication(self.keep(rack), ~on)
+                continue
+            for thing in self._barriers.of(row, b):
+                self.model.add_implication(self.keep(thing), ~on)
+            for thing in self._barriers.of_leading(row, b):
+                self.model.add_implication(self.keep(thing), ~lead)
+
+    def _keep_row(self, row: int) -> None:
+        on = [self.on[row, b] for b in self.places]
+        lead = [self.lead[row, b] for b in self.places]
+        thing = Thing(Kind.ROW, row)
+        self.when(thing, self.model.add(sum(on) == int(self.problem.rf[row])))
+        self.when(thing, self.model.add(sum(lead) == 1))
+        for leads, holds in zip(lead, on, strict=True):
+            if leads is not holds:
+                self.model.add_implication(leads, holds)
+        stays = self._barriers.stays(row)
+        if stays is None:
+            return
+        leader = int(self.problem.leader[row])
+        held = [self.on[row, b] for b in self.home(row)]
+        posted = self.model.add_bool_and(*held, self.lead[row, leader])
+        posted.only_enforce_if(self.keep(stays), self.keep(thing))
+
+    def _keep_racks(self, row: int) -> None:
+        spreading = self.problem.may.spreading
+        mode = spreading.mode[spreading.group[row]]
+        counts = self._by_rack(row)
+        placement = self._barriers.placement_of(row)
+        if placement is not None:
+            wanted = spreading.wanted[spreading.group[row]].tolist()
+            for rack, count in enumerate(counts):
+                posted = self.model.add(count == wanted[rack])
+                row_kept = self.keep(Thing(Kind.ROW, row))
+                posted.only_enforce_if(self.keep(placement), row_kept)
+        elif mode != RackMode.OFF and self.problem.rf[row] > 1:
+            post = self._spread if mode == RackMode.SPREAD else self._even
+            stays = self.model.new_bool_var(f"stays[{row}]")
+            for b in self.home(row):
+                self.model.add_implication(stays, self.on[row, b])
+            for constraint, literals in post(row, counts):
+                constraint.only_enforce_if(self.keep(RACKS), ~stays, *literals)
+
+    def _by_rack(self, row: int) -> list[Sum]:
+        spreading = self.problem.may.spreading
+        rack = [*spreading.rack.tolist(), *self.added]
+        return [
+            cp_model.LinearExpr.sum(
+                [self.on[row, b] for b in self.places if rack[b] == r]
+            )
+            for r in range(len(spreading.racks))
+        ]
+
+    def _spread(self, row: int, counts: list[Sum]) -> Iterator[Posted]:
+        racks = self.problem.may.spreading.rack[self._barriers.takers(row)]
+        wanted = min(int(self.problem.rf[row]), len(np.unique(racks)))
+        used = []
+        for rack, count in enumerate(counts):
+            uses = self.model.new_bool_var(f"uses[{row},{rack}]")
+            self.model.add(uses <= count)
+            used.append(uses)
+        yield self.model.add(cp_model.LinearExpr.sum(used) >= wanted), ()
+
+    def _even(self, row: int, counts: list[Sum]) -> Iterator[Posted]:
+        takers, spreading = self._barriers.takers(row), self.problem.may.spreading
+        for rack, count in enumerate(counts):
+            here = np.flatnonzero(takers & (spreading.rack == rack)).tolist()
+            if not here:
+                continue
+            # A rack whose takers all hold a replica has no room for more.
+            full = self.model.new_bool_var(f"full[{row},{rack}]")
+            for b in here:
+                self.model.add_implication(full, self.on[row, b])
+            for other, most in enumerate(counts):
+                if other != rack:
+                    yield self.model.add(most <= count + 1), (~full,)

@@ -1,0 +1,343 @@
+"""A state under change: the delta of F of one step, and the step itself."""
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from solver.kernels.columns import NO_BUDGET, Columns
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+
+
+class State(NamedTuple):
+    """Where replicas lie, and the sums that follow from it."""
+
+    at: Array
+    """(n, M) brokers of each row, leader first; -1 fills."""
+    v: Array
+    """(B, K) deviations."""
+    used: Array
+    """(B, C) loads of the limited dimensions."""
+    held: Array
+    """(B,) replicas."""
+    spent: Array
+    """(3,) moves, bytes and leader changes so far."""
+    topic_moves: Array
+    """(T,) new replicas of each topic."""
+    into: Array
+    """(B,) new replicas"""
+    out: Array
+    """(B,) replicas of the snapshot that left."""
+    topics: Array
+    """(2, T, B) replicas, leaders of each topic; (2, 0, B) where not levelled."""
+
+
+StateStruct, StateReference = reference_to(State)
+
+
+@compiled
+def _link_state(parts: Any) -> Any:
+    return StateReference(*parts)
+
+
+def copied(state: State) -> State:
+    """A state of its own."""
+    parts = (part.copy() for part in cast("Any", state).record)
+    return linked(_link_state, State(*parts))
+
+
+def new_state(c: Columns, at: Array) -> State:
+    """The state of a placement, (n, M) leader first."""
+    brokers, topics = len(c.scale), c.topic_weight.shape[1]
+    most_topics = int(c.topic.max(initial=-1)) + 1
+    state = linked(
+        _link_state,
+        State(
+            at=at.copy(),
+            v=np.where(c.holding[:, None], -1.0, 0.0) + np.zeros(c.scale.shape),
+            used=np.zeros(c.limit.shape),
+            held=np.zeros(brokers, np.int64),
+            spent=np.zeros(3, np.int64),
+            topic_moves=np.zeros(most_topics, np.int64),
+            into=np.zeros(brokers, np.int64),
+            out=np.zeros(brokers, np.int64),
+            topics=np.zeros((2, topics, brokers), np.int64),
+        ),
+    )
+    _sum_up(c, state)
+    return state
+
+
+@compiled
+def _sum_up(c: Columns, s: State) -> None:
+    for p in range(len(s.at)):
+        for k in range(c.rf[p]):
+            _carry(c, s, p, k, s.at[p, k], 1)
+        for k in range(c.rf[p]):
+            if c.free[p]:
+                b = s.at[p, k]
+                if not _had(c, p, b):
+                    s.spent[0] += 1
+                    s.spent[1] += c.bytes_[p]
+                    s.topic_moves[c.topic[p]] += 1
+                    s.into[b] += 1
+                h = c.home[p, k]
+                here = False
+                for j in range(c.rf[p]):
+                    here |= s.at[p, j] == h
+                if not here:
+                    s.out[h] += 1
+        if c.free[p] and s.at[p, 0] != c.home[p, 0]:
+            s.spent[2] += 1
+
+
+@compiled
+def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
+    """Put the replica in slot k of row p on a broker, or take it off."""
+    loads = c.lead if k == 0 else c.follow
+    for d in range(s.v.shape[1]):
+        s.v[b, d] += sign * loads[p, d] * c.scale[b, d]
+    taken = c.limit_lead if k == 0 else c.limit_follow
+    for d in range(s.used.shape[1]):
+        s.used[b, d] += sign * taken[p, d]
+    s.held[b] += sign
+    if s.topics.shape[1]:
+        s.topics[0, c.topic[p], b] += sign
+        if k == 0:
+            s.topics[1, c.topic[p], b] += sign
+
+
+@compiled
+def _had(c: Columns, p: int, b: int) -> bool:
+    for k in range(c.rf[p]):
+        if c.home[p, k] == b:
+            return True
+    return False
+
+
+@compiled
+def may_take(c: Columns, p: int, b: int) -> bool:
+    """Whether a replica of row p may lie on b afterwards."""
+    for k in range(c.rf[p]):
+        if c.home[p, k] == b:
+            return bool(c.stays[p, k])
+    if not c.allow[c.group[p], b]:
+        return False
+    for i in range(c.barred_start[p], c.barred_start[p + 1]):
+        if c.barred[i] == b:
+            return False
+    return True
+
+
+@compiled
+def may_lead(c: Columns, p: int, b: int) -> bool:
+    """Whether b may lead row p, if it may hold a replica of it."""
+    return bool(c.may_lead[c.group[p], b]) or (
+        c.home[p, 0] == b and c.stays[p, 0] and c.mode[c.group[p]] != 3
+    )
+
+
+@compiled
+def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> float:
+    """Change of the cost of one topic when one of its replicas goes from i to j."""
+    w, level = c.topic_weight[which, t], c.topic_level[which, t]
+    if w == 0.0:
+        return 0.0
+    change = 0.0
+    if c.holding[i]:
+        x = s.topics[which, t, i]
+        change += (x - 1.0 - level) ** 2 - (x - level) ** 2
+    if c.holding[j]:
+        x = s.topics[which, t, j]
+        change += (x + 1.0 - level) ** 2 - (x - level) ** 2
+    return w * change / (level * level)
+
+
+@compiled
+def shift_delta(
+    c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int
+) -> float:
+    """Change of the squares when load `loads[p] - less[p]` goes from i to j."""
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        a = loads[p, d] - less[p, d]
+        x, y = -a * c.scale[i, d], a * c.scale[j, d]
+        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
+    return change
+
+
+@compiled
+def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
+    """Change of F when the replica in slot k of row p goes to broker j."""
+    i = s.at[p, k]
+    loads = c.lead if k == 0 else c.follow
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        a = loads[p, d]
+        x, y = -a * c.scale[i, d], a * c.scale[j, d]
+        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
+    if not _had(c, p, j):
+        change += c.price[p]
+    if not _had(c, p, i):
+        change -= c.price[p]
+    if k == 0:
+        h = c.home[p, 0]
+        change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+    if s.topics.shape[1]:
+        change += topic_delta(c, s, c.topic[p], 0, i, j)
+        if k == 0:
+            change += topic_delta(c, s, c.topic[p], 1, i, j)
+    return change
+
+
+@compiled
+def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
+    """Bring the replica in slot k of row p to broker j."""
+    i = s.at[p, k]
+    _carry(c, s, p, k, i, -1)
+    _carry(c, s, p, k, j, 1)
+    s.at[p, k] = j
+    if _had(c, p, j):
+        s.out[j] -= 1
+    else:
+        s.spent[0] += 1
+        s.spent[1] += c.bytes_[p]
+        s.topic_moves[c.topic[p]] += 1
+        s.into[j] += 1
+    if _had(c, p, i):
+        s.out[i] += 1
+    else:
+        s.spent[0] -= 1
+        s.spent[1] -= c.bytes_[p]
+        s.topic_moves[c.topic[p]] -= 1
+        s.into[i] -= 1
+    if k == 0:
+        h = c.home[p, 0]
+        s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+
+
+@compiled
+def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
+    """Change of F when slot k of row p leads instead of slot 0."""
+    i, j = s.at[p, 0], s.at[p, k]
+    change = shift_delta(c, s, c.lead, c.follow, p, i, j)
+    h = c.home[p, 0]
+    change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+    if s.topics.shape[1]:
+        change += topic_delta(c, s, c.topic[p], 1, i, j)
+    return change
+
+
+@compiled
+def hand_over(c: Columns, s: State, p: int, k: int) -> None:
+    """Let slot k of row p lead; slots 0 and k change places."""
+    i, j = s.at[p, 0], s.at[p, k]
+    _carry(c, s, p, 0, i, -1)
+    _carry(c, s, p, k, j, -1)
+    s.at[p, 0], s.at[p, k] = j, i
+    _carry(c, s, p, 0, j, 1)
+    _carry(c, s, p, k, i, 1)
+    h = c.home[p, 0]
+    s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+
+
+@compiled
+def fits(c: Columns, s: State, b: int) -> bool:
+    """Whether a broker is within its limits."""
+    for d in range(s.used.shape[1]):
+        if s.used[b, d] > c.limit[b, d]:
+            return False
+    return bool(s.held[b] <= c.most_replicas[b])
+
+
+@compiled
+def affordable(c: Columns, s: State, p: int, i: int, j: int) -> bool:
+    """Whether the budgets hold after row p has gone from i to j."""
+    for x in range(3):
+        if s.spent[x] > c.budgets[x]:
+            return False
+    return bool(
+        s.topic_moves[c.topic[p]] <= c.budgets[3]
+        and s.into[j] <= c.budgets[4]
+        and s.out[i] <= c.budgets[5]
+    )
+
+
+@compiled
+def racks_hold(c: Columns, s: State, p: int) -> bool:
+    """Whether row p lies in racks as it may."""
+    g = c.group[p]
+    mode = c.mode[g]
+    if mode == 0:
+        return True
+    rf = c.rf[p]
+    if mode != 3:
+        moved = False
+        for k in range(rf):
+            moved |= not _had(c, p, s.at[p, k])
+        if not moved:
+            return True
+    if mode == 1:
+        racks = 0
+        for k in range(rf):
+            new = 1
+            for j in range(k):
+                if c.rack[s.at[p, j]] == c.rack[s.at[p, k]]:
+                    new = 0
+            racks += new
+        return bool(racks >= c.distinct[g])
+    most = 0
+    least = rf + 1
+    for q in range(c.usable.shape[1]):
+        here = 0
+        for k in range(rf):
+            here += c.rack[s.at[p, k]] == q
+        if mode == 3 and here != c.wanted[g, q]:
+            return False
+        most = max(most, here)
+        if c.usable[g, q]:
+            least = min(least, here)
+    return mode == 3 or most - least <= 1
+
+
+@compiled
+def holds(s: State, p: int, rf: int, b: int) -> bool:
+    """Whether broker b holds a replica of row p."""
+    for k in range(rf):
+        if s.at[p, k] == b:
+            return True
+    return False
+
+
+def is_limited(c: Columns) -> bool:
+    """Whether any budget binds."""
+    return bool((c.budgets < NO_BUDGET).any())
+
+
+def objective(c: Columns, s: State) -> Any:
+    """F of a state, less the refund of forced moves."""
+    return _objective(c, s)
+
+
+@compiled
+def _objective(c: Columns, s: State) -> float:
+    total = 0.0
+    for b in range(len(s.v)):
+        if c.holding[b]:
+            for d in range(s.v.shape[1]):
+                total += c.weight[d] * s.v[b, d] * s.v[b, d]
+    for p in range(len(s.at)):
+        if c.free[p]:
+            for k in range(c.rf[p]):
+                if not _had(c, p, s.at[p, k]):
+                    total += c.price[p]
+            if s.at[p, 0] != c.home[p, 0]:
+                total += c.leader_price
+    for which in range(2):
+        for t in range(s.topics.shape[1]):
+            w, level = c.topic_weight[which, t], c.topic_level[which, t]
+            if w > 0.0:
+                for b in range(len(s.v)):
+                    if c.holding[b]:
+                        x = s.topics[which, t, b] - level
+                        total += w * x * x / (level * level)
+    return total

@@ -1,0 +1,291 @@
+"""The cheapest configuration of one row under prices a unit of load on each broker.
+
+A configuration is a set of brokers with a leader. Under the racks' caps the sets of
+followers are the bases of a matroid (a partition matroid, truncated), so the greedy
+choice is the cheapest, and with another leader at most one element is exchanged.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solver.kernels.columns import Columns
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+
+INFINITE = np.inf
+
+
+class Scratch(NamedTuple):
+    """Room for the prices of one row."""
+
+    follow: Array
+    """(B,) cost of each broker as a follower."""
+    lead: Array
+    """(B,) as the leader."""
+    best: Array
+    """(M,) the cheapest configuration, leader first."""
+    chosen: Array
+    """(M,) the greedy choice of followers."""
+    in_rack: Array
+    """(Q,) replicas chosen in each rack."""
+
+
+ScratchStruct, ScratchReference = reference_to(Scratch)
+
+
+@compiled
+def _link_scratch(parts: Any) -> Any:
+    return ScratchReference(*parts)
+
+
+def scratch(c: Columns) -> Scratch:
+    """Room for columns of this size."""
+    brokers, most, racks = len(c.scale), c.home.shape[1], c.usable.shape[1]
+    return linked(
+        _link_scratch,
+        Scratch(
+            follow=np.empty(brokers),
+            lead=np.empty(brokers),
+            best=np.empty(most, np.int64),
+            chosen=np.empty(most, np.int64),
+            in_rack=np.zeros(racks, np.int64),
+        ),
+    )
+
+
+@compiled
+def less(price: float, discount: float) -> float:
+    """A price less a discount, but not under half of it."""
+    return max(0.5 * price, price - discount)
+
+
+@compiled
+def price_row(c: Columns, q: Array, p: int, discount: float, r: Scratch) -> None:
+    """Fill `r.follow`, `r.lead`: loads at prices q (K, B), plus what changes cost.
+
+    `discount` is taken off the prices of changes, as `less` does.
+    """
+    brokers = q.shape[1]
+    g = c.group[p]
+    new = less(c.price[p], discount)
+    change = less(c.leader_price, discount)
+    single = c.rf[p] == 1
+    for b in range(brokers):
+        r.lead[b] = new + change
+    for d in range(q.shape[0]):
+        a = c.lead[p, d]
+        for b in range(brokers):
+            r.lead[b] += a * q[d, b]
+    if not single:
+        for b in range(brokers):
+            r.follow[b] = new
+        for d in range(q.shape[0]):
+            a = c.follow[p, d]
+            if a != 0.0:
+                for b in range(brokers):
+                    r.follow[b] += a * q[d, b]
+    for b in range(brokers):
+        if not c.allow[g, b]:
+            r.lead[b] = INFINITE
+            r.follow[b] = INFINITE
+        elif not c.may_lead[g, b]:
+            r.lead[b] = INFINITE
+    for i in range(c.barred_start[p], c.barred_start[p + 1]):
+        r.lead[c.barred[i]] = INFINITE
+        r.follow[c.barred[i]] = INFINITE
+    _price_home(c, q, p, change, r)
+
+
+@compiled
+def _price_home(c: Columns, q: Array, p: int, change: float, r: Scratch) -> None:
+    g = c.group[p]
+    for k in range(c.rf[p]):
+        b = c.home[p, k]
+        if not c.stays[p, k]:
+            r.lead[b] = INFINITE
+            r.follow[b] = INFINITE
+            continue
+        leads, follows = 0.0, 0.0
+        for d in range(q.shape[0]):
+            leads += c.lead[p, d] * q[d, b]
+            follows += c.follow[p, d] * q[d, b]
+        r.follow[b] = follows
+        if k == 0:
+            r.lead[b] = leads if c.may_lead[g, b] or c.mode[g] != 3 else INFINITE
+        else:
+            r.lead[b] = leads + change if c.may_lead[g, b] else INFINITE
+
+
+@compiled
+def cheapest(c: Columns, p: int, r: Scratch) -> float:
+    """Cost of the cheapest configuration of a priced row; `r.best` holds it."""
+    if c.rf[p] == 1:
+        at = 0
+        for b in range(1, len(r.lead)):
+            if r.lead[b] < r.lead[at]:
+                at = b
+        r.best[0] = at
+        return r.lead[at]
+    return _cheapest_set(c, p, r)
+
+
+@compiled
+def _cheapest_set(c: Columns, p: int, r: Scratch) -> float:
+    rf, g = c.rf[p], c.group[p]
+    cost, full = _greedy(c, p, r)
+    least, leader, without = INFINITE, -1, -1
+    for b in range(len(r.lead)):
+        if r.lead[b] == INFINITE:
+            continue
+        out = _exchanged(c, g, rf, b, r)
+        if out < 0:
+            continue
+        total = cost - r.follow[r.chosen[out]] + r.lead[b]
+        if total < least:
+            least, leader, without = total, b, out
+    if not full:
+        least = INFINITE
+    if leader >= 0:
+        r.best[0] = leader
+        at = 1
+        for k in range(rf):
+            if k != without:
+                r.best[at] = r.chosen[k]
+                at += 1
+    return _or_home(c, p, r, least)
+
+
+@compiled
+def _greedy(c: Columns, p: int, r: Scratch) -> tuple[float, bool]:
+    """The rf cheapest followers that the racks' caps allow, and their cost."""
+    rf, g = c.rf[p], c.group[p]
+    for q in range(len(r.in_rack)):
+        r.in_rack[q] = 0
+    cost = 0.0
+    for k in range(rf):
+        at = -1
+        for b in range(len(r.follow)):
+            if r.follow[b] == INFINITE or (at >= 0 and r.follow[b] >= r.follow[at]):
+                continue
+            if r.in_rack[c.rack[b]] >= c.most[g, c.rack[b]]:
+                continue
+            taken = False
+            for j in range(k):
+                taken |= r.chosen[j] == b
+            if not taken:
+                at = b
+        if at < 0:
+            return INFINITE, False
+        r.chosen[k] = at
+        r.in_rack[c.rack[at]] += 1
+        cost += r.follow[at]
+    return cost, True
+
+
+@compiled
+def _exchanged(c: Columns, g: int, rf: int, b: int, r: Scratch) -> int:
+    """Which of the chosen gives way to leader b: itself, one in its rack, the last."""
+    rack = c.rack[b]
+    full = r.in_rack[rack] >= c.most[g, rack]
+    worst = -1
+    for k in range(rf):
+        if r.chosen[k] == b:
+            return k
+        if not full or c.rack[r.chosen[k]] == rack:
+            worst = k
+    return worst
+
+
+@compiled
+def _or_home(c: Columns, p: int, r: Scratch, least: float) -> float:
+    """Staying is allowed also where racks would not let a row move there."""
+    rf = c.rf[p]
+    if c.forced[p] or c.mode[c.group[p]] == 3:
+        return least
+    stay = 0.0
+    for k in range(rf):
+        stay += r.follow[c.home[p, k]]
+    leader = -1
+    for k in range(rf):
+        b = c.home[p, k]
+        total = stay - r.follow[b] + r.lead[b]
+        if total < least:
+            least, leader = total, k
+    if leader >= 0:
+        r.best[0] = c.home[p, leader]
+        at = 1
+        for k in range(rf):
+            if k != leader:
+                r.best[at] = c.home[p, k]
+                at += 1
+    return least
+
+
+@compiled
+def stays_cheapest(
+    c: Columns, q: Array, lowest: Array, p: int, discount: float
+) -> bool:
+    """Whether no configuration can beat home, by the lowest prices (K,) anywhere.
+
+    Cheap, and never wrong when it says yes. The prices of changes are lowered by
+    `discount` first.
+    """
+    rf = c.rf[p]
+    if c.forced[p]:
+        return False
+    new, change = less(c.price[p], discount), less(c.leader_price, discount)
+    most = 0.0
+    for k in range(rf):
+        b = c.home[p, k]
+        for d in range(q.shape[0]):
+            a = c.lead[p, d] if k == 0 else c.follow[p, d]
+            most += a * (q[d, b] - lowest[d])
+    if rf == 1:
+        return most < new + change
+    if most >= new:
+        return False
+    i = c.home[p, 0]
+    for k in range(1, rf):
+        b = c.home[p, k]
+        gain = -change
+        for d in range(q.shape[0]):
+            gain += (c.lead[p, d] - c.follow[p, d]) * (q[d, i] - q[d, b])
+        if gain >= 0.0:
+            return False
+    return True
+
+
+@compiled
+def forced_costs(
+    c: Columns, q: Array, p: int, r: Scratch, hold: Array, lead: Array
+) -> float:
+    """Least cost of row p with each broker in its set, (B,), and as its leader, (B,).
+
+    Returns the least cost of all. A broker is forced in by a reward that outweighs all
+    else, which keeps the greedy choice exact.
+    """
+    brokers = q.shape[1]
+    reward = 1.0
+    price_row(c, q, p, 0.0, r)
+    least = cheapest(c, p, r)
+    for b in range(brokers):
+        if r.lead[b] < INFINITE:
+            reward += abs(r.lead[b])
+        if r.follow[b] < INFINITE and c.rf[p] > 1:
+            reward += abs(r.follow[b])
+    for b in range(brokers):
+        lead[b] = INFINITE
+        hold[b] = INFINITE
+        held, led = r.follow[b], r.lead[b]
+        if led < INFINITE:
+            r.lead[b] = led - reward
+            lead[b] = cheapest(c, p, r) + reward
+            r.lead[b] = led
+        if c.rf[p] == 1:
+            hold[b] = lead[b]
+        elif held < INFINITE:
+            r.follow[b] = held - reward
+            r.lead[b] = led - reward
+            hold[b] = cheapest(c, p, r) + reward
+            r.follow[b], r.lead[b] = held, led
+    return least

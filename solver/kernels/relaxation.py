@@ -1,0 +1,394 @@
+"""The convex relaxation: rows may be split over configurations.
+
+    least  sum_bd w_d v_bd^2 + prices,   v = loads of all configurations - 1
+
+Block-coordinate pairwise Frank-Wolfe: a row's mass goes from its dearest configuration
+to the cheapest one at the present prices, pi = 2 w v, by an exact line search
+(Lacoste-Julien and Jaggi, 2015). Rows that stay whole at home need no memory. Any pi
+gives a valid bound of F (weak duality), the best at the optimum.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solver.kernels.columns import Columns
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.pricing import Scratch, cheapest, price_row, stays_cheapest
+
+NONE = -1
+
+
+class Masses(NamedTuple):
+    """How rows are split: lists of nodes, one a configuration with mass."""
+
+    head: Array
+    """(n,) first node of a row; -1 for all of it at home."""
+    next: Array
+    """(nodes,)"""
+    at: Array
+    """(nodes, M) brokers, leader first."""
+    mass: Array
+    """(nodes,)"""
+    unused: Array
+    """(1,) first node of the list of unused ones."""
+
+
+MassesStruct, MassesReference = reference_to(Masses)
+
+
+@compiled
+def _link_masses(parts: Any) -> Any:
+    return MassesReference(*parts)
+
+
+def new_masses(c: Columns, room: int) -> Masses:
+    """All rows whole at home; room for so many nodes."""
+    following = np.arange(1, room + 1, dtype=np.int64)
+    following[-1] = NONE
+    return linked(
+        _link_masses,
+        Masses(
+            head=np.full(len(c.home), NONE, np.int64),
+            next=following,
+            at=np.full((room, c.home.shape[1]), -1, np.int64),
+            mass=np.zeros(room),
+            unused=np.zeros(1, np.int64),
+        ),
+    )
+
+
+@compiled
+def _new_node(m: Masses, p: int, at: Array, mass: float, rf: int) -> bool:
+    node = m.unused[0]
+    if node == NONE:
+        return False
+    m.unused[0] = m.next[node]
+    m.next[node] = m.head[p]
+    m.head[p] = node
+    m.mass[node] = mass
+    for k in range(rf):
+        m.at[node, k] = at[k]
+    return True
+
+
+@compiled
+def _drop_node(m: Masses, p: int, node: int) -> None:
+    if m.head[p] == node:
+        m.head[p] = m.next[node]
+    else:
+        before = m.head[p]
+        while m.next[before] != node:
+            before = m.next[before]
+        m.next[before] = m.next[node]
+    m.next[node] = m.unused[0]
+    m.unused[0] = node
+
+
+@compiled
+def cost_of(r: Scratch, at: Array, rf: int) -> float:
+    """Cost of one configuration of the priced row."""
+    total = r.lead[at[0]]
+    for k in range(1, rf):
+        total += r.follow[at[k]]
+    return total if rf > 1 else r.lead[at[0]]
+
+
+@compiled
+def _add(c: Columns, v: Array, p: int, at: Array, mass: float) -> None:
+    for k in range(c.rf[p]):
+        b = at[k]
+        for d in range(v.shape[1]):
+            a = c.lead[p, d] if k == 0 else c.follow[p, d]
+            v[b, d] += mass * a * c.scale[b, d]
+
+
+@compiled
+def _reprice(c: Columns, v: Array, q: Array, lowest: Array, at: Array, rf: int) -> None:
+    for k in range(rf):
+        b = at[k]
+        for d in range(v.shape[1]):
+            q[d, b] = 2.0 * c.weight[d] * v[b, d] * c.scale[b, d]
+            if q[d, b] < lowest[d]:
+                lowest[d] = q[d, b]
+
+
+@compiled
+def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
+    """Second derivative of F along the exchange of two configurations, halved."""
+    rf = c.rf[p]
+    total = 0.0
+    for k in range(rf):
+        b = new[k]
+        was = NONE
+        for j in range(rf):
+            if old[j] == b:
+                was = j
+        for d in range(c.lead.shape[1]):
+            a = c.lead[p, d] if k == 0 else c.follow[p, d]
+            if was == 0:
+                a -= c.lead[p, d]
+            elif was > 0:
+                a -= c.follow[p, d]
+            x = a * c.scale[b, d]
+            total += c.weight[d] * x * x
+    for j in range(rf):
+        b = old[j]
+        stays = False
+        for k in range(rf):
+            stays |= new[k] == b
+        if not stays:
+            for d in range(c.lead.shape[1]):
+                a = c.lead[p, d] if j == 0 else c.follow[p, d]
+                x = a * c.scale[b, d]
+                total += c.weight[d] * x * x
+    return total
+
+
+@compiled
+def begin(c: Columns, m: Masses, v: Array, q: Array, r: Scratch) -> bool:
+    """Take rows that may not stay to their cheapest configuration."""
+    lowest = np.full(v.shape[1], -np.inf)
+    for p in range(len(c.home)):
+        if c.forced[p]:
+            price_row(c, q, p, 0.0, r)
+            if cheapest(c, p, r) == np.inf:
+                return False
+            _new_node(m, p, r.best, 1.0, c.rf[p])
+            _add(c, v, p, c.home[p], -1.0)
+            _add(c, v, p, r.best, 1.0)
+            _reprice(c, v, q, lowest, c.home[p], c.rf[p])
+            _reprice(c, v, q, lowest, r.best, c.rf[p])
+    return True
+
+
+@compiled
+def sweep(
+    c: Columns,
+    m: Masses,
+    v: Array,
+    q: Array,
+    rows: Array,
+    times: int,
+    r: Scratch,
+) -> tuple[float, int]:
+    """Visit rows in order, so many times.
+
+    Returns
+    -------
+    The gap that the last round saw, and how many rows were priced.
+    """
+    lowest = np.empty(v.shape[1])
+    gap, priced = 0.0, 0
+    for _ in range(times):
+        gap = 0.0
+        for d in range(len(lowest)):
+            lowest[d] = q[d].min()
+        for i in range(len(rows)):
+            p = rows[i]
+            if m.head[p] == NONE and stays_cheapest(c, q, lowest, p, 0.0):
+                continue
+            priced += 1
+            price_row(c, q, p, 0.0, r)
+            best = cheapest(c, p, r)
+            gap += _exchange(c, m, v, q, lowest, p, best, r)
+    return gap, priced
+
+
+@compiled
+def _exchange(
+    c: Columns,
+    m: Masses,
+    v: Array,
+    q: Array,
+    lowest: Array,
+    p: int,
+    best: float,
+    r: Scratch,
+) -> float:
+    """One pairwise step of a priced row; what its mass costs over `best`."""
+    rf = c.rf[p]
+    if m.head[p] == NONE:
+        cost = cost_of(r, c.home[p], rf)
+        if cost - best <= 1e-15:
+            return 0.0
+        if not _new_node(m, p, c.home[p], 1.0, rf):
+            return cost - best
+    worst, dearest, gap, same = NONE, -np.inf, 0.0, NONE
+    node = m.head[p]
+    while node != NONE:
+        cost = cost_of(r, m.at[node], rf)
+        gap += m.mass[node] * (cost - best)
+        if cost > dearest:
+            worst, dearest = node, cost
+        if cost - best <= 0.0:
+            same = node
+        node = m.next[node]
+    if dearest - best <= 1e-15:
+        return gap
+    if same == NONE:
+        if not _new_node(m, p, r.best, 0.0, rf):
+            return gap
+        same = m.head[p]
+    _shift(c, m, v, q, lowest, p, worst, same, dearest - best)
+    return gap
+
+
+@compiled
+def _whole(c: Columns, m: Masses, p: int) -> None:
+    """A row that came home whole needs no node."""
+    node = m.head[p]
+    if c.forced[p] or m.at[node, 0] != c.home[p, 0]:
+        return
+    for k in range(1, c.rf[p]):
+        here = False
+        for j in range(1, c.rf[p]):
+            here |= m.at[node, j] == c.home[p, k]
+        if not here:
+            return
+    _drop_node(m, p, node)
+
+
+@compiled
+def _shift(
+    c: Columns,
+    m: Masses,
+    v: Array,
+    q: Array,
+    lowest: Array,
+    p: int,
+    worst: int,
+    best: int,
+    gain: float,
+) -> None:
+    """Move mass between two configurations as far as that pays."""
+    rf = c.rf[p]
+    bend = 2.0 * _curvature(c, p, m.at[worst], m.at[best])
+    step = m.mass[worst]
+    if bend > 0.0 and gain / bend < step:
+        step = gain / bend
+    _add(c, v, p, m.at[worst], -step)
+    _add(c, v, p, m.at[best], step)
+    m.mass[best] += step
+    m.mass[worst] -= step
+    _reprice(c, v, q, lowest, m.at[worst], rf)
+    _reprice(c, v, q, lowest, m.at[best], rf)
+
+
+@compiled
+def tidy(c: Columns, m: Masses, rows: Array) -> None:
+    """Drop configurations that have lost their mass."""
+    for i in range(len(rows)):
+        p = rows[i]
+        node = m.head[p]
+        while node != NONE:
+            following = m.next[node]
+            only = m.head[p] == node and following == NONE
+            if m.mass[node] <= 1e-12 and not only:
+                _drop_node(m, p, node)
+            node = following
+        if m.head[p] != NONE and m.next[m.head[p]] == NONE:
+            m.mass[m.head[p]] = 1.0
+            _whole(c, m, p)
+
+
+@compiled
+def relaxed_prices(c: Columns, m: Masses) -> float:
+    """What the relaxed placement pays for changes, less the refund."""
+    total = 0.0
+    for p in range(len(m.head)):
+        node = m.head[p]
+        while node != NONE:
+            for k in range(c.rf[p]):
+                new = True
+                for j in range(c.rf[p]):
+                    if c.home[p, j] == m.at[node, k]:
+                        new = False
+                if new:
+                    total += m.mass[node] * c.price[p]
+            if m.at[node, 0] != c.home[p, 0]:
+                total += m.mass[node] * c.leader_price
+            node = m.next[node]
+    return total
+
+
+@compiled
+def price_all(
+    c: Columns, m: Masses, q: Array, rows: Array, near: float, r: Scratch
+) -> tuple[float, int, int]:
+    """The least cost of each row at prices q (K, B), summed; and what to look at next.
+
+    A configuration that is cheaper than all that a row knows gets a node without mass,
+    also if it is only up to `near` dearer than home for a row that has no nodes yet.
+
+    Returns
+    -------
+    Sum of the costs, nodes made, rows priced.
+    """
+    lowest = np.empty(q.shape[0])
+    for d in range(len(lowest)):
+        lowest[d] = q[d].min()
+    total, made, priced = 0.0, 0, 0
+    for i in range(len(rows)):
+        p = rows[i]
+        rf = c.rf[p]
+        if m.head[p] == NONE and stays_cheapest(c, q, lowest, p, near):
+            total += _stay_cost(c, q, p)
+            continue
+        priced += 1
+        price_row(c, q, p, 0.0, r)
+        best = cheapest(c, p, r)
+        total += best
+        known = np.inf
+        node = m.head[p]
+        while node != NONE:
+            known = min(known, cost_of(r, m.at[node], rf))
+            node = m.next[node]
+        if m.head[p] == NONE:
+            stay = cost_of(r, c.home[p], rf)
+            if best >= stay - 1e-15:
+                price_row(c, q, p, near, r)
+                if cheapest(c, p, r) >= stay - 1e-15:
+                    continue
+            if not _new_node(m, p, c.home[p], 1.0, rf):
+                continue
+            made += _new_node(m, p, r.best, 0.0, rf)
+        elif best < known - 1e-12:
+            made += _new_node(m, p, r.best, 0.0, rf)
+    return total, made, priced
+
+
+@compiled
+def _stay_cost(c: Columns, q: Array, p: int) -> float:
+    total = 0.0
+    for k in range(c.rf[p]):
+        b = c.home[p, k]
+        for d in range(q.shape[0]):
+            total += (c.lead[p, d] if k == 0 else c.follow[p, d]) * q[d, b]
+    return total
+
+
+@compiled
+def dual_value(c: Columns, pi: Array, r: Scratch) -> float:
+    """The bound that prices pi (B, K) prove, less the refund of forced moves."""
+    brokers, dims = pi.shape
+    q = np.empty((dims, brokers))
+    lowest = np.full(dims, np.inf)
+    total = 0.0
+    for b in range(brokers):
+        for d in range(dims):
+            q[d, b] = pi[b, d] * c.scale[b, d]
+            lowest[d] = min(lowest[d], q[d, b])
+            if c.holding[b]:
+                total -= pi[b, d] * pi[b, d] / (4.0 * c.weight[d]) + pi[b, d]
+    for p in range(len(c.home)):
+        if c.free[p] and not stays_cheapest(c, q, lowest, p, 0.0):
+            price_row(c, q, p, 0.0, r)
+            total += cheapest(c, p, r)
+        else:
+            for k in range(c.rf[p]):
+                b = c.home[p, k]
+                for d in range(dims):
+                    a = c.lead[p, d] if k == 0 else c.follow[p, d]
+                    total += a * q[d, b]
+    return total

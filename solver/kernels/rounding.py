@@ -1,0 +1,200 @@
+"""From the relaxed placement to a whole one."""
+
+import numpy as np
+
+from solver.kernels.columns import Columns
+from solver.kernels.compiled import Array, compiled
+from solver.kernels.moves import (
+    State,
+    _carry,
+    _had,
+    affordable,
+    fits,
+    racks_hold,
+)
+from solver.kernels.pricing import Scratch, cheapest, price_row
+from solver.kernels.relaxation import NONE, Masses
+
+
+@compiled
+def local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
+    """Cost of the deviations of some brokers."""
+    total = 0.0
+    for k in range(rf):
+        b = at[k]
+        if c.holding[b]:
+            for d in range(s.v.shape[1]):
+                total += c.weight[d] * s.v[b, d] * s.v[b, d]
+    return total
+
+
+@compiled
+def _count(c: Columns, s: State, p: int, sign: int) -> None:
+    """Enter what row p changes into the budgets' counters, or take it out."""
+    for k in range(c.rf[p]):
+        b = s.at[p, k]
+        if not _had(c, p, b):
+            s.spent[0] += sign
+            s.spent[1] += sign * c.bytes_[p]
+            s.topic_moves[c.topic[p]] += sign
+            s.into[b] += sign
+        h = c.home[p, k]
+        here = False
+        for j in range(c.rf[p]):
+            here |= s.at[p, j] == h
+        if not here:
+            s.out[h] += sign
+    if s.at[p, 0] != c.home[p, 0]:
+        s.spent[2] += sign
+
+
+@compiled
+def switch(c: Columns, s: State, p: int, to: Array) -> None:
+    """Bring a whole row to a configuration."""
+    _count(c, s, p, -1)
+    for k in range(c.rf[p]):
+        _carry(c, s, p, k, s.at[p, k], -1)
+    for k in range(c.rf[p]):
+        s.at[p, k] = to[k]
+        _carry(c, s, p, k, to[k], 1)
+    _count(c, s, p, 1)
+
+
+@compiled
+def allowed_now(c: Columns, s: State, p: int) -> bool:
+    """Whether row p keeps racks, limits and budgets where it lies."""
+    if not racks_hold(c, s, p):
+        return False
+    for k in range(c.rf[p]):
+        if not fits(c, s, s.at[p, k]):
+            return False
+        if not affordable(c, s, p, c.home[p, k], s.at[p, k]):
+            return False
+    return True
+
+
+@compiled
+def switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
+    """Change of F when row p goes to a configuration; the row ends there.
+
+    held: (2 M,) room.
+    """
+    rf = c.rf[p]
+    n = 0
+    before = 0.0
+    for k in range(2 * rf):
+        b = s.at[p, k] if k < rf else to[k - rf]
+        seen = False
+        for j in range(n):
+            seen |= held[j] == b
+        if not seen:
+            held[n] = b
+            n += 1
+    before = local_cost(c, s, held, n) + _paid(c, s, p)
+    switch(c, s, p, to)
+    return local_cost(c, s, held, n) + _paid(c, s, p) - before
+
+
+@compiled
+def _paid(c: Columns, s: State, p: int) -> float:
+    total = 0.0
+    for k in range(c.rf[p]):
+        if not _had(c, p, s.at[p, k]):
+            total += c.price[p]
+    if s.at[p, 0] != c.home[p, 0]:
+        total += c.leader_price
+    return total
+
+
+@compiled
+def evacuate(c: Columns, s: State, rows: Array, r: Scratch) -> bool:
+    """Bring rows that may not stay to where F rises least, in this order.
+
+    Each row is priced at the present deviations plus half of what it adds itself, so
+    that one row alone is placed at its least true cost. False where one found no room.
+    """
+    brokers, dims = s.v.shape
+    q = np.empty((dims, brokers))
+    for i in range(len(rows)):
+        p = rows[i]
+        for b in range(brokers):
+            for d in range(dims):
+                own = c.lead[p, d] * c.scale[b, d]
+                for k in range(c.rf[p]):
+                    if s.at[p, k] == b:
+                        own = -own if k == 0 else own
+                q[d, b] = c.weight[d] * (2.0 * s.v[b, d] + own) * c.scale[b, d]
+        if not _to_cheapest(c, s, p, q, r):
+            return False
+    return True
+
+
+@compiled
+def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: Scratch) -> bool:
+    """Take the cheapest configuration that fits; brokers that do not are struck off."""
+    rf = c.rf[p]
+    back = s.at[p].copy()
+    price_row(c, q, p, 0.0, r)
+    for _ in range(64):
+        if cheapest(c, p, r) == np.inf:
+            return False
+        switch(c, s, p, r.best)
+        if allowed_now(c, s, p):
+            return True
+        struck = False
+        for k in range(rf):
+            b = s.at[p, k]
+            if not fits(c, s, b) or s.into[b] > c.budgets[4]:
+                r.follow[b] = np.inf
+                r.lead[b] = np.inf
+                struck = True
+        switch(c, s, p, back)
+        if not struck:
+            return False
+    return False
+
+
+@compiled
+def round_off(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> None:
+    """Bring each row to the best of the configurations that it is split over.
+
+    whole: (n,) rows that lie in one configuration alone; they go there if that is
+    allowed, the others where F is least once those lie there.
+    """
+    held = np.empty(2 * c.home.shape[1], np.int64)
+    for stage in range(2):
+        for i in range(len(order)):
+            p = order[i]
+            if m.head[p] == NONE or whole[p] != (stage == 0):
+                continue
+            back = s.at[p].copy()
+            best = s.at[p].copy()
+            least = 0.0
+            here = 0.0
+            node = m.head[p]
+            while node != NONE:
+                here += switch_cost(c, s, p, m.at[node], held)
+                better = here < least or (stage == 0 and m.mass[node] > 0.5)
+                if better and allowed_now(c, s, p):
+                    least = here
+                    best[:] = s.at[p]
+                node = m.next[node]
+            if not c.forced[p] and stage == 1:
+                here += switch_cost(c, s, p, c.home[p], held)
+                if here < least and allowed_now(c, s, p):
+                    least = here
+                    best[:] = s.at[p]
+            switch(c, s, p, best)
+            if not allowed_now(c, s, p):
+                switch(c, s, p, back)
+
+
+@compiled
+def heaviest(m: Masses, rows: Array, whole: Array) -> None:
+    """Mark the rows that lie nearly whole in one configuration."""
+    for i in range(len(rows)):
+        node = m.head[rows[i]]
+        while node != NONE:
+            if m.mass[node] > 0.9:
+                whole[rows[i]] = True
+            node = m.next[node]

@@ -1,0 +1,285 @@
+"""The dual over known configurations, smoothed, and its ascent by L-BFGS.
+
+    D_T(pi) = sum_bd -(pi^2 / 4 w + pi) + sum_p -T log sum_i exp(-cost_pi(pi) / T)
+
+A row's softmin over its configurations is smooth and below its minimum; as T falls the
+maximiser goes to the prices of the relaxation (Nesterov, 2005). Few rows are near a
+change, so an evaluation looks at few configurations. L-BFGS: Nocedal, 1980.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from solver.kernels.columns import Columns
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.relaxation import NONE, Masses
+
+LN2_HIGH = 6.93147180369123816490e-01
+LN2_LOW = 1.90821492927058770002e-10
+LOG2_E = 1.4426950408889634
+
+
+class Options(NamedTuple):
+    """Configurations of the rows that may be split, row after row."""
+
+    start: Array
+    """(rows + 1,) first configuration of each row."""
+    node: Array
+    """(options,) the node of the masses."""
+    broker: Array
+    """(options, M), leader first; -1 fills."""
+    load: Array
+    """(options, M, K) what each of them carries, in levels of that broker."""
+    cost: Array
+    """(options,) prices of the changes."""
+
+
+OptionsStruct, OptionsReference = reference_to(Options)
+
+
+@compiled
+def _link_options(parts: Any) -> Any:
+    return OptionsReference(*parts)
+
+
+def new_options(rows: int, count: int, most: int, dims: int) -> Options:
+    """Room for so many configurations of so many rows."""
+    return linked(
+        _link_options,
+        Options(
+            start=np.zeros(rows + 1, np.int64),
+            node=np.zeros(count, np.int64),
+            broker=np.full((count, most), -1, np.int64),
+            load=np.zeros((count, most, dims)),
+            cost=np.zeros(count),
+        ),
+    )
+
+
+@compiled
+def exponential(x: float) -> float:
+    """e^x for x <= 0 to 1e-15, by arithmetic alone; 0 under -700."""
+    if x < -700.0:
+        return 0.0
+    n = np.floor(x * LOG2_E + 0.5)
+    f = (x - n * LN2_HIGH) - n * LN2_LOW
+    total = 1.0
+    for k in range(14, 0, -1):
+        total = 1.0 + f / k * total
+    half = 1.0
+    base = 0.5
+    steps = int(-n)
+    while steps > 0:
+        if steps & 1:
+            half *= base
+        base *= base
+        steps >>= 1
+    return total * half if n <= 0 else total * 2.0
+
+
+@compiled
+def logarithm(x: float) -> float:
+    """ln x for x >= 1, by arithmetic alone."""
+    n = 0
+    while x > 1.4142135623730951:
+        x *= 0.5
+        n += 1
+    z = (x - 1.0) / (x + 1.0)
+    square = z * z
+    total = 0.0
+    for k in range(23, 0, -2):
+        total = total * square + 1.0 / k
+    return n * LN2_HIGH + n * LN2_LOW + 2.0 * z * total
+
+
+@compiled
+def count_options(m: Masses, rows: Array) -> int:
+    """Configurations of these rows together; a row without nodes has none."""
+    found = 0
+    for i in range(len(rows)):
+        node = m.head[rows[i]]
+        while node != NONE:
+            found += 1
+            node = m.next[node]
+    return found
+
+
+@compiled
+def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
+    """List the configurations of these rows."""
+    at = 0
+    for i in range(len(rows)):
+        p = rows[i]
+        o.start[i] = at
+        node = m.head[p]
+        while node != NONE:
+            o.node[at] = node
+            cost = 0.0
+            for k in range(c.rf[p]):
+                b = m.at[node, k]
+                o.broker[at, k] = b
+                new = True
+                for j in range(c.rf[p]):
+                    if c.home[p, j] == b:
+                        new = False
+                if new:
+                    cost += c.price[p]
+                for d in range(c.lead.shape[1]):
+                    a = c.lead[p, d] if k == 0 else c.follow[p, d]
+                    o.load[at, k, d] = a * c.scale[b, d]
+            if m.at[node, 0] != c.home[p, 0]:
+                cost += c.leader_price
+            o.cost[at] = cost
+            at += 1
+            node = m.next[node]
+    o.start[len(rows)] = at
+
+
+@compiled
+def smooth_dual(
+    c: Columns,
+    o: Options,
+    still: Array,
+    t: float,
+    pi: Array,
+    grad: Array,
+    mass: Array,
+) -> float:
+    """Value and gradient of the smoothed dual, negated; masses of each option.
+
+    still: (B, K) loads of all rows that are not listed.
+    """
+    brokers, dims = pi.shape
+    total = 0.0
+    for b in range(brokers):
+        for d in range(dims):
+            x = pi[b, d]
+            if c.holding[b]:
+                total -= x * x / (4.0 * c.weight[d]) + x
+                total += x * still[b, d]
+                grad[b, d] = -x / (2.0 * c.weight[d]) - 1.0 + still[b, d]
+            else:
+                grad[b, d] = 0.0
+    for i in range(len(o.start) - 1):
+        first, end = o.start[i], o.start[i + 1]
+        least = np.inf
+        for z in range(first, end):
+            cost = o.cost[z]
+            for k in range(o.broker.shape[1]):
+                b = o.broker[z, k]
+                if b >= 0:
+                    for d in range(dims):
+                        cost += o.load[z, k, d] * pi[b, d]
+            mass[z] = cost
+            least = min(least, cost)
+        weight = 0.0
+        for z in range(first, end):
+            mass[z] = exponential((least - mass[z]) / t)
+            weight += mass[z]
+        total += least - t * logarithm(weight)
+        for z in range(first, end):
+            mass[z] /= weight
+            if mass[z] > 1e-15:
+                for k in range(o.broker.shape[1]):
+                    b = o.broker[z, k]
+                    if b >= 0:
+                        for d in range(dims):
+                            grad[b, d] += mass[z] * o.load[z, k, d]
+    for b in range(brokers):
+        for d in range(dims):
+            grad[b, d] = -grad[b, d] if c.holding[b] else 0.0
+    return -total
+
+
+@compiled
+def _dot(x: Array, y: Array) -> float:
+    total = 0.0
+    for b in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            total += x[b, d] * y[b, d]
+    return total
+
+
+@compiled
+def ascend(
+    c: Columns,
+    o: Options,
+    still: Array,
+    t: float,
+    pi: Array,
+    mass: Array,
+    most: int,
+    small: float,
+) -> int:
+    """Maximise the smoothed dual over pi (B, K), in place; evaluations made.
+
+    Ends when the gradient's square, weighed as F, is under `small`.
+    """
+    brokers, dims = pi.shape
+    memory = 20
+    ss = np.zeros((memory, brokers, dims))
+    ys = np.zeros((memory, brokers, dims))
+    rho = np.zeros(memory)
+    alpha = np.zeros(memory)
+    grad = np.zeros((brokers, dims))
+    new_grad = np.zeros((brokers, dims))
+    step = np.zeros((brokers, dims))
+    value = smooth_dual(c, o, still, t, pi, grad, mass)
+    made, kept, evaluations = 0, 0, 1
+    while evaluations < most:
+        norm = 0.0
+        for b in range(brokers):
+            for d in range(dims):
+                norm += c.weight[d] * grad[b, d] * grad[b, d]
+        if norm <= small:
+            break
+        step[:] = grad
+        for i in range(kept):
+            j = (made - 1 - i) % memory
+            alpha[j] = rho[j] * _dot(ss[j], step)
+            step -= alpha[j] * ys[j]
+        if kept > 0:
+            j = (made - 1) % memory
+            step *= 1.0 / (rho[j] * _dot(ys[j], ys[j]))
+        else:
+            for d in range(dims):
+                for b in range(brokers):
+                    step[b, d] *= 0.02 * c.weight[d]
+        for i in range(kept - 1, -1, -1):
+            j = (made - 1 - i) % memory
+            beta = rho[j] * _dot(ys[j], step)
+            step += (alpha[j] - beta) * ss[j]
+        slope = _dot(grad, step)
+        if slope <= 0.0:
+            kept = 0
+            made = 0
+            if norm <= small * 1e-6:
+                break
+            step[:] = grad
+            slope = _dot(grad, step)
+        size = 1.0
+        accepted = False
+        for _ in range(30):
+            trial = pi - size * step
+            found = smooth_dual(c, o, still, t, trial, new_grad, mass)
+            evaluations += 1
+            if found <= value - 1e-4 * size * slope:
+                accepted = True
+                break
+            size *= 0.4
+        if not accepted:
+            break
+        j = made % memory
+        ss[j] = -size * step
+        ys[j] = new_grad - grad
+        curved = _dot(ss[j], ys[j])
+        if curved > 0.0:
+            rho[j] = 1.0 / curved
+            made += 1
+            kept = min(kept + 1, memory)
+        pi[:] = trial
+        grad[:] = new_grad
+        value = found
+    smooth_dual(c, o, still, t, pi, grad, mass)
+    return evaluations

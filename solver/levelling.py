@@ -1,0 +1,160 @@
+"""How many replicas of equal partitions each broker gets: exact, for any size.
+
+Partitions of a new topic are alike, so a placement is level or not by its counts
+alone. Brokers get at most their room, racks at least and at most their share, and the
+cost of each count is convex: adding one replica at a time where it costs least is
+then optimal (Federgruen and Groenevelt, 1986, for polymatroids), and the least highest
+count and the greatest lowest one follow from counting.
+"""
+
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.snapshot import Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Room:
+    """What B brokers in Q racks must and may get of a total."""
+
+    cap: Ints
+    """(B,) the most each broker may get."""
+    rack: Ints
+    """(B,) number of its rack."""
+    least: Ints
+    """(Q,) what each rack must get."""
+    most: Ints
+    """(Q,) what each rack may get."""
+    total: int
+
+    def in_racks(self, count: Ints) -> Ints:
+        """(Q,) sums of (B,) counts."""
+        sums = np.bincount(self.rack, count, minlength=len(self.least))
+        return np.asarray(sums).astype(np.int64)
+
+    @property
+    def enough(self) -> bool:
+        """Whether the total fits in at all."""
+        room = np.minimum(self.in_racks(self.cap), self.most)
+        low, high = int(self.least.sum()), int(room.sum())
+        return bool((self.least <= room).all()) and low <= self.total <= high
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Slopes:
+    """Cost of one more: first + rise x the count that a broker has already."""
+
+    first: Floats
+    """(B,)"""
+    rise: Floats
+    """(B,) at least 0."""
+    tie: Floats
+    """(B,) which of two equal ones comes first: the lower."""
+
+    def cost(self, count: Ints) -> float:
+        """Of (B,) counts, over none."""
+        pairs = self.first * count + self.rise * (count * (count - 1) / 2)
+        return float(pairs.sum())
+
+
+def level(room: Room, slopes: Slopes) -> Ints:
+    """(B,) counts of the least cost; among equal costs the racks' counts are even.
+
+    `room.enough` must hold.
+    """
+    count = np.zeros(len(room.cap), np.int64)
+    racks = [_Rack(room, slopes, q) for q in range(len(room.least))]
+    for q, rack in enumerate(racks):
+        for _ in range(int(room.least[q])):
+            count[rack.take()] += 1
+    for _ in range(room.total - int(room.least.sum())):
+        open_racks = (r for r in racks if r.taken < r.most and r.heap)
+        rack = min(open_racks, key=lambda r: r.next_cost)
+        count[rack.take()] += 1
+    return count
+
+
+class _Rack:
+    """The brokers of one rack, the cheapest next one first."""
+
+    def __init__(self, room: Room, slopes: Slopes, number: int) -> None:
+        self.most = int(room.most[number])
+        self.taken = 0
+        self._cap, self._slopes = room.cap, slopes
+        here = np.flatnonzero((room.rack == number) & (room.cap > 0)).tolist()
+        self._size = max(1, len(here))
+        self.heap = [(float(slopes.first[b]), 0, float(slopes.tie[b]), b) for b in here]
+        heapq.heapify(self.heap)
+
+    @property
+    def next_cost(self) -> tuple[float, int, float, float, int]:
+        """Cost of the next one, then what decides between equal costs."""
+        cost, count, tie, broker = self.heap[0]
+        return cost, count, self.taken / self._size, tie, broker
+
+    def take(self) -> int:
+        """Give one to the cheapest broker, and say which it is."""
+        _, count, tie, broker = self.heap[0]
+        self.taken += 1
+        if count + 1 == self._cap[broker]:
+            heapq.heappop(self.heap)
+        else:
+            cost = self._slopes.first[broker] + self._slopes.rise[broker] * (count + 1)
+            heapq.heapreplace(self.heap, (float(cost), count + 1, tie, broker))
+        return broker
+
+
+# ---- the proof
+
+
+def least_highest(room: Room) -> int:
+    """The highest count of a broker under every placement is at least this."""
+    return _first(
+        range(room.total + 1),
+        lambda most: _capped(room, most).enough,
+    )
+
+
+def greatest_lowest(room: Room) -> int:
+    """The lowest count of a broker that may get any is at most this."""
+    able = room.cap[room.cap > 0]
+    if not len(able):
+        return 0
+    highest = int(able.min())
+    short = _first(
+        range(highest + 1),
+        lambda step: _has_floor(room, highest - step),
+    )
+    return highest - short
+
+
+def _first(among: range, holds: Callable[[int], bool]) -> int:
+    """The first number that a monotone condition holds of."""
+    low, high = among.start, among.stop - 1
+    while low < high:
+        middle = (low + high) // 2
+        if holds(middle):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def _capped(room: Room, most: int) -> Room:
+    return Room(
+        cap=np.minimum(room.cap, most),
+        rack=room.rack,
+        least=room.least,
+        most=room.most,
+        total=room.total,
+    )
+
+
+def _has_floor(room: Room, least: int) -> bool:
+    """Whether every broker that may get any can get so many."""
+    floor = room.in_racks(np.minimum(room.cap, least))
+    fits = bool((floor <= room.most).all())
+    return fits and int(np.maximum(floor, room.least).sum()) <= room.total

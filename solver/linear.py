@@ -1,0 +1,128 @@
+"""The linear program of the band, over the placements of rows found so far.
+
+    least   prices of the placements + price of the excess
+    so that every deviation lies in its band, but for the excess,
+    and each row has at most one placement besides its home: one, if it must move
+
+It grows by columns and is solved again from where it stood (GLOP, primal simplex).
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from ortools.linear_solver import pywraplp
+
+from model.snapshot import Bools, Floats, Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearSolution:
+    """An optimum over the columns known."""
+
+    objective: float
+    prices: Floats
+    """(m,) price of one unit of each band row's sum."""
+    row_prices: Floats
+    """(n,) what one placement of each row is worth."""
+    excess: float
+    """Sum of what lies outside the bands."""
+
+
+@dataclass(slots=True, kw_only=True)
+class BandProgram:
+    """m sums to be kept in bands, n rows to be placed."""
+
+    low: Floats
+    """(m,) least shift of each sum."""
+    high: Floats
+    """(m,)"""
+    excess_price: Floats
+    """(m,) price of one unit outside."""
+    must_move: Bools
+    """(n,) rows whose home is no choice."""
+    iterations: int = 0
+    """Simplex steps so far."""
+    _solver: Any = None
+    _bands: list[Any] = field(default_factory=list)
+    _rows: list[Any] = field(default_factory=list)
+    _excess: list[Any] = field(default_factory=list)
+    _columns: list[Any] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._solver = pywraplp.Solver.CreateSolver("GLOP")
+        self._solver.SetSolverSpecificParametersAsString(
+            "use_preprocessing: false use_scaling: false use_dual_simplex: false"
+        )
+        objective = self._solver.Objective()
+        bounds = zip(
+            self.low.tolist(),
+            self.high.tolist(),
+            self.excess_price.tolist(),
+            strict=True,
+        )
+        for low, high, price in bounds:
+            band = self._solver.RowConstraint(low, high, "")
+            self._bands.append(band)
+            for sign in (1.0, -1.0):
+                excess = self._solver.NumVar(0.0, pywraplp.Solver.infinity(), "")
+                band.SetCoefficient(excess, sign)
+                objective.SetCoefficient(excess, price)
+                self._excess.append(excess)
+        for must in self.must_move.tolist():
+            self._rows.append(self._solver.RowConstraint(float(must), 1.0, ""))
+        objective.SetMinimization()
+
+    def add(self, row: Ints, price: Floats, band: Ints, shift: Floats) -> None:
+        """Add placements of rows.
+
+        Parameters
+        ----------
+        row, price
+            (c,) the row of each placement and its price.
+        band, shift
+            (c, e) the band rows whose sums it shifts, and by how much; -1 fills.
+        """
+        infinity, objective = pywraplp.Solver.infinity(), self._solver.Objective()
+        entries = zip(
+            row.tolist(), price.tolist(), band.tolist(), shift.tolist(), strict=True
+        )
+        for p, cost, at, by in entries:
+            column = self._solver.NumVar(0.0, infinity, "")
+            objective.SetCoefficient(column, cost)
+            self._rows[p].SetCoefficient(column, 1.0)
+            for i, value in zip(at, by, strict=True):
+                if i >= 0 and value:
+                    self._bands[i].SetCoefficient(column, value)
+            self._columns.append(column)
+
+    def price_excess(self, price: Floats) -> None:
+        """Set the price of one unit outside each band, (m,)."""
+        objective = self._solver.Objective()
+        for excess, cost in zip(
+            self._excess, np.repeat(price, 2).tolist(), strict=True
+        ):
+            objective.SetCoefficient(excess, cost)
+
+    def solve(self) -> LinearSolution:
+        """Solve over all columns.
+
+        Raises
+        ------
+        ArithmeticError
+            The solver gives up, for reasons of its arithmetic.
+        """
+        status = self._solver.Solve()
+        if status != pywraplp.Solver.OPTIMAL:
+            raise ArithmeticError(f"the linear program ends with status {status}")
+        self.iterations += self._solver.Iterations()
+        return LinearSolution(
+            objective=float(self._solver.Objective().Value()),
+            prices=-np.array([band.dual_value() for band in self._bands]),
+            row_prices=np.array([row.dual_value() for row in self._rows]),
+            excess=sum(excess.solution_value() for excess in self._excess),
+        )
+
+    def shares(self) -> Floats:
+        """(columns,) share of each placement in the last optimum."""
+        return np.array([column.solution_value() for column in self._columns])

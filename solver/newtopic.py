@@ -1,0 +1,119 @@
+"""A topic about to be created, and where its partitions should lie."""
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from model.errors import ConfigError
+from model.ids import BrokerId, TopicName
+
+MOST_PARTITIONS: Final = 100_000
+"""More partitions in one topic are a slip; Kafka makes 10,000 at a time."""
+
+MOST_LOAD: Final = 1e18
+"""Bytes per second above this are a slip."""
+
+NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+"""What Kafka takes as a topic's name (`org.apache.kafka.common.internals.Topic`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewTopic:
+    """A topic that does not exist yet."""
+
+    name: TopicName
+    partitions: int
+    replication_factor: int
+    net_in: float | None = None
+    """Expected bytes per second from producers to each partition."""
+    net_out: float | None = None
+    """Expected bytes per second from each partition to consumers."""
+
+    def __post_init__(self) -> None:
+        if not NAME.fullmatch(self.name) or self.name in (".", ".."):
+            raise ConfigError(
+                f"{self.name!r} is no topic name; take 1 to 249 letters, digits, dots, "
+                "underscores and hyphens"
+            )
+        if not 1 <= self.partitions <= MOST_PARTITIONS:
+            raise ConfigError(
+                f"{self.partitions} partitions cannot be placed; say 1 to "
+                f"{MOST_PARTITIONS:,}"
+            )
+        if self.replication_factor < 1:
+            raise ConfigError(
+                f"a replication factor of {self.replication_factor} cannot be kept; "
+                "say 1 or more"
+            )
+        for name, load in (("in", self.net_in), ("out", self.net_out)):
+            if load is not None and not 0 <= load <= MOST_LOAD:
+                raise ConfigError(
+                    f"the expected net {name} is {load:g}; give bytes per second of "
+                    "one partition, 0 or more"
+                )
+
+    @property
+    def taken(self) -> float:
+        """Expected bytes per second into each replica."""
+        return self.net_in or 0.0
+
+    @property
+    def served(self) -> float:
+        """Expected bytes per second out of each leader, to its followers too."""
+        return (self.net_out or 0.0) + (self.replication_factor - 1) * self.taken
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evenness:
+    """How even counts are over the brokers that may get any."""
+
+    least: int
+    most: int
+    greatest_lowest: int
+    """Under no allowed placement has each of them more than this."""
+    least_highest: int
+    """Under no allowed placement has each of them less than this."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether no allowed placement has a higher least or a lower most."""
+        at_best = self.greatest_lowest, self.least_highest
+        return (self.least, self.most) == at_best
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadEvenness:
+    """Squared deviations from the level that a placement ends with, as in F."""
+
+    cost: float
+    bound: float
+    """No allowed placement has a lower cost."""
+
+    @property
+    def proved(self) -> bool:
+        """Whether no allowed placement is better, but for rounding."""
+        return self.cost - self.bound <= 1e-9 * max(1.0, self.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placing:
+    """Where the partitions of a new topic should lie, or why they cannot."""
+
+    topic: NewTopic
+    brokers: tuple[BrokerId, ...]
+    """Brokers that may get a replica."""
+    replicas: tuple[tuple[BrokerId, ...], ...] = ()
+    """By partition number: leader first, observers last. Empty if there is none."""
+    reasons: tuple[str, ...] = ()
+    """Why there is none, in words."""
+    evenness: Evenness | None = None
+    """Of replicas; None where there is no placement."""
+    leader_evenness: Evenness | None = None
+    load_evenness: LoadEvenness | None = None
+    """None where no load is expected, or none of it is levelled."""
+
+    def counts(self) -> dict[BrokerId, tuple[int, int]]:
+        """Replicas and leaders that each of `brokers` gets."""
+        held = [b for row in self.replicas for b in row]
+        led = [row[0] for row in self.replicas]
+        return {b: (held.count(b), led.count(b)) for b in self.brokers}

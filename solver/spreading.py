@@ -1,0 +1,170 @@
+"""Where the replicas of a row may lie together: pins, racks, explicit placements.
+
+Rows that the same rules bind form a group; a rule is compiled once a group.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from model.goals import Goals, Pin, RackRule
+from model.rackplacement import ReplicaPlacement
+from model.snapshot import Bools, Broker, Ints, Snapshot
+
+
+class RackMode(IntEnum):
+    """What is asked of the racks of a row whose replicas move."""
+
+    OFF = 0
+    SPREAD = 1
+    """At least `distinct` racks."""
+    EVEN = 2
+    """No usable rack has over one replica less than any other rack."""
+    EXACT = 3
+    """As many replicas in each rack as `wanted` says."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spreading:
+    """G groups over B brokers in Q racks."""
+
+    group: Ints
+    """(n,) group of each row."""
+    allow: Bools
+    """(G, B) may get a new replica, as far as pins and placements go."""
+    outside: Bools
+    """(G, B) a replica may not stay here."""
+    lead: Bools
+    """(G, B) may lead; observers may not."""
+    mode: Ints
+    """(G,) a `RackMode`."""
+    distinct: Ints
+    """(G,) racks that a row that moves must lie in; 0 where not asked."""
+    wanted: Ints
+    """(G, Q) replicas in each rack, where the mode is `EXACT`."""
+    observers: Ints
+    """(G, Q) how many of them are observers."""
+    rack: Ints
+    """(B,) number of the rack."""
+    usable: Bools
+    """(G, Q) racks with a broker that may take a new replica."""
+    racks: tuple[str | None, ...]
+    """(Q,) names; None for brokers that name none."""
+
+    def breaks(self, replicas: Ints, leader: Ints) -> Bools:
+        """(n,) rows that an explicit placement forbids as they are."""
+        found = np.zeros(len(replicas), np.bool_)
+        for row in np.flatnonzero(self.mode[self.group] == RackMode.EXACT).tolist():
+            here = replicas[row][replicas[row] >= 0]
+            count = np.bincount(self.rack[here], minlength=len(self.racks))
+            wrong = (count != self.wanted[self.group[row]]).any()
+            led = leader[row]
+            found[row] = wrong or (led >= 0 and not self.lead[self.group[row], led])
+        return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Group:
+    """The rules of one group, before they become columns."""
+
+    rf: int
+    pins: tuple[Pin, ...]
+    placement: ReplicaPlacement | None
+
+
+def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
+    """Group the rows by the rules that bind them, and compile each group."""
+    brokers = snapshot.header.brokers
+    names = sorted({b.rack for b in brokers}, key=lambda r: (r is None, str(r)))
+    rack = np.array([names.index(b.rack) for b in brokers], np.int64)
+    group, groups = _grouped(snapshot, goals)
+    wanted, observers = _counts(groups, names)
+    exact = np.array([g.placement is not None for g in groups], np.bool_)[:, None]
+    allow = np.array([_pinned(g.pins, brokers) for g in groups], np.bool_)
+    allow = allow.reshape(len(groups), len(brokers))
+    allow &= (wanted[:, rack] > 0) | ~exact
+    usable = np.zeros(wanted.shape, np.bool_)
+    for q in range(len(names)):
+        usable[:, q] = (allow & alive)[:, rack == q].any(axis=1)
+    mode = _modes(groups, RackRule.OFF if None in names else goals.rack_rule)
+    rf = np.array([g.rf for g in groups], np.int64)
+    return Spreading(
+        group=group,
+        allow=allow,
+        outside=~allow,
+        lead=((wanted - observers)[:, rack] > 0) | ~exact,
+        mode=mode,
+        distinct=np.minimum(rf, usable.sum(axis=1)) * (mode == RackMode.SPREAD),
+        wanted=wanted,
+        observers=observers,
+        rack=rack,
+        usable=usable,
+        racks=tuple(names),
+    )
+
+
+def _modes(groups: list[_Group], rule: RackRule) -> Ints:
+    modes = {
+        RackRule.OFF: RackMode.OFF,
+        RackRule.SPREAD: RackMode.SPREAD,
+        RackRule.EVEN: RackMode.EVEN,
+    }
+    found = [RackMode.EXACT if g.placement else modes[rule] for g in groups]
+    return np.array(found, np.int64)
+
+
+def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:
+    """(n,) group of each row, and the groups in order of their first row."""
+    columns, topics = snapshot.partitions, snapshot.header.topics
+    rf = np.diff(columns.replica_start)
+    if not goals.pins and not goals.placements:
+        found, group = np.unique(rf, return_inverse=True)
+        plain = [_Group(rf=r, pins=(), placement=None) for r in found.tolist()]
+        return group.astype(np.int64), plain
+    pins = [tuple(p for p in goals.pins if p.topics.match(t.name)) for t in topics]
+    rules = [goals.placement_of(t.name) for t in topics]
+    numbers: dict[Hashable, int] = {}
+    groups: list[_Group] = []
+    group = np.zeros(len(rf), np.int64)
+    rows = zip(columns.topic.tolist(), columns.partition.tolist(), strict=True)
+    for row, (topic, partition) in enumerate(rows):
+        bound = tuple(
+            p for p in pins[topic] if not p.partitions or partition in p.partitions
+        )
+        rule = rules[topic]
+        key = (int(rf[row]), tuple(map(id, bound)), id(rule))
+        if key not in numbers:
+            numbers[key] = len(groups)
+            placement = rule.placement if rule else None
+            groups.append(_Group(rf=int(rf[row]), pins=bound, placement=placement))
+        group[row] = numbers[key]
+    return group, groups
+
+
+def _pinned(pins: tuple[Pin, ...], brokers: tuple[Broker, ...]) -> list[bool]:
+    """(B,) brokers that every pin allows."""
+    return [
+        all(
+            (not p.brokers or b.id in p.brokers) and (not p.racks or b.rack in p.racks)
+            for p in pins
+        )
+        for b in brokers
+    ]
+
+
+def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
+    """(G, Q) replicas and (G, Q) observers that explicit placements want."""
+    wanted = np.zeros((len(groups), len(names)), np.int64)
+    observers = wanted.copy()
+    for g, group in enumerate(groups):
+        if group.placement is None:
+            continue
+        for rack, count in group.placement.observer_racks.items():
+            if rack in names:
+                observers[g, names.index(rack)] = count
+        for rack, count in group.placement.replica_racks.items():
+            if rack in names:
+                wanted[g, names.index(rack)] = count
+    return wanted + observers, observers

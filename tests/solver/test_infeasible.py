@@ -1,0 +1,342 @@
+"""Conflicts: true, without anything needless, the smallest, and told with names."""
+
+import itertools
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.evaluate import evaluate_proposal
+from model.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
+from model.proposal import Change, Proposal
+from model.snapshot import (
+    Broker,
+    BrokerState,
+    Snapshot,
+    StorageKind,
+    partitions_from_rows,
+)
+from solver.eligible import WHY, WhyFixed
+from solver.infeasible import conflict, find_conflict, plain_reasons
+from solver.infeasible.core import modelled_rows
+from solver.infeasible.feasibility import Feasibility
+from solver.infeasible.limits import keep_limits
+from solver.infeasible.things import BUDGETS, Kind, Thing
+from solver.problem import Problem, compile_problem
+from solver.relax import relaxations
+from tests.solver.small import Row, broker, cluster, goals, moved
+
+LIMITS = SolveLimits(work=20.0)
+STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
+DRAINING = BrokerState.DRAINING
+
+
+def is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+    """Whether any placement keeps every rule, tried one by one with the plain rules."""
+    places = [list(_places(snapshot, row)) for row in range(len(snapshot))]
+    return any(
+        not evaluate_proposal(
+            Proposal(snapshot, wanted, tuple(c for c in changes if c))
+        ).violations
+        for changes in itertools.product(*places)
+    )
+
+
+def _places(snapshot: Snapshot, row: int) -> Iterable[Change | None]:
+    before, leader = snapshot.replicas(row), snapshot.partitions.leader[row]
+    yield None
+    for chosen in itertools.permutations(snapshot.broker, len(before)):
+        if set(chosen) != set(before) or chosen[0] != leader:
+            yield Change(row, chosen, chosen[0])
+
+
+def kept(
+    problem: Problem, things: Collection[Thing], rows: Collection[int]
+) -> tuple[Snapshot, Goals]:
+    """The cluster and the goals with all things dropped but these."""
+    return _rows_alone(_brokers(problem, things), rows), _goals(problem, things)
+
+
+def _brokers(problem: Problem, things: Collection[Thing]) -> Snapshot:
+    snapshot = problem.snapshot
+    resources = snapshot.header.resources
+
+    def changed(b: int, known: Broker) -> Broker:
+        state = known.state if Thing(Kind.STATE, b) in things else BrokerState.ALIVE
+        capacity = {
+            r: c
+            for r, c in known.capacity.items()
+            if Thing(Kind.CAPACITY, b, resources.index(r)) in things
+        }
+        return known.model_copy(update={"state": state, "capacity": capacity})
+
+    brokers = tuple(changed(b, k) for b, k in enumerate(snapshot.header.brokers))
+    header = snapshot.header.model_copy(update={"brokers": brokers})
+    return Snapshot(header, snapshot.partitions)
+
+
+def _rows_alone(snapshot: Snapshot, rows: Collection[int]) -> Snapshot:
+    order = sorted(rows)
+    columns = partitions_from_rows(
+        snapshot.header.topics,
+        [snapshot.row(row) for row in order],
+        snapshot.partitions.loads[order],
+    )
+    return Snapshot(snapshot.header, columns)
+
+
+def _goals(problem: Problem, things: Collection[Thing]) -> Goals:
+    def resting(why: WhyFixed) -> bool:
+        return Thing(Kind.STAYS, WHY.index(why)) in things
+
+    wanted = problem.goals
+    some = wanted.cooldown[StorageKind.SHARED]
+    rest = Cooldown(
+        rest_s=some.rest_s if resting(WhyFixed.RESTING) else 0,
+        return_window_s=some.return_window_s if Thing(Kind.RETURN) in things else 0,
+    )
+    budgets = {
+        name: limit
+        for i, name in enumerate(BUDGETS)
+        if Thing(Kind.BUDGET, i) in things
+        and (limit := getattr(wanted.budgets, name)) is not None
+    }
+    limit = wanted.replicas_per_broker
+    return wanted.model_copy(
+        update={
+            "pins": tuple(
+                p for i, p in enumerate(wanted.pins) if Thing(Kind.PIN, i) in things
+            ),
+            "placements": tuple(
+                p
+                for i, p in enumerate(wanted.placements)
+                if Thing(Kind.PLACEMENT, i) in things
+            ),
+            "rack_rule": (
+                wanted.rack_rule if Thing(Kind.RACKS) in things else RackRule.OFF
+            ),
+            "cooldown": {StorageKind.SHARED: rest},
+            "budgets": Budgets(**budgets),
+            "replicas_per_broker": (
+                limit if Thing(Kind.REPLICA_LIMIT) in things else 10_000
+            ),
+        }
+    )
+
+
+def tight(seed: int) -> Problem:
+    """A tiny cluster with more rules than it can bear, more often than not."""
+    rng = np.random.default_rng(seed)
+
+    def maybe(share: float) -> bool:
+        return bool(rng.random() < share)
+
+    size, rf = int(rng.integers(3, 5)), int(rng.integers(1, 3))
+    states = rng.choice(3, size, p=[0.5, 0.35, 0.15]).tolist()
+    capacity = [float(rng.integers(2, 9)) if maybe(0.7) else None for _ in states]
+    members = [
+        broker(i + 1, "ab"[i % 2], STATES[s], capacity=capacity[i])
+        for i, s in enumerate(states)
+    ]
+    rows = []
+    for _ in range(int(rng.integers(1, 4 if rf == 1 else 3))):
+        lies = tuple((rng.permutation(size)[:rf] + 1).tolist())
+        rows.append(Row(replicas=lies, load=(float(rng.integers(1, 4)), 1.0)))
+    recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.4) else []
+    others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
+    if maybe(0.4):
+        others["budgets"] = {"moves": int(rng.integers(0, 3))}
+    if maybe(0.3):
+        others["budgets"] = {"moves_in_per_broker": int(rng.integers(0, 2))}
+    if maybe(0.3):
+        pin = {"topics": {"exact": ("orders",)}, "brokers": (1, 2)}
+        others["pins"] = (pin,)
+    if maybe(0.3):
+        others["replicas_per_broker"] = int(rng.integers(1, 3))
+    if rf == 2 and maybe(0.3):
+        others |= placement({"a": 1, "b": 1} if maybe(0.5) else {"a": 2})
+    return compile_problem(cluster(members, rows, recent=recent), goals(**others))
+
+
+def placement(counts: dict[str, int]) -> dict[str, Any]:
+    replicas = [{"count": c, "constraints": {"rack": r}} for r, c in counts.items()]
+    rule = {"version": 1, "replicas": tuple(replicas)}
+    named = {"topics": {"exact": ("orders",)}, "placement": rule}
+    return {"placements": (named,), "rack_rule": "off"}
+
+
+def all_rows(problem: Problem) -> range:
+    return range(len(problem.leader))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_conflict_is_one_and_nothing_in_it_is_needless(seed: int) -> None:
+    """Brute force is the judge, also of clusters that are called possible."""
+    problem = tight(seed)
+    found = find_conflict(problem, LIMITS)
+    if found is None:
+        assert is_possible(problem.snapshot, problem.goals)
+        return
+    assert found.smallest
+    assert found.rows_needed
+    assert not is_possible(*kept(problem, found.things, found.rows))
+    for thing in found.things:
+        others = set(found.things) - {thing}
+        assert is_possible(*kept(problem, others, found.rows)), thing
+    for row in found.rows:
+        fewer = set(found.rows) - {row}
+        assert is_possible(*kept(problem, found.things, fewer)), row
+
+
+@pytest.mark.parametrize("seed", [s for s in range(60) if s % 3 == 0])
+def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
+    """All sets with one member less are possible, by brute force."""
+    problem = tight(seed)
+    found = find_conflict(problem, LIMITS)
+    if found is None or len(found.things) > 3:
+        pytest.skip("not infeasible, or too many sets")
+    feasibility = Feasibility(problem, all_rows(problem))
+    keep_limits(feasibility)
+    for fewer in itertools.combinations(feasibility.rules, len(found.things) - 1):
+        assert is_possible(*kept(problem, fewer, all_rows(problem))), fewer
+
+
+# ---- words
+
+
+def three(*rows: Row, **others: Any) -> Problem:
+    """Broker 1 drains; brokers 2 and 3 may carry 8.5 of each rate."""
+    members = [
+        broker(1, state=DRAINING),
+        broker(2, capacity=10),
+        broker(3, capacity=10),
+    ]
+    return compile_problem(cluster(members, rows), goals(**others))
+
+
+def test_a_partition_without_enough_brokers_is_named_with_their_racks() -> None:
+    members = [broker(i, rack) for i, rack in enumerate("ab", start=1)]
+    members.append(broker(3, "c", DRAINING))
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2, 3))]), goals())
+    assert plain_reasons(problem) == (
+        "orders-0 has 3 replicas; racks a and b have 2 brokers that are not draining; "
+        "replication factor 3 cannot be kept",
+    )
+
+
+def test_partitions_alike_are_told_once_and_counted() -> None:
+    members = [broker(1, state=DRAINING), broker(2)]
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))] * 7), goals())
+    assert plain_reasons(problem) == (
+        "orders-0 has 2 replicas; only broker 2 is not draining; replication factor 2 "
+        "cannot be kept",
+        "and 6 more partitions alike",
+    )
+
+
+def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
+    problem = three(*[Row(replicas=(1,), load=(5.0, 5.0))] * 3)
+    assert plain_reasons(problem) == ()
+    assert conflict(problem, LIMITS) == (
+        "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
+        "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
+        "net_in; not all of this can be kept",
+    )
+
+
+def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"moves": 7})
+    assert conflict(problem, LIMITS) == (
+        "8 partitions have to be placed; broker 1 is draining; the budget is 7 moves; "
+        "not all of this can be kept",
+    )
+
+
+def test_who_may_not_return_is_named_with_broker_and_window() -> None:
+    members = [broker(1, state=DRAINING), broker(2)]
+    snapshot = cluster(members, [Row(replicas=(1,))], recent=[moved(0, 2, 60)])
+    assert plain_reasons(compile_problem(snapshot, goals())) == (
+        "orders-0 has 1 replica; broker 1 is draining; orders-0 left broker 2 less "
+        "than 1 h 00 min ago and may not return yet; no broker may hold one; "
+        "replication factor 1 cannot be kept",
+    )
+
+
+def test_a_placement_that_no_rack_can_keep_is_named() -> None:
+    members = [broker(1, "a"), broker(2, "b"), broker(3, "b", DRAINING)]
+    snapshot = cluster(members, [Row(replicas=(1, 2))])
+    problem = compile_problem(snapshot, goals(**placement({"b": 2})))
+    assert plain_reasons(problem) == (
+        "orders-0 (2 replicas) has to be placed; broker 3 is draining; the placement "
+        "of orders asks for 2 in rack b; not all of this can be kept",
+    )
+
+
+def test_a_drain_of_more_than_all_others_may_hold_is_told_by_its_sum() -> None:
+    members = [broker(1, state=DRAINING), broker(2, capacity=8)]
+    snapshot = cluster(members, [Row(replicas=(1,))] * 8)
+    (words, *_) = plain_reasons(compile_problem(snapshot, goals()))
+    assert words == (
+        "the brokers that may hold load are allowed 7 B/s of net_in together, and "
+        "8 B/s has to be carried"
+    )
+
+
+# ---- ways out
+
+
+def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"moves": 5})
+    first, *others = relaxations(problem, LIMITS)
+    assert first == "it would be feasible with a budget of 8 moves"
+    assert "it would be feasible without draining broker 1" in others
+    for moves, possible in ((8, True), (7, False)):
+        wanted = problem.goals.model_copy(update={"budgets": Budgets(moves=moves)})
+        again = compile_problem(problem.snapshot, wanted)
+        assert (find_conflict(again, LIMITS) is None) is possible
+
+
+def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> None:
+    problem = three(*[Row(replicas=(1,), load=(4.5, 4.5))] * 4)
+    first, *_ = relaxations(problem, LIMITS)
+    assert first == (
+        "it would be feasible with a capacity limit of 90 % in net_in (now 85 %) and "
+        "with a capacity limit of 90 % in net_out (now 85 %)"
+    )
+    for limit, possible in ((0.90, True), (0.89, False)):
+        wanted = problem.goals.model_copy(update={"capacity_limit": limit})
+        again = compile_problem(problem.snapshot, wanted)
+        assert (find_conflict(again, LIMITS) is None) is possible
+
+
+def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
+    members = [broker(1, "a"), broker(2, "b"), broker(3, "b", BrokerState.DEAD)]
+    snapshot = cluster(members, [Row(replicas=(2, 3))])
+    problem = compile_problem(snapshot, goals(**placement({"b": 2})))
+    assert relaxations(problem, LIMITS) == (
+        "it would be feasible without the placement of orders",
+        "it would be feasible with one more broker in rack b",
+        "it would be feasible with broker 3 back alive",
+    )
+
+
+def test_a_feasible_problem_has_no_conflict_and_needs_no_way_out() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8)
+    assert find_conflict(problem, LIMITS) is None
+    assert relaxations(problem, LIMITS) == ()
+
+
+def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
+    """The others count as one mass of load, so the conflict is still a true one."""
+    members = [
+        broker(1, state=DRAINING),
+        *(broker(i, capacity=100) for i in range(2, 13)),
+    ]
+    rows = [Row(replicas=(i % 11 + 2,), load=(0.4, 0.1)) for i in range(2000)]
+    rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
+    problem = compile_problem(cluster(members, rows), goals())
+    assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
+    (words,) = conflict(problem, LIMITS)
+    assert words.startswith("orders-2000 (1 replica)")
+    assert "may be filled to 85.0 % in net_in" in words
