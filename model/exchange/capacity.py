@@ -1,0 +1,154 @@
+"""Cruise Control's capacity file: what each broker has.
+
+`capacity.json`, `capacityCores.json` and `capacityJBOD.json` of its `config` folder
+(class `BrokerCapacityConfigFileResolver`): DISK in MB, or in MB per log directory;
+NW_IN and NW_OUT in KB/s; CPU in percent, or as a number of cores. A KB is 1,024 bytes
+(class `HolderUtils`).
+"""
+
+import contextlib
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from model.errors import ConfigError
+from model.exchange.source import LARGEST, nearest, object_at, read_json
+from model.ids import BrokerId
+from model.snapshot import Broker, LogDir, Resource
+
+DEFAULT: Final = -1
+"""Cruise Control's id for brokers that have no entry of their own."""
+CORES: Final = "num.cores"
+MOST: Final = LARGEST / 2**20
+"""In Cruise Control's units; its largest is the MB."""
+_NAMES: Final = {
+    "DISK": (Resource.DISK, 2.0**20),
+    "CPU": (Resource.CPU, 1.0),
+    "NW_IN": (Resource.NET_IN, 2.0**10),
+    "NW_OUT": (Resource.NET_OUT, 2.0**10),
+}
+"""Cruise Control's resource: ours, and its unit in ours."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """What a capacity file says of one broker."""
+
+    capacity: Mapping[Resource, float]
+    """Bytes/s and bytes; CPU in percent of one core where cores are told."""
+    log_dirs: tuple[LogDir, ...]
+    """By path; empty where the broker has one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capacities:
+    """What a capacity file says."""
+
+    by_broker: Mapping[int, Entry]
+    """By broker id, -1 for all others."""
+
+    def of(self, broker: Broker) -> Broker:
+        """The broker with its capacity; as it was where the file does not tell."""
+        entry = self.by_broker.get(broker.id, self.by_broker.get(DEFAULT))
+        if entry is None:
+            return broker
+        capacity = {**broker.capacity, **entry.capacity}
+        log_dirs = entry.log_dirs or broker.log_dirs
+        update = {"capacity": capacity, "log_dirs": log_dirs}
+        return broker.model_copy(update=update)
+
+
+def read_capacities(path: Path) -> Capacities:
+    """Read a capacity file.
+
+    Raises
+    ------
+    ConfigError
+        No such file, a broker that stands twice, a resource that is not known, a
+        capacity that is no number above 0, cores for some of the brokers only.
+    """
+    document = object_at(path, read_json(path), "the file")
+    entries = document.get("brokerCapacities")
+    if not isinstance(entries, list) or not entries:
+        raise ConfigError(f"{path} has no list brokerCapacities; add it")
+    by_broker: dict[int, Entry] = {}
+    with_cores = set()
+    for entry in entries:
+        broker = _broker(path, entry)
+        if broker in by_broker:
+            words = f"brokerId {broker} stands twice; keep one of them"
+            raise ConfigError(f"{path}: {words}")
+        capacity = object_at(path, entry.get("capacity"), f"{_name(broker)}: capacity")
+        with_cores.add(isinstance(capacity.get("CPU"), dict))
+        by_broker[broker] = _capacity(path, broker, capacity)
+    if len(with_cores) > 1:
+        words = f"CPU is given in {CORES} for some brokers only; give it for all"
+        raise ConfigError(f"{path}: {words}")
+    return Capacities(by_broker=by_broker)
+
+
+def _name(broker: int) -> str:
+    return "brokerId -1 (the default)" if broker == DEFAULT else f"brokerId {broker}"
+
+
+def _broker(path: Path, entry: Any) -> BrokerId:
+    found = object_at(path, entry, "an entry of brokerCapacities").get("brokerId")
+    text = str(found)
+    if text.removeprefix("-").isdecimal() and DEFAULT <= int(text) < 2**31:
+        return BrokerId(int(text))
+    words = f"brokerId is {found!r}; give a broker's id, or -1 for all others"
+    raise ConfigError(f"{path}: {words}")
+
+
+def _capacity(path: Path, broker: int, capacity: Mapping[str, Any]) -> Entry:
+    found: dict[Resource, float] = {}
+    log_dirs: tuple[LogDir, ...] = ()
+    for name, value in capacity.items():
+        where = f"{path}: {_name(broker)}: {name}"
+        if name not in _NAMES:
+            raise ConfigError(f"{where} is no resource{nearest(name, _NAMES)}")
+        resource, unit = _NAMES[name]
+        if name == "CPU" and isinstance(value, dict):
+            found[resource] = _cores(where, value)
+        elif name == "DISK" and isinstance(value, dict):
+            log_dirs = _log_dirs(where, value)
+            sizes = (d.capacity_bytes or 0.0 for d in log_dirs)
+            found[resource] = math.fsum(sizes)
+        else:
+            found[resource] = unit * _number(where, value)
+    return Entry(capacity=found, log_dirs=log_dirs if len(log_dirs) > 1 else ())
+
+
+def _cores(where: str, value: Mapping[str, Any]) -> float:
+    """Percent of one core: 16 cores are 1600."""
+    if set(value) != {CORES}:
+        raise ConfigError(f'{where} is to be a number or {{"{CORES}": "16"}}')
+    return 100.0 * _number(f"{where}: {CORES}", value[CORES])
+
+
+def _log_dirs(where: str, value: Mapping[str, Any]) -> tuple[LogDir, ...]:
+    if not value:
+        raise ConfigError(f"{where} names no log directory; add one")
+    for folder in value:
+        if not folder.startswith("/"):
+            words = f"{folder!r} is no absolute path; write it from /"
+            raise ConfigError(f"{where}: {words}")
+    unit = _NAMES["DISK"][1]
+    return tuple(
+        LogDir(path=folder, capacity_bytes=unit * _number(f"{where}: {folder}", size))
+        for folder, size in sorted(value.items())
+    )
+
+
+def _number(where: str, value: Any) -> float:
+    number = math.nan
+    if isinstance(value, str | int | float) and not isinstance(value, bool):
+        with contextlib.suppress(ValueError, OverflowError):
+            number = float(value)
+    if number > MOST:
+        raise ConfigError(f"{where} is {value!r}, more than {MOST:g}; mind the unit")
+    if number > 0:
+        return number
+    raise ConfigError(f"{where} is {value!r}; give a number above 0")

@@ -1,0 +1,164 @@
+"""Text files that people and other tools wrote, and faults told by file and line."""
+
+import csv
+import difflib
+import json
+from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from model.errors import ConfigError
+
+LARGEST: Final = 1e18
+"""Bytes or bytes per second above this are a slip: no disk or network has them."""
+
+
+def fault(path: Path, line: int, words: str) -> ConfigError:
+    """An error that names the file and its line, counted from 1."""
+    return ConfigError(f"{path}, line {line}: {words}")
+
+
+def read_text(path: Path) -> str:
+    """The text of a UTF-8 file, with or without a byte order mark.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or is no text.
+    """
+    try:
+        return path.read_text("utf-8-sig")
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    except UnicodeDecodeError as exc:
+        raise ConfigError(f"{path} is no text in UTF-8; save it as UTF-8") from exc
+
+
+def read_json(path: Path) -> Any:
+    """What a JSON file of another tool holds.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or is no JSON; the line is named.
+    """
+    try:
+        return json.loads(read_text(path))
+    except json.JSONDecodeError as exc:
+        raise fault(path, exc.lineno, f"this is no JSON: {exc.msg}") from exc
+    except RecursionError as exc:
+        raise ConfigError(f"{path} is nested too deeply to be read") from exc
+
+
+def read_table(
+    path: Path, *, required: Collection[str], known: Collection[str]
+) -> tuple[tuple[str, ...], Iterator[tuple[int, dict[str, str]]]]:
+    """The columns of a CSV file with a header, and its rows with their lines.
+
+    Cells are stripped of blanks; empty lines are passed over.
+
+    Raises
+    ------
+    ConfigError
+        The header lacks a required column or has one that is not known or stands
+        twice; while rows are read, one with another number of cells.
+    """
+    reader = csv.reader(read_text(path).splitlines(), skipinitialspace=True)
+    header = next((row for row in reader if any(row)), None)
+    if header is None:
+        raise ConfigError(f"{path} is empty; its first line names the columns")
+    columns = tuple(cell.strip() for cell in header)
+    _check_header(path, reader.line_num, columns, required, known)
+    return columns, _rows(path, columns, reader)
+
+
+def _check_header(
+    path: Path,
+    line: int,
+    columns: tuple[str, ...],
+    required: Collection[str],
+    known: Collection[str],
+) -> None:
+    if len(columns) == 1 and (";" in columns[0] or "\t" in columns[0]):
+        raise fault(path, line, "columns are to be parted by commas; save it as CSV")
+    for column in columns:
+        if column not in known:
+            words = f"unknown column {column!r}{nearest(column, known)}"
+            raise fault(path, line, words)
+        if columns.count(column) > 1:
+            raise fault(path, line, f"the column {column!r} stands twice; keep one")
+    missing = [name for name in required if name not in columns]
+    if missing:
+        raise fault(path, line, f"the column {missing[0]!r} is missing; add it")
+
+
+def _rows(
+    path: Path, columns: tuple[str, ...], reader: Any
+) -> Iterator[tuple[int, dict[str, str]]]:
+    try:
+        for row in reader:
+            if not any(row):
+                continue
+            if len(row) != len(columns):
+                words = f"{len(row)} cells stand under {len(columns)} columns"
+                raise fault(path, reader.line_num, words)
+            cells = (cell.strip() for cell in row)
+            yield reader.line_num, dict(zip(columns, cells, strict=True))
+    except csv.Error as exc:
+        raise fault(path, reader.line_num, f"this is no CSV: {exc}") from exc
+
+
+def whole_number(path: Path, line: int, name: str, cell: str) -> int:
+    """A cell as a whole number of 0 or more.
+
+    Raises
+    ------
+    ConfigError
+        It is none.
+    """
+    # Python also reads digits of other scripts, signs and underscores.
+    if not (cell.isascii() and cell.isdigit()) or len(cell) > len(f"{LARGEST:.0f}"):
+        words = f"{name} is {cell!r}; give a whole number of 0 or more"
+        raise fault(path, line, words)
+    return int(cell)
+
+
+def amount(path: Path, line: int, name: str, cell: str) -> float:
+    """A cell as a finite number of 0 or more.
+
+    Raises
+    ------
+    ConfigError
+        It is none, or larger than `LARGEST`.
+    """
+    try:
+        value = float(cell)
+    except ValueError:
+        value = float("nan")
+    if 0 <= value <= LARGEST:
+        return value
+    if value > LARGEST:
+        raise fault(path, line, f"{name} is {cell}, more than {LARGEST:g}")
+    words = f"{name} is {cell!r}; give a number of 0 or more, or nothing if unknown"
+    raise fault(path, line, words)
+
+
+def nearest(name: str, known: Collection[str]) -> str:
+    """The end of a sentence on an unknown name: the one that may be meant."""
+    found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
+    if found:
+        return f"; did you mean {found[0]!r}?"
+    return f"; known are {', '.join(sorted(known))}"
+
+
+def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:
+    """A JSON object at a place of a document.
+
+    Raises
+    ------
+    ConfigError
+        Something else stands there.
+    """
+    if not isinstance(document, dict):
+        raise ConfigError(f"{path}: {place} is no JSON object")
+    return document

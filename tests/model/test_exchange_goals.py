@@ -1,0 +1,112 @@
+"""Goals in files of their own, and the published schemas."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model.errors import ConfigError
+from model.exchange.goals_file import read_goals
+from model.exchange.schema import DIALECT, FILES, schema_of
+from model.goals import Goals, ObjectiveKind
+from model.snapshot import Count, Resource, StorageKind
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
+
+TOML = """
+objective = "band"
+excluded_topics = ["audit.*"]
+
+[[balance]]
+resource = "net_in"
+floor = 1.0
+
+[[balance]]
+resource = "topic_replicas"
+tolerance = 0.2
+
+[cooldown.shared]
+rest_s = 5.0
+return_window_s = 6.0
+"""
+
+
+def written(folder: Path, text: str, name: str = "g.toml") -> Path:
+    (folder / name).write_text(text)
+    return folder / name
+
+
+def test_goals_stand_in_toml(tmp_path: Path) -> None:
+    found = read_goals(written(tmp_path, TOML))
+    assert found.objective is ObjectiveKind.BAND
+    measures = [g.resource for g in found.balance]
+    assert measures == [Resource.NET_IN, Count.TOPIC_REPLICAS]
+    assert found.cooldown[StorageKind.SHARED].rest_s == 5.0
+    assert found.excludes("audit-2")
+
+
+def test_what_is_left_out_keeps_its_default(tmp_path: Path) -> None:
+    assert read_goals(written(tmp_path, "")) == Goals()
+
+
+def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
+    goals = read_goals(written(tmp_path, TOML))
+    again = written(tmp_path, goals.model_dump_json(), "g.json")
+    assert read_goals(again) == goals
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (
+            "\nobjectiv = 1\n",
+            "line 2: unknown key 'objectiv'; did you mean 'obj",
+        ),
+        ('[[balance]]\nresource = "cpu"\ntol = 1\n', "line 3: unknown key 'balance.0."),
+        ("[budgets]\nmovs = 1\n", "line 2: unknown key 'budgets.movs'; did you mean"),
+        ("[cooldown.shared]\nrests = 1\n", "line 2: .*'rest_s'"),
+        ("[zzz]\n", r"line 1: unknown key 'zzz'; known are balance, budgets"),
+        ("move_price = 0\n", "cannot be used: move_price: Input should be greater"),
+        ("move_price = nan\n", "cannot be used: move_price"),
+        ("move_price = 1979-05-27\n", "cannot be used: move_price"),
+        ('excluded_topics = ["("]\n', r"'\(' is no regular expression"),
+        ("a = \n", "is no TOML: .*line 1"),
+    ],
+)
+def test_what_does_not_fit_is_named_with_the_nearest_key(
+    tmp_path: Path, text: str, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words) as told:
+        read_goals(written(tmp_path, text))
+    assert "\n" not in str(told.value)
+
+
+def test_json_is_named_with_its_line_too(tmp_path: Path) -> None:
+    path = written(tmp_path, '{\n "budgets": {\n  "mvoes": 1}}', "g.json")
+    with pytest.raises(ConfigError, match=r"g\.json, line 3: .*did you mean 'moves'"):
+        read_goals(path)
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_the_published_schema_is_that_of_the_types(name: str) -> None:
+    """Written anew by `plimsoll schema NAME > docs/schemas/NAME.json`."""
+    published = json.loads((SCHEMAS / f"{name}.json").read_text())
+    assert published == schema_of(name)
+    assert published["$schema"] == DIALECT
+
+
+def test_every_published_schema_has_its_type() -> None:
+    assert {p.stem for p in SCHEMAS.glob("*.json")} == FILES.keys()
+
+
+def test_an_unknown_schema_is_refused_with_the_nearest() -> None:
+    with pytest.raises(ConfigError, match="no schema 'plans'; did you mean 'plan'"):
+        schema_of("plans")
+
+
+def test_fields_carry_their_docstrings_into_the_schema() -> None:
+    plan = schema_of("plan")
+    bound = plan["properties"]["bound"]["description"]
+    assert bound == "No allowed plan has an objective below this."
+    gain = plan["$defs"]["Move"]["properties"]["gain"]["description"]
+    assert gain == "What F would rise by without this move, others kept."
