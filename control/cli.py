@@ -7,26 +7,26 @@ cluster changed since the plan; 10 moves proposed (with --detailed-exitcode); 13
 interrupted.
 """
 
-import functools
-import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec, TypeVar
+from typing import Annotated
 
 import typer
 
-from control import terminal
-from control.exits import Exit, exit_of
+from control import planning, terminal
 from control.form import Form
+from control.guard import guarded
+from control.options import (
+    AllowChanges,
+    Bootstrap,
+    Config,
+    LogFile,
+    Output,
+    Profile,
+    Verbose,
+    load_settings,
+)
 from model import __version__
-from model.errors import ConfigError, PlimsollError
-
-if TYPE_CHECKING:
-    from control.settings import Settings
-
-P = ParamSpec("P")
-R = TypeVar("R")
 
 EXIT_CODES = (__doc__ or "").partition("narration. ")[2]
 
@@ -39,77 +39,6 @@ app = typer.Typer(
     "Without a command it opens the screen.",
     epilog=EXIT_CODES,
 )
-
-Bootstrap = Annotated[
-    str | None,
-    typer.Option("--bootstrap-server", "-b", help="Kafka's host:port list."),
-]
-Config = Annotated[
-    Path | None, typer.Option("--config", help="Configuration file (TOML).")
-]
-Profile = Annotated[
-    str | None, typer.Option("--profile", help="Profile of the configuration file.")
-]
-AllowChanges = Annotated[
-    bool,
-    typer.Option(
-        "--allow-changes/--read-only",
-        help="Build a client that can change the cluster; read-only by default.",
-    ),
-]
-Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
-LogFile = Annotated[
-    Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
-]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log more, and show tracebacks.")
-]
-
-
-def guarded(command: Callable[P, int]) -> Callable[P, None]:
-    """End a command with its exit code; an expected error is one sentence."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            code = int(command(*args, **kwargs))
-        except PlimsollError as exc:
-            code = _told(str(exc), exit_of(exc))
-        except KeyboardInterrupt:
-            code = _told("interrupted", Exit.INTERRUPTED)
-        except BrokenPipeError:
-            # The reader of stdout has left; a flush at exit must not fail again.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            code = Exit.DONE
-        except typer.Exit:
-            raise
-        except Exception as exc:
-            if kwargs.get("verbose"):
-                raise
-            words = f"internal error: {exc!r}; run it again with -v for the traceback"
-            code = _told(words, Exit.INTERNAL)
-        raise typer.Exit(code)
-
-    return run
-
-
-def _told(sentence: str, code: Exit) -> int:
-    sys.stderr.write(f"plimsoll: {sentence}\n")
-    return code
-
-
-def _settings(
-    config: Path | None,
-    profile: str | None,
-    verbose: bool,
-    log_file: Path | None,
-    **flags: Any,
-) -> "Settings":
-    # pydantic-settings costs a tenth of a second, which --help need not pay.
-    from control import logs, settings
-
-    logs.configure(verbose=verbose, file=log_file)
-    return settings.load(flags, config=config, profile=profile)
 
 
 def _version(asked: bool) -> None:
@@ -155,7 +84,7 @@ def _screen(
 ) -> int:
     from control.commands.screen import show
 
-    settings = _settings(
+    settings = load_settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
     return show(settings, allow_changes=allow_changes)
@@ -176,51 +105,14 @@ def status(
     """Show brokers, loads and how level they are."""
     from control.commands.status import show
 
-    settings = _settings(
+    settings = load_settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
     return show(settings, watch=watch, output=output)
 
 
-@app.command()
-@guarded
-def plan(
-    *,
-    bootstrap_server: Bootstrap = None,
-    snapshot: Annotated[
-        Path | None,
-        typer.Option(help="Plan this recorded snapshot instead of a live cluster."),
-    ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Write the plan here (.json, .json.gz).")
-    ] = None,
-    stock: Annotated[
-        Path | None,
-        typer.Option(help="Folder for stock reassignment JSON and its rollback."),
-    ] = None,
-    detailed_exitcode: Annotated[
-        bool, typer.Option(help="Exit with 10 when moves are proposed.")
-    ] = False,
-    output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
-) -> int:
-    """Make a plan and say how good it is; changes nothing."""
-    from control.commands.plan import make
-
-    if snapshot is not None and bootstrap_server is not None:
-        raise ConfigError(
-            "--snapshot plans a recorded cluster and --bootstrap-server a live one; "
-            "name one of them"
-        )
-    settings = _settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
-    code = make(settings, snapshot, out=out, stock=stock, output=output)
-    proposed = code == Exit.MOVES_PROPOSED and not detailed_exitcode
-    return Exit.DONE if proposed else code
+for name, command in planning.COMMANDS.items():
+    app.command(name)(guarded(command))
 
 
 @app.command()
@@ -243,7 +135,7 @@ def apply(
     """Carry out exactly this plan."""
     from control.commands.apply import carry_out
 
-    settings = _settings(
+    settings = load_settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
     return carry_out(
@@ -280,7 +172,7 @@ def run(
     """Observe, plan, approve, apply: stay on and keep the cluster level."""
     from control.commands.run import keep_level
 
-    settings = _settings(
+    settings = load_settings(
         config, profile, verbose, log_file, bootstrap_server=bootstrap_server
     )
     return keep_level(
@@ -317,7 +209,7 @@ def demo(
     """Start a local Kafka cluster, skew it, level it, and report."""
     from control.commands.demo import show
 
-    settings = _settings(config, profile, verbose, log_file)
+    settings = load_settings(config, profile, verbose, log_file)
     return show(
         settings,
         headless=headless or not terminal.is_there(),

@@ -9,7 +9,8 @@ from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
 from model.run import RunReport
-from model.snapshot import Resource, Snapshot
+from model.skew import BrokerSkew, TopicSkew
+from model.snapshot import Count, Resource, Snapshot
 from model.units import (
     bytes_text,
     count_text,
@@ -50,7 +51,17 @@ def time_text(at_ms: int) -> str:
 
 def load_text(resource: Resource, value: float) -> str:
     """A load with its unit."""
-    return bytes_text(value) if resource is Resource.DISK else rate_text(value)
+    return measure_text(resource.value, value)
+
+
+def measure_text(dimension: str, value: float) -> str:
+    """A figure of a dimension of a plan, named as the plan names it, with its unit."""
+    measure = dimension.partition("@")[0]
+    if measure == Resource.DISK:
+        return bytes_text(value)
+    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
+        return rate_text(value)
+    return f"{value:.4g}" if value < 9999.5 else f"{value:,.0f}"
 
 
 # ---- a cluster
@@ -68,17 +79,15 @@ def status_document(
         "sources": [s.model_dump(mode="json") for s in header.sources],
         "within_band": within_band,
         "objective": rounded(evaluation.objective),
-        "levels": {r.value: rounded(v) for r, v in evaluation.levels.items()},
+        "levels": {str(r): rounded(v) for r, v in evaluation.levels.items()},
         "brokers": [
             {
                 "id": b.id,
                 "rack": b.rack,
                 "state": b.state.value,
-                "load": {
-                    r.value: rounded(v) for r, v in evaluation.loads[b.id].items()
-                },
+                "load": {str(r): rounded(v) for r, v in evaluation.loads[b.id].items()},
                 "deviation": {
-                    r.value: rounded(by_broker[b.id])
+                    str(r): rounded(by_broker[b.id])
                     for r, by_broker in evaluation.deviations.items()
                     if b.id in by_broker
                 },
@@ -154,10 +163,12 @@ def _deviation(evaluation: Evaluation, resource: Resource, broker: int) -> str:
 def plan_text(plan: Plan, summary: str) -> str:
     """The plan as people read it: verdict, brokers now and after, moves and why."""
     gap = f"{plan.gap:.3g} ({percent_text(plan.gap_share)} of what can be gained)"
+    by = "" if plan.bound_method == "none" else f" by {plan.bound_method}"
+    ended = f"; {plan.limited_by}" if plan.limited_by else ""
     lines = [
         summary,
         f"objective {plan.objective_before:.6g} -> {plan.objective:.6g}; proved bound "
-        f"{plan.bound:.6g}; gap {gap}",
+        f"{plan.bound:.6g}{by}; gap {gap}{ended}",
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
@@ -167,7 +178,8 @@ def plan_text(plan: Plan, summary: str) -> str:
 
 
 def _brokers_text(plan: Plan) -> str:
-    counted = list(plan.levels)
+    shown = {d for b in plan.brokers for d in b.deviation_before}
+    counted = [d for d in plan.levels if d in shown]
     rows = [
         [
             str(b.id),
@@ -177,16 +189,18 @@ def _brokers_text(plan: Plan) -> str:
         ]
         for b in plan.brokers
     ]
-    headers = [h for r in counted for h in (f"{r.value} now", "after")]
+    headers = [h for r in counted for h in (f"{r} now", "after")]
     return table(["broker", "rack", *headers, "replicas"], rows)
 
 
-def _now_and_after(broker: BrokerChange, resource: Resource) -> tuple[str, str]:
-    def cell(loads: dict[Resource, float], deviations: dict[Resource, float]) -> str:
-        text = load_text(resource, loads[resource])
-        if resource in deviations:
-            text += f" ({100 * deviations[resource]:+.0f} %)"
-        return text
+def _now_and_after(broker: BrokerChange, dimension: str) -> tuple[str, str]:
+    def cell(loads: dict[str, float], deviations: dict[str, float]) -> str:
+        parts = []
+        if dimension in loads:
+            parts.append(measure_text(dimension, loads[dimension]))
+        if dimension in deviations:
+            parts.append(f"({100 * deviations[dimension]:+.0f} %)")
+        return " ".join(parts) or "-"
 
     return (
         cell(broker.before, broker.deviation_before),
@@ -210,6 +224,82 @@ def _moves_text(moves: Sequence[Move]) -> str:
 
 def _list(brokers: Sequence[int]) -> str:
     return ",".join(map(str, brokers))
+
+
+# ---- a topic's spread
+
+_SHARES = {
+    "brokers skewed": "brokers_skewed",
+    "leaders skewed": "leaders_skewed",
+    "spread": "spread",
+    "preferred leaders": "preferred_leaders",
+}
+"""Kafka Manager's words for the shares of a `TopicSkew`."""
+
+
+def skew_text(before: TopicSkew, after: TopicSkew) -> str:
+    """How a topic is spread now and after a plan, as people read it."""
+    shares = [
+        f"{words} {percent_text(getattr(before, share))} -> "
+        f"{percent_text(getattr(after, share))}"
+        for words, share in _SHARES.items()
+    ]
+    lines = [
+        f"topic {before.topic}, {count_text(before.partitions, 'partition')}: the "
+        f"optimum is {_range(before.optimum)} replicas and "
+        f"{_range(before.leader_optimum)} leaders per broker",
+        ", ".join(shares),
+    ]
+    later = {b.id: b for b in after.brokers}
+    now = {b.id: b for b in before.brokers}
+    rows = [
+        [
+            str(b),
+            *_skew_cells(now.get(b), "replicas", "skewed"),
+            *_skew_cells(later.get(b), "replicas", "skewed"),
+            *_skew_cells(now.get(b), "leaders", "leader_skewed"),
+            *_skew_cells(later.get(b), "leaders", "leader_skewed"),
+        ]
+        for b in sorted(now | later)
+    ]
+    headers = ["broker", "replicas now", "after", "leaders now", "after"]
+    return "\n".join(lines) + "\n\n" + table(headers, rows)
+
+
+def _skew_cells(broker: BrokerSkew | None, count: str, skewed: str) -> list[str]:
+    if broker is None:
+        return ["0"]
+    words = " skewed" if getattr(broker, skewed) else ""
+    return [f"{getattr(broker, count)}{words}"]
+
+
+def _range(bounds: tuple[int, int]) -> str:
+    low, high = bounds
+    return str(low) if low == high else f"{low} to {high}"
+
+
+def skew_document(before: TopicSkew, after: TopicSkew) -> dict[str, Any]:
+    """The same for programs."""
+    return {"before": _skew_figures(before), "after": _skew_figures(after)}
+
+
+def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
+    return {
+        "partitions": skew.partitions,
+        "optimum": list(skew.optimum),
+        "leader_optimum": list(skew.leader_optimum),
+        **{share: rounded(getattr(skew, share)) for share in _SHARES.values()},
+        "brokers": [
+            {
+                "id": b.id,
+                "replicas": b.replicas,
+                "leaders": b.leaders,
+                "skewed": b.skewed,
+                "leader_skewed": b.leader_skewed,
+            }
+            for b in skew.brokers
+        ],
+    }
 
 
 # ---- a run

@@ -1,20 +1,20 @@
 """`plimsoll plan`: a plan and its proof; nothing is changed."""
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-from control import compose
-from control.commands.status import FIRST_LOADS_S
 from control.exits import Exit
 from control.form import Form
-from control.judge import refuse_broken, with_recent_moves
-from control.render import json_text, plan_text
+from control.judge import refuse_broken
+from control.origin import Origin, goals_of
+from control.render import json_text, plan_text, skew_document, skew_text
 from control.settings import Settings
-from model.files import write_document
+from control.topic_mode import SkewChange, goals_for, skew_changes
+from model.exchange.reassignment import write_stock
+from model.goals import Goals
 from model.plan import Plan, PlanStatus, write_plan
-from model.reassignment import reassignment, rollback
-from model.snapshot import Snapshot
-from model.snapshot_file import read_snapshot
+from model.snapshot import Count, Snapshot
 from solver.result import Result
 from solver.solve import solve
 
@@ -27,45 +27,58 @@ EXITS = {
 
 def make(
     settings: Settings,
-    snapshot_file: Path | None,
+    origin: Origin,
     *,
+    goals_file: Path | None,
+    topics: Sequence[str],
     out: Path | None,
     stock: Path | None,
     output: Form,
 ) -> int:
-    """Plan a recorded snapshot, or a live cluster, and print or write the answer."""
-    snapshot = read_snapshot(snapshot_file) if snapshot_file else _live(settings)
-    result = solve(snapshot, settings.goals, settings.solve)
+    """Plan a live cluster or one in files, and print or write the answer."""
+    goals = goals_of(settings, goals_file)
+    snapshot = origin.read(settings)
+    if topics:
+        goals = goals_for(goals, snapshot, topics)
+    _tell_unknown_loads(snapshot, goals)
+    result = solve(snapshot, goals, settings.solve)
     if result.best is not None:
         refuse_broken(snapshot, result.best)
         _write(result.best, out, stock)
-    sys.stdout.write(_text(result, output))
+    skew = skew_changes(snapshot, result.best, topics)
+    sys.stdout.write(_text(result, skew, output))
     if result.best is not None and result.best.moves:
         return Exit.MOVES_PROPOSED
     return EXITS.get(result.status, Exit.DONE)
 
 
-def _live(settings: Settings) -> Snapshot:
-    with compose.observer(settings) as collector:
-        snapshot = collector.wait(FIRST_LOADS_S)
-    read = compose.recent_moves(settings)
-    return with_recent_moves(snapshot, settings.goals, read)
+def _tell_unknown_loads(snapshot: Snapshot, goals: Goals) -> None:
+    counted = any(isinstance(goal.resource, Count) for goal in goals.balance)
+    if len(snapshot) and not snapshot.header.resources and not counted:
+        sys.stderr.write(
+            "plimsoll: no loads are known, so nothing but forced moves is planned; "
+            "say --loads FILE, or level counts by --topic or --goals\n"
+        )
 
 
 def _write(plan: Plan, out: Path | None, stock: Path | None) -> None:
     if out is not None:
         write_plan(out, plan)
     if stock is not None:
-        stock.mkdir(parents=True, exist_ok=True)
-        write_document(stock / "reassignment.json", reassignment(plan))
-        write_document(stock / "rollback.json", rollback(plan))
+        write_stock(stock, plan)
 
 
-def _text(result: Result, output: Form) -> str:
+def _text(result: Result, skew: Sequence[SkewChange], output: Form) -> str:
     if output is Form.JSON:
-        plan = result.best.model_dump(mode="json") if result.best else None
-        document = {"status": result.status.value, "reasons": list(result.reasons)}
-        return json_text(document | {"plan": plan})
-    if result.best is None:
-        return result.summary() + "\n"
-    return plan_text(result.best, result.summary())
+        return json_text(_document(result, skew))
+    text = result.summary() + "\n"
+    if result.best is not None:
+        text = plan_text(result.best, result.summary())
+    return text + "".join("\n" + skew_text(s.before, s.after) for s in skew)
+
+
+def _document(result: Result, skew: Sequence[SkewChange]) -> dict[str, object]:
+    plan = result.best.model_dump(mode="json") if result.best else None
+    document = {"status": result.status.value, "reasons": list(result.reasons)}
+    spread = {s.before.topic: skew_document(s.before, s.after) for s in skew}
+    return document | {"plan": plan} | ({"skew": spread} if skew else {})

@@ -14,10 +14,14 @@ from typer.testing import CliRunner
 
 from collector.jars import default_cache_dir
 from control.cli import app
+from model.exchange.schema import FILES
 from model.snapshot_file import write_snapshot
+from tests.clusterfiles import write_cluster_files
 from tests.control.parts import MB, cluster
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
+SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
 
 @dataclass(frozen=True)
@@ -31,11 +35,12 @@ class Ran:
 
 @pytest.fixture(scope="module")
 def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with three snapshots, and the plan of the uneven one."""
+    """A folder with three snapshots, the plan of the uneven one, and other files."""
     folder = tmp_path_factory.mktemp("cli")
     write_snapshot(folder / "uneven.json", cluster([2] * 8, [MB] * 8))
     write_snapshot(folder / "level.json.gz", cluster([1, 2, 3], [MB] * 3))
     write_snapshot(folder / "empty.json", cluster([], []))
+    write_cluster_files(folder)
     process(folder, "plan", "--snapshot", "uneven.json", "--out", "p.json")
     return folder
 
@@ -95,7 +100,8 @@ def refused(run: Ran, code: int, words: str) -> None:
 def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
     run = plimsoll("--help")
     assert run.returncode == 0
-    for word in ("status", "plan", "apply", "run", "demo", "10 moves proposed", "130"):
+    words = "status plan verify explain frontier what-if place schema apply run demo"
+    for word in (*words.split(), "10 moves proposed", "130"):
         assert word in run.stdout
 
 
@@ -186,6 +192,21 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("plan",), "no cluster is named; say --bootstrap-server"),
         (("plan", "--snapshot", "uneven.json", "--out", "no/p.json"), "no/p.json"),
         (("plan", "--snapshot", "uneven.json", "-b", "x:1"), "name one of them"),
+        (("plan", "--loads", "loads.csv"), "--loads goes with --from DESCRIBE"),
+        ((*FROM, "--snapshot", "s.json"), "--snapshot and --from each name a cluster"),
+        ((*FROM, "--storage", "sharde"), "unknown kind 'sharde'; did you mean 'shared"),
+        ((*FROM, "--topic", "order"), "no topic 'order'; did you mean 'orders'?"),
+        ((*FROM, "--goals", "gone.toml"), "cannot read gone.toml: No such file"),
+        ((*FROM, "--capacity", "loads.csv"), "loads.csv, line 1: this is no JSON"),
+        ((*FROM, "--brokers", "loads.csv"), "unknown column 'topic'"),
+        (("plan", "--from", "loads.csv"), "loads.csv, line 1: "),
+        (("schema", "plans"), "there is no schema 'plans'; did you mean 'plan'?"),
+        (("verify",), "nothing to verify; name a plan file"),
+        (("verify", "uneven.json"), "is no plimsoll.plan file"),
+        (("what-if", "--snapshot", "uneven.json"), "nothing is supposed; say"),
+        (("place", "a b", "-p", "1", "-r", "1"), "'a b' is no topic name"),
+        (("explain", "p.json", "--to", "1"), "--to needs a partition"),
+        (("frontier", "--snapshot", "gone.json"), "gone.json: No such file"),
         (("apply", "uneven.json", "-b", "x:1"), "is no plimsoll.plan file"),
         (("run", "--auto", "-b", "x:1"), "only with every limit set"),
         (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
@@ -197,6 +218,17 @@ def test_what_cannot_be_used_is_named(
     here: Path, arguments: tuple[str, ...], words: str
 ) -> None:
     refused(plimsoll(*arguments), 2, words)
+
+
+def test_an_excluded_topic_cannot_be_the_one_that_moves(here: Path) -> None:
+    (here / "goals.toml").write_text('excluded_topics = ["ord.*"]\n')
+    run = plimsoll(*FROM, "--goals", "goals.toml", "--topic", "orders")
+    refused(run, 2, "topic orders is among the excluded topics of the goals")
+
+
+@pytest.mark.parametrize("name", sorted(FILES))
+def test_a_schema_is_printed_as_it_is_published(here: Path, name: str) -> None:
+    assert plimsoll("schema", name).stdout == (SCHEMAS / f"{name}.json").read_text()
 
 
 def test_auto_needs_leave_to_change_the_cluster(here: Path) -> None:

@@ -1,0 +1,103 @@
+"""`plimsoll frontier`: what balance can be had for how many moves."""
+
+import sys
+from pathlib import Path
+
+from control.exits import Exit
+from control.form import Form
+from control.origin import Origin, goals_of
+from control.render import json_text, table
+from control.settings import Settings
+from control.svg import frontier_svg
+from model.errors import ConfigError
+from model.files import write_document
+from model.frontier import Frontier, FrontierPoint
+from model.units import bytes_text, count_text
+from solver.frontier import trace_frontier
+
+
+def make(
+    settings: Settings,
+    origin: Origin,
+    *,
+    goals_file: Path | None,
+    out: Path | None,
+    svg: Path | None,
+    output: Form,
+) -> int:
+    """Trace the frontier, and print or write it; changes nothing.
+
+    Options: what `plan` takes for the cluster and its goals; `--out FILE` for the
+    JSON, `--svg FILE` for the picture.
+    """
+    goals = goals_of(settings, goals_file)
+    frontier = trace_frontier(origin.read(settings), goals, settings.solve)
+    document = frontier.model_dump(mode="json")
+    if out is not None:
+        write_document(out, document)
+    if svg is not None:
+        _write(svg, frontier_svg(frontier))
+    if output is Form.JSON:
+        sys.stdout.write(json_text(document))
+    else:
+        sys.stdout.write(_text(frontier))
+    return Exit.DONE if frontier.points else Exit.INFEASIBLE
+
+
+def _write(path: Path, text: str) -> None:
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_text(text, "utf-8")
+        partial.replace(path)
+    except OSError as exc:
+        raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def _text(frontier: Frontier) -> str:
+    if not frontier.points:
+        return f"no frontier: {'; '.join(frontier.reasons) or 'no plan was found'}\n"
+    what = {
+        "deviation": "unevenness is the weighted squared deviations from the level",
+        "excess": "unevenness is the excess over the bands, in levels",
+    }
+    count = count_text(len(frontier.points), "plan")
+    lines = [f"{count} of which none beats another; {what[frontier.measure]}"]
+    if frontier.knee is not None:
+        point = frontier.points[frontier.knee]
+        lines.append(
+            f"the knee is at {count_text(point.moves, 'move')}: before it a move buys "
+            "much, after it little"
+        )
+    return "\n".join(lines) + "\n\n" + _table(frontier)
+
+
+def _table(frontier: Frontier) -> str:
+    marks: dict[int | None, str] = {frontier.chosen: "the present price chooses this"}
+    knee = "knee; " + marks[frontier.knee] if frontier.knee in marks else "knee"
+    marks[frontier.knee] = knee
+    rows = [
+        [*_cells(point), marks.get(i, "")] for i, point in enumerate(frontier.points)
+    ]
+    headers = [
+        "moves",
+        "leaders",
+        "copies",
+        "price in moves",
+        "unevenness",
+        "proved bound",
+        "at move price",
+        "",
+    ]
+    return table(headers, rows)
+
+
+def _cells(point: FrontierPoint) -> list[str]:
+    return [
+        str(point.moves),
+        str(point.leader_changes),
+        bytes_text(point.bytes_to_copy),
+        f"{point.cost:.4g}",
+        f"{point.balance:.4g}",
+        f"{point.bound:.4g}",
+        f"{point.move_price:.3g}",
+    ]

@@ -1,0 +1,114 @@
+"""Where a planning command gets its cluster and its goals from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from control import compose
+from control.commands.status import FIRST_LOADS_S
+from control.judge import with_recent_moves
+from control.settings import Settings
+from model.errors import ConfigError
+from model.exchange.cluster import ClusterFiles, read_cluster, with_capacity
+from model.exchange.goals_file import read_goals
+from model.exchange.source import nearest
+from model.goals import Goals
+from model.snapshot import Snapshot, StorageKind
+from model.snapshot_file import read_snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """The files that stand for a live cluster; without any, the cluster itself."""
+
+    snapshot: Path | None = None
+    """A recorded snapshot."""
+    describe: Path | None = None
+    """Output of `kafka-topics --describe`."""
+    loads: Path | None = None
+    """CSV of loads; only with `describe`."""
+    brokers: Path | None = None
+    """CSV or JSON of brokers; only with `describe`."""
+    storage: str | None = None
+    """Storage kind of every topic; only with `describe`."""
+    capacity: Path | None = None
+    """Cruise Control's capacity file, over what the cluster tells itself."""
+
+    def check(self, bootstrap_server: str | None) -> None:
+        """Refuse flags that contradict each other.
+
+        Raises
+        ------
+        ConfigError
+            Two clusters are named, or a file goes with one that is not named.
+        """
+        named = {
+            "--snapshot": self.snapshot,
+            "--from": self.describe,
+            "--bootstrap-server": bootstrap_server,
+        }
+        given = [flag for flag, value in named.items() if value is not None]
+        if len(given) > 1:
+            raise ConfigError(
+                f"{' and '.join(given)} each name a cluster; name one of them"
+            )
+        beside = {
+            "--loads": self.loads,
+            "--brokers": self.brokers,
+            "--storage": self.storage,
+        }
+        alone = [flag for flag, value in beside.items() if value is not None]
+        if alone and self.describe is None:
+            raise ConfigError(
+                f"{alone[0]} goes with --from DESCRIBE, the output of "
+                "kafka-topics --describe; name that too"
+            )
+
+    def read(self, settings: Settings) -> Snapshot:
+        """The cluster's state.
+
+        Raises
+        ------
+        ConfigError
+            A file cannot be used, or no cluster is named.
+        """
+        snapshot = self._cluster(settings)
+        return with_capacity(snapshot, self.capacity) if self.capacity else snapshot
+
+    def _cluster(self, settings: Settings) -> Snapshot:
+        if self.snapshot is not None:
+            return read_snapshot(self.snapshot)
+        if self.describe is not None:
+            return read_cluster(
+                ClusterFiles(
+                    describe=self.describe,
+                    loads=self.loads,
+                    brokers=self.brokers,
+                    storage=_storage(self.storage),
+                )
+            )
+        return _live(settings)
+
+
+def _storage(name: str | None) -> StorageKind | None:
+    kinds = [kind.value for kind in StorageKind]
+    if name is not None and name not in kinds:
+        raise ConfigError(f"--storage: unknown kind {name!r}{nearest(name, kinds)}")
+    return None if name is None else StorageKind(name)
+
+
+def _live(settings: Settings) -> Snapshot:
+    with compose.observer(settings) as collector:
+        snapshot = collector.wait(FIRST_LOADS_S)
+    read = compose.recent_moves(settings)
+    return with_recent_moves(snapshot, settings.goals, read)
+
+
+def goals_of(settings: Settings, file: Path | None) -> Goals:
+    """The goals of a file, those of the settings where none is named.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be used.
+    """
+    return settings.goals if file is None else read_goals(file)

@@ -1,0 +1,388 @@
+"""The commands that make, judge and explain plans; none changes a cluster.
+
+Heavy imports wait until a command needs them.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from control.exits import Exit
+from control.form import Form
+from control.options import (
+    Bootstrap,
+    Brokers,
+    Capacity,
+    Config,
+    Describe,
+    GoalsFile,
+    Loads,
+    LogFile,
+    Output,
+    Profile,
+    SnapshotFile,
+    Storage,
+    Verbose,
+    load_settings,
+)
+
+if TYPE_CHECKING:
+    from control.origin import Origin
+
+Topic = Annotated[
+    list[str] | None,
+    typer.Option(help="Move this topic's partitions only; may be repeated."),
+]
+PlanOut = Annotated[
+    Path | None, typer.Option(help="Write the plan here (.json, .json.gz).")
+]
+Stock = Annotated[
+    Path | None,
+    typer.Option(help="Folder for the plan as JSON of Kafka's stock tools."),
+]
+DetailedExitcode = Annotated[
+    bool, typer.Option(help="Exit with 10 when moves are proposed.")
+]
+AddBroker = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COUNT[:RACK]", help="Suppose so many more brokers."),
+]
+RemoveBroker = Annotated[
+    list[int] | None,
+    typer.Option(metavar="ID", help="Suppose that this broker is taken out."),
+]
+Traffic = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FACTOR[:PATTERN]", help="Suppose so much more traffic of topics."
+    ),
+]
+LoseRack = Annotated[
+    list[str] | None,
+    typer.Option(metavar="RACK", help="Suppose that this rack is lost."),
+]
+FewestBrokers = Annotated[
+    bool, typer.Option("--fewest-brokers", help="Find how few brokers can do.")
+]
+WhatIfOut = Annotated[
+    Path | None, typer.Option(help="Write the answer here (.json, .json.gz).")
+]
+FrontierOut = Annotated[
+    Path | None, typer.Option(help="Write the frontier here (.json, .json.gz).")
+]
+Svg = Annotated[Path | None, typer.Option(help="Draw the frontier here (.svg).")]
+Partitions = Annotated[
+    int, typer.Option("--partitions", "-p", help="How many it will have.")
+]
+ReplicationFactor = Annotated[
+    int, typer.Option("--replication-factor", "-r", help="Replicas of each.")
+]
+NetIn = Annotated[
+    float | None,
+    typer.Option(help="Expected bytes per second into one partition."),
+]
+NetOut = Annotated[
+    float | None,
+    typer.Option(help="Expected bytes per second to its consumers."),
+]
+PlaceOut = Annotated[
+    Path | None,
+    typer.Option(help="Write the assignment here, as kafka-reassign-partitions'."),
+]
+PlanFile = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file.")]
+Reassignment = Annotated[
+    Path | None,
+    typer.Option(help="Judge this kafka-reassign-partitions JSON instead."),
+]
+Prove = Annotated[
+    bool, typer.Option("--prove", help="Prove again what prices cannot show.")
+]
+Work = Annotated[
+    float | None, typer.Option(help="With --prove: units of work, about seconds.")
+]
+Move = Annotated[
+    str | None,
+    typer.Argument(metavar="MOVE", help="Its number, or a partition: orders-7."),
+]
+To = Annotated[
+    int | None,
+    typer.Option(metavar="BROKER", help="Ask why the partition is not there."),
+]
+
+
+def _origin(
+    bootstrap_server: str | None,
+    snapshot: Path | None,
+    describe: Path | None,
+    loads: Path | None,
+    brokers: Path | None,
+    storage: str | None,
+    capacity: Path | None,
+) -> "Origin":
+    from control.origin import Origin
+
+    origin = Origin(
+        snapshot=snapshot,
+        describe=describe,
+        loads=loads,
+        brokers=brokers,
+        storage=storage,
+        capacity=capacity,
+    )
+    origin.check(bootstrap_server)
+    return origin
+
+
+def plan(
+    *,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    goals: GoalsFile = None,
+    topic: Topic = None,
+    out: PlanOut = None,
+    stock: Stock = None,
+    detailed_exitcode: DetailedExitcode = False,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Make a plan and say how good it is; changes nothing."""
+    from control.commands.plan import make
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    code = make(
+        settings,
+        origin,
+        goals_file=goals,
+        topics=topic or (),
+        out=out,
+        stock=stock,
+        output=output,
+    )
+    proposed = code == Exit.MOVES_PROPOSED and not detailed_exitcode
+    return Exit.DONE if proposed else code
+
+
+def what_if(
+    *,
+    add_broker: AddBroker = None,
+    remove_broker: RemoveBroker = None,
+    traffic: Traffic = None,
+    lose_rack: LoseRack = None,
+    fewest_brokers: FewestBrokers = False,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    goals: GoalsFile = None,
+    out: WhatIfOut = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Plan a cluster that is only supposed; changes nothing."""
+    from control.commands.what_if import Question, make
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    question = Question(
+        add_broker=add_broker or (),
+        remove_broker=remove_broker or (),
+        traffic=traffic or (),
+        lose_rack=lose_rack or (),
+        fewest_brokers=fewest_brokers,
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    return make(settings, origin, question, goals_file=goals, out=out, output=output)
+
+
+def frontier(
+    *,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    goals: GoalsFile = None,
+    out: FrontierOut = None,
+    svg: Svg = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Show what balance can be had for how many moves; changes nothing."""
+    from control.commands.frontier import make
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    return make(settings, origin, goals_file=goals, out=out, svg=svg, output=output)
+
+
+def place(
+    topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
+    *,
+    partitions: Partitions,
+    replication_factor: ReplicationFactor,
+    net_in: NetIn = None,
+    net_out: NetOut = None,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    goals: GoalsFile = None,
+    out: PlaceOut = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Place the partitions of a topic about to be created; changes nothing."""
+    from control.commands.place import make
+    from model.ids import TopicName
+    from solver.newtopic import NewTopic
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    new = NewTopic(
+        name=TopicName(topic),
+        partitions=partitions,
+        replication_factor=replication_factor,
+        net_in=net_in,
+        net_out=net_out,
+    )
+    return make(settings, origin, new, goals_file=goals, out=out, output=output)
+
+
+def verify(
+    plan_file: PlanFile = None,
+    *,
+    reassignment: Reassignment = None,
+    prove: Prove = False,
+    work: Work = None,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    goals: GoalsFile = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Judge a plan by code that shares nothing with the one that made it."""
+    from control.commands.verify import make
+    from control.origin import goals_of
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    return make(
+        settings.model_copy(update={"goals": goals_of(settings, goals)}),
+        plan_file,
+        origin,
+        reassignment=reassignment,
+        prove=prove,
+        work=work,
+        output=output,
+    )
+
+
+def explain(
+    plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")],
+    move: Move = None,
+    *,
+    to: To = None,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Say why each move is made, and why another is not."""
+    from control.commands.explain import make
+
+    origin = _origin(
+        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
+    )
+    settings = load_settings(
+        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
+    )
+    return make(settings, plan_file, origin, move=move, to=to, output=output)
+
+
+def schema(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="frontier, goals, plan, snapshot or what-if."
+        ),
+    ],
+) -> int:
+    """Print the JSON schema of a file kind."""
+    from control.commands.schema import show
+
+    return show(name)
+
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {
+    "plan": plan,
+    "verify": verify,
+    "explain": explain,
+    "frontier": frontier,
+    "what-if": what_if,
+    "place": place,
+    "schema": schema,
+}
+"""By the name that is typed."""

@@ -1,0 +1,231 @@
+"""The frontier as a picture: SVG written by hand, the same bytes for equal values."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+from xml.sax.saxutils import escape
+
+from model.frontier import Frontier, FrontierPoint
+from model.units import count_text
+
+WIDTH: Final = 760
+HEIGHT: Final = 460
+LEFT, RIGHT, TOP, BOTTOM = 76, 28, 96, 60
+
+TICKS: Final = 6
+"""About so many on each axis."""
+
+APART: Final = 18.0
+"""Numbers beside points stand at least so many pixels apart."""
+
+INK, PALE, GRID = "#222222", "#666666", "#e4e4e4"
+BLUE, RED, SHADE, AMBER = "#1b5e9e", "#b0472e", "#f6e3dd", "#d98200"
+
+AXES: Final = {
+    "deviation": "unevenness: weighted squared deviations from the level",
+    "excess": "unevenness: excess over the bands, in levels",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scale:
+    """Data to pixels; both axes start at 0."""
+
+    costs: tuple[float, ...]
+    """Ticks; the last is the right edge."""
+    balances: tuple[float, ...]
+    """Ticks; the last is the top edge."""
+
+    def x(self, cost: float) -> float:
+        """Pixels from the left."""
+        return LEFT + cost / self.costs[-1] * (WIDTH - LEFT - RIGHT)
+
+    def y(self, balance: float) -> float:
+        """Pixels from the top."""
+        return HEIGHT - BOTTOM - balance / self.balances[-1] * (HEIGHT - TOP - BOTTOM)
+
+
+def frontier_svg(frontier: Frontier) -> str:
+    """The frontier, its proved lower bound, its knee and the plan of today's price."""
+    points = frontier.points
+    scale = Scale(
+        costs=_ticks(max((p.cost for p in points), default=0.0)),
+        balances=_ticks(max((p.balance for p in points), default=0.0)),
+    )
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
+        f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif" '
+        'font-size="12" role="img">',
+        f"<title>{escape(_title(frontier))}</title>",
+        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
+        *_heading(frontier),
+        *_bound(frontier, scale),
+        *_axes(frontier, scale),
+        *_steps(points, scale),
+        *_marks(frontier, scale),
+        *_dots(points, scale),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _title(frontier: Frontier) -> str:
+    return f"Frontier of cluster {frontier.cluster_id}"
+
+
+def _heading(frontier: Frontier) -> Iterator[str]:
+    x = LEFT - 52
+    yield _text(x, 28, _title(frontier), size=17, weight="bold")
+    found = "; ".join(frontier.reasons) or "no plan was found"
+    if frontier.points:
+        found = (
+            "each dot is a plan with its number of moves; proved: no plan lies in the "
+            "shaded part"
+        )
+    yield _text(x, 48, found, fill=PALE)
+
+
+def _axes(frontier: Frontier, scale: Scale) -> Iterator[str]:
+    bottom, right = HEIGHT - BOTTOM, WIDTH - RIGHT
+    for value in scale.balances:
+        y = scale.y(value)
+        yield _line(LEFT, y, right, y, GRID)
+        yield _text(LEFT - 8, y + 4, f"{value:g}", anchor="end", fill=PALE)
+    for value in scale.costs:
+        x = scale.x(value)
+        yield _line(x, bottom, x, bottom + 5, INK)
+        yield _text(x, bottom + 20, f"{value:g}", anchor="middle", fill=PALE)
+    yield _line(LEFT, bottom, right, bottom, INK)
+    yield _line(LEFT, TOP, LEFT, bottom, INK)
+    middle = (LEFT + right) / 2
+    words = "price of the plan, in ordinary moves"
+    yield _text(middle, HEIGHT - 18, words, anchor="middle")
+    yield _text(LEFT - 52, TOP - 16, AXES[frontier.measure])
+
+
+def _bound(frontier: Frontier, scale: Scale) -> Iterator[str]:
+    """What is proved to be out of reach, under its edge."""
+    corners = [(c.cost, max(0.0, c.balance)) for c in frontier.lower]
+    if len(corners) < 2:
+        return
+    edge = [(scale.x(cost), scale.y(balance)) for cost, balance in corners]
+    base = scale.y(0.0)
+    area = _pairs([(edge[0][0], base), *edge, (edge[-1][0], base)])
+    yield f'<polygon points="{area}" fill="{SHADE}"/>'
+    yield (
+        f'<polyline points="{_pairs(edge)}" fill="none" stroke="{RED}" '
+        'stroke-width="1.5"/>'
+    )
+
+
+def _steps(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
+    """The best balance known for each price."""
+    corners = []
+    for before, point in pairwise(points):
+        corners += [(before.cost, before.balance), (point.cost, before.balance)]
+    corners += [(p.cost, p.balance) for p in points[-1:]]
+    if len(corners) > 1:
+        path = _pairs([(scale.x(c), scale.y(b)) for c, b in corners])
+        yield (
+            f'<polyline points="{path}" fill="none" stroke="{BLUE}" '
+            'stroke-width="1" stroke-opacity="0.45"/>'
+        )
+
+
+def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
+    """Plans, with their number of moves where there is room for it."""
+    last = -math.inf
+    for point in points:
+        x, y = scale.x(point.cost), scale.y(point.balance)
+        yield f'<circle cx="{_n(x)}" cy="{_n(y)}" r="3.6" fill="{BLUE}"/>'
+        if x - last >= APART:
+            last = x
+            yield _text(x + 6, y - 6, str(point.moves), size=11, fill=BLUE)
+
+
+def _marks(frontier: Frontier, scale: Scale) -> Iterator[str]:
+    """Rings around the knee and around the plan of the present price, with words."""
+    named: dict[int, str] = {}
+    if frontier.chosen is not None:
+        named[frontier.chosen] = "present price"
+    if frontier.knee is not None:
+        both = frontier.knee in named
+        named[frontier.knee] = "knee and present price" if both else "knee"
+    # Lines that lead to words start left of the words, so they cross none: the left
+    # words stand higher where both go right, lower where the right ones go left.
+    middle = (LEFT + WIDTH - RIGHT) / 2
+    marks = [(frontier.points[i], words) for i, words in sorted(named.items())]
+    if marks and scale.x(marks[-1][0].cost) > middle:
+        marks.reverse()
+    top = min((scale.y(point.balance) for point, _ in marks), default=0.0)
+    for row, (point, words) in enumerate(marks):
+        height = max(TOP + 14.0, top - 78) + 24 * row
+        yield from _mark(point, words, scale, height)
+
+
+def _mark(
+    point: FrontierPoint, words: str, scale: Scale, height: float
+) -> Iterator[str]:
+    x, y = scale.x(point.cost), scale.y(point.balance)
+    if y - 12 > height:
+        yield _line(x, y - 8, x, height - 10, AMBER)
+    yield (
+        f'<circle cx="{_n(x)}" cy="{_n(y)}" r="8" fill="none" stroke="{AMBER}" '
+        'stroke-width="2"/>'
+    )
+    right = x <= (LEFT + WIDTH - RIGHT) / 2
+    side, shift = ("start", 7) if right else ("end", -7)
+    told = f"{words}: {_told(point)}"
+    halo = 'paint-order="stroke" stroke="#ffffff" stroke-width="4"'
+    yield _text(x + shift, height, told, anchor=side, weight="bold", more=halo)
+
+
+def _told(point: FrontierPoint) -> str:
+    return f"{count_text(point.moves, 'move')}, {point.balance:.3g}"
+
+
+# ---- scales and elements
+
+
+def _ticks(most: float) -> tuple[float, ...]:
+    """From 0 in steps of 1, 2 or 5 times a power of ten, to above the greatest."""
+    most = most if most > 0 else 1.0
+    rough = most / TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * n for n in (1, 2, 5, 10) if power * n >= rough)
+    return tuple(step * i for i in range(math.floor(most / step) + 2))
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}"
+
+
+def _pairs(places: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{_n(x)},{_n(y)}" for x, y in places)
+
+
+def _line(x1: float, y1: float, x2: float, y2: float, colour: str) -> str:
+    return (
+        f'<line x1="{_n(x1)}" y1="{_n(y1)}" x2="{_n(x2)}" y2="{_n(y2)}" '
+        f'stroke="{colour}"/>'
+    )
+
+
+def _text(
+    x: float,
+    y: float,
+    words: str,
+    *,
+    size: int = 12,
+    fill: str = INK,
+    anchor: str = "start",
+    weight: str = "normal",
+    more: str = "",
+) -> str:
+    return (
+        f'<text x="{_n(x)}" y="{_n(y)}" font-size="{size}" fill="{fill}" '
+        f'text-anchor="{anchor}" font-weight="{weight}"{" " + more if more else ""}>'
+        f"{escape(words)}</text>"
+    )

@@ -1,0 +1,131 @@
+"""Planning from files alone, as a user does it: no cluster, no JVM."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.evaluate import evaluate
+from model.exchange.cluster import ClusterFiles, read_cluster
+from model.exchange.reassignment import moves_of, read_election, read_reassignment
+from model.plan import read_plan
+from tests.clusterfiles import write_cluster_files
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+
+
+def plimsoll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    ours = {
+        "PLIMSOLL_STATE_DIR": str(folder / "state"),
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
+    return subprocess.run(
+        [PLIMSOLL, *arguments],
+        cwd=folder,
+        env=known | ours,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_cluster_files(tmp_path)
+    return tmp_path
+
+
+FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
+
+
+def test_a_cluster_is_planned_without_connecting(folder: Path) -> None:
+    run = plimsoll(folder, *FROM, "--out", "plan.json", "--detailed-exitcode")
+    assert run.returncode == 10, run.stderr
+    assert run.stderr == ""
+    plan = read_plan(folder / "plan.json")
+    assert plan.objective < 0.1 * plan.objective_before
+
+
+def test_equal_files_give_equal_plan_bytes(folder: Path) -> None:
+    """Also when a file is touched in between, or lies elsewhere."""
+    plimsoll(folder, *FROM, "--out", "a.json")
+    elsewhere = folder / "elsewhere"
+    elsewhere.mkdir()
+    for name in ("describe.txt", "loads.csv"):
+        (elsewhere / name).write_bytes((folder / name).read_bytes())
+    plimsoll(elsewhere, *FROM, "--out", "b.json")
+    assert (folder / "a.json").read_bytes() == (elsewhere / "b.json").read_bytes()
+
+
+def test_the_stock_files_lead_where_the_plan_leads(folder: Path) -> None:
+    """Judged by the evaluator: the same objective, and no rule is broken."""
+    run = plimsoll(folder, *FROM, "--out", "plan.json", "--stock", "stock")
+    assert run.returncode == 0, run.stderr
+    plan = read_plan(folder / "plan.json")
+    files = ClusterFiles(describe=folder / "describe.txt", loads=folder / "loads.csv")
+    snapshot = read_cluster(files)
+    moves = moves_of(
+        snapshot,
+        read_reassignment(folder / "stock" / "reassignment.json"),
+        read_election(folder / "stock" / "election.json"),
+    )
+    found = evaluate(snapshot, plan.goals, moves)
+    assert found.violations == ()
+    assert found.objective == pytest.approx(plan.objective)
+
+
+def test_only_the_named_topic_moves_and_its_skew_is_told(folder: Path) -> None:
+    run = plimsoll(folder, *FROM, "--topic", "orders", "-o", "json")
+    document = json.loads(run.stdout)
+    assert {m["topic"] for m in document["plan"]["moves"]} == {"orders"}
+    skew = document["skew"]["orders"]
+    assert skew["before"]["brokers_skewed"] == pytest.approx(2 / 3, rel=1e-8)
+    assert skew["after"]["brokers_skewed"] == 0
+    assert [b["replicas"] for b in skew["after"]["brokers"]] == [4, 4, 4]
+    assert [b["leaders"] for b in skew["after"]["brokers"]] == [2, 2, 2]
+
+
+def test_a_topic_is_spread_without_knowing_any_load(folder: Path) -> None:
+    run = plimsoll(folder, "plan", "--from", "describe.txt", "--topic", "orders")
+    assert run.returncode == 0, run.stderr
+    assert "the optimum is 4 replicas and 2 leaders per broker" in run.stdout
+    assert "brokers skewed 66.7 % -> 0.0 %" in run.stdout
+
+
+def test_without_loads_it_says_what_to_do(folder: Path) -> None:
+    run = plimsoll(folder, "plan", "--from", "describe.txt")
+    assert run.returncode == 0
+    assert "say --loads FILE" in run.stderr
+
+
+def test_a_broker_without_replicas_gets_some_once_it_is_named(folder: Path) -> None:
+    (folder / "brokers.csv").write_text("id,rack\n1,a\n2,b\n3,c\n4,a\n")
+    run = plimsoll(folder, *FROM, "--brokers", "brokers.csv", "-o", "json")
+    moves = json.loads(run.stdout)["plan"]["moves"]
+    assert any(4 in m["replicas_after"] for m in moves)
+
+
+def test_a_capacity_file_makes_brokers_unequal(folder: Path) -> None:
+    capacity = {"CPU": "100", "DISK": "90000", "NW_IN": "30000", "NW_OUT": "30000"}
+    large = capacity | {"NW_IN": "90000", "NW_OUT": "90000"}
+    entries = [
+        {"brokerId": "-1", "capacity": capacity},
+        {"brokerId": "3", "capacity": large},
+    ]
+    (folder / "capacity.json").write_text(json.dumps({"brokerCapacities": entries}))
+    run = plimsoll(folder, *FROM, "--capacity", "capacity.json", "-o", "json")
+    after = {b["id"]: b["after"] for b in json.loads(run.stdout)["plan"]["brokers"]}
+    assert after[3]["net_out"] > 1.5 * max(after[1]["net_out"], after[2]["net_out"])
+
+
+def test_goals_of_a_file_decide(folder: Path) -> None:
+    (folder / "goals.toml").write_text('excluded_topics = ["orders", "audit"]\n')
+    run = plimsoll(folder, *FROM, "--goals", "goals.toml", "-o", "json")
+    document = json.loads(run.stdout)
+    assert document["plan"]["moves"] == []
+    assert document["plan"]["goals"]["excluded_topics"]["regex"] == ["orders", "audit"]

@@ -1,0 +1,88 @@
+"""what-if, place and frontier on the command line, without a cluster."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.search
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+TUTORIAL = ("--snapshot", str(FIXTURES / "tutorial.json"))
+SIX = ("--snapshot", str(FIXTURES / "replicated.json.gz"))
+
+
+def plimsoll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    own = {"XDG_CONFIG_HOME": str(folder), "PLIMSOLL_STATE_DIR": str(folder / "s")}
+    return subprocess.run(
+        [PLIMSOLL, *arguments],
+        cwd=folder,
+        env=known | own,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        stdin=subprocess.DEVNULL,
+    )
+
+
+def test_a_scenario_is_planned_and_cannot_be_applied(tmp_path: Path) -> None:
+    ask = ("--add-broker", "1", "--traffic", "1.5:orders", "--out", "w.json")
+    run = plimsoll(tmp_path, "what-if", *TUTORIAL, *ask)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith("what if: 1 broker added, traffic of topics orders")
+    apply = ("apply", "w.json", "-b", "127.0.0.1:1", "--allow-changes", "--yes")
+    refused = plimsoll(tmp_path, *apply)
+    assert refused.returncode == 2
+    assert "w.json is no plimsoll.plan file" in refused.stderr
+
+
+def test_the_fewest_brokers_are_found(tmp_path: Path) -> None:
+    run = plimsoll(tmp_path, "what-if", *SIX, "--fewest-brokers", "-o", "json")
+    assert run.returncode == 0, run.stderr
+    found = json.loads(run.stdout)["fewest_brokers"]
+    assert (found["present"], found["fewest"], found["bound"]) == (6, 3, 3)
+
+
+def test_a_new_topic_is_placed(tmp_path: Path) -> None:
+    ask = ("-p", "12", "-r", "3", "--out", "a.json")
+    run = plimsoll(tmp_path, "place", "new", *SIX, *ask)
+    assert run.returncode == 0, run.stderr
+    assert "replicas per broker: 6; no placement is more even" in run.stdout
+    document = json.loads((tmp_path / "a.json").read_text())
+    assert document["version"] == 1
+    assert len(document["partitions"]) == 12
+
+
+def test_the_frontier_is_drawn_the_same_twice(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        ask = ("--out", f"{name}.json", "--svg", f"{name}.svg")
+        run = plimsoll(tmp_path, "frontier", *TUTORIAL, *ask)
+        assert run.returncode == 0, run.stderr
+    for suffix in (".json", ".svg"):
+        one, two = ((tmp_path / f"{n}{suffix}").read_bytes() for n in "ab")
+        assert one == two
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("what-if", *TUTORIAL), "nothing is supposed"),
+        (("what-if", *TUTORIAL, "--remove-broker", "9"), "no broker 9 to remove"),
+        (("place", "orders", *TUTORIAL, "-p", "1", "-r", "1"), "orders exists"),
+        (("place", "a b", *TUTORIAL, "-p", "1", "-r", "1"), "'a b' is no topic name"),
+        (("frontier",), "no cluster is named"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    tmp_path: Path, arguments: tuple[str, ...], words: str
+) -> None:
+    run = plimsoll(tmp_path, *arguments)
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert len(run.stderr.splitlines()) == 1
+    assert run.stdout == ""
