@@ -52,6 +52,7 @@ def check(
             f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
             "again."
         )
+    _refuse_directories(plan)
     _refuse_reassignments(seen.reassignments, ours or {})
     drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
     if drift:
@@ -62,6 +63,16 @@ def check(
         )
     for move in plan.moves:
         _refuse_unsafe(move, seen)
+
+
+def _refuse_directories(plan: Plan) -> None:
+    told = [move for move in plan.moves if move.log_dirs_after]
+    if told:
+        raise GuardrailRefused(
+            f"The plan says in which log directories replicas shall lie, {told[0].id} "
+            f"for one; that is not carried out yet. Write it with plan --stock and "
+            "give it to kafka-reassign-partitions, or plan without level_directories."
+        )
 
 
 def _refuse_reassignments(

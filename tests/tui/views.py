@@ -17,7 +17,7 @@ from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunState
-from model.snapshot import Resource, Snapshot, Source
+from model.snapshot import Snapshot, Source
 from model.snapshot_file import read_snapshot
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "demo.json"
@@ -105,7 +105,7 @@ def plan(hash_: str = HASH) -> Plan:
 
 
 def _change(broker: BrokerId, before: Evaluation, after: Evaluation) -> BrokerChange:
-    def off(judged: Evaluation) -> dict[Resource, float]:
+    def off(judged: Evaluation) -> dict[str, float]:
         return {r: by[broker] for r, by in judged.deviations.items()}
 
     return BrokerChange(

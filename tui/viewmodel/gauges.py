@@ -13,8 +13,12 @@ from model.snapshot import Resource, Snapshot
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
 """What is drawn, in this order."""
 
-SHORT = {Resource.NET_IN: "in", Resource.NET_OUT: "out", Resource.DISK: "disk"}
-"""Names of resources where there is little room."""
+SHORT: dict[str, str] = {
+    Resource.NET_IN: "in",
+    Resource.NET_OUT: "out",
+    Resource.DISK: "disk",
+}
+"""Names of resources where there is little room; others keep theirs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,6 @@ from control.view import LoopView, Phase
 from model.ids import BrokerId
 from model.plan import Move, Plan
 from model.run import MoveProgress, MoveState, RunProgress, RunState
-from model.snapshot import Resource
 from model.units import bytes_text, count_text, percent_text, seconds_text
 from tui.viewmodel.ages import ticking
 from tui.viewmodel.cells import (
@@ -106,15 +105,16 @@ def _plan_items(plan: Plan) -> list[Cell]:
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
     ]
     spreads = [
-        f"{SHORT[r]} {_spread(plan, r, after=False)} → {_spread(plan, r, after=True)}"
-        for r in plan.levels
+        f"{SHORT.get(key, key)} {_spread(plan, key, after=False)} → "
+        f"{_spread(plan, key, after=True)}"
+        for key in plan.levels
     ]
     if spreads:
         items.append(cell(f"off level {', '.join(spreads)}"))
     return items
 
 
-def _spread(plan: Plan, resource: Resource, *, after: bool) -> str:
+def _spread(plan: Plan, resource: str, *, after: bool) -> str:
     return f"{plan.spread(resource, after=after):.0%}"
 
 
