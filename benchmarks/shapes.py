@@ -1,0 +1,272 @@
+"""The named instances of the planner's benchmark, and the gaps wanted of them."""
+
+import sys
+from dataclasses import dataclass
+from typing import Final
+
+from model.errors import ConfigError
+
+TO_PRICE_OF_MANY: Final = 200
+"""Brokers from which on a move costs a tenth: its share of F is smaller there."""
+
+OVER: Final = 0.03
+"""How far from the best plan known a plan of a hard case may be."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """A gap to reach within a limit of work."""
+
+    work: float
+    """`SolveLimits.work`, about seconds of one core."""
+    gap: float | None = None
+    """Wanted gap as a share of the best bound proved; 0 for a proof that the plan is
+    optimal, None where another figure is what counts."""
+    over: float | None = None
+    """Wanted distance from the best plan known, as a share of it; one price of a move
+    is allowed besides."""
+    besides: str = ""
+    """What else is wanted, in words."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What an instance looks like; with a seed it is an instance.
+
+    Young brokers, the last fifth, hold a twentieth of what an old one holds
+    (`young`). `hot`: some topics carry three times their rate since they were placed.
+    `drain`: broker 0 must empty. `giants`: partitions of up to 0.6 of a broker's
+    level. `near_level`: placed largest first on the emptiest broker, then shaken.
+    `unequal`: brokers of capacity 1, 1, 1.5 and 2.
+    """
+
+    name: str
+    brokers: int
+    partitions: int
+    rf: int = 1
+    """Replicas; 1 lies on shared storage, more on the brokers' disks."""
+    racks: int = 1
+    """Never fewer than replicas: each partition starts with a rack a replica."""
+    topic_skew: float = 0.9
+    """Zipf exponent of the rates of topics."""
+    partition_skew: float = 0.4
+    """Zipf exponent of the rates of the partitions of one topic."""
+    young: bool = True
+    hot: bool = False
+    drain: bool = False
+    giants: bool = False
+    near_level: bool = False
+    unequal: bool = False
+    band: float | None = None
+    """Tolerance of the objective `band`; None for `variance`. Replicas on disks lie
+    in a remote tier then, with a twentieth of their bytes local, so that each move
+    costs one price."""
+    aims: tuple[Aim, ...] = ()
+
+    @property
+    def move_price(self) -> float:
+        """lambda."""
+        if self.band is not None:
+            return 1.0
+        return 1e-4 if self.brokers >= TO_PRICE_OF_MANY else 1e-3
+
+    def aim_within(self, work: float) -> Aim:
+        """What is wanted within a limit of work; nothing where no aim names it."""
+        found = [aim for aim in self.aims if aim.work == work]
+        return found[0] if found else Aim(work=work)
+
+
+def _aims(*pairs: tuple[float, float | None], besides: str = "") -> tuple[Aim, ...]:
+    return tuple(Aim(work=work, gap=gap, besides=besides) for work, gap in pairs)
+
+
+SHAPES: Final = (
+    Shape(name="3x60", brokers=3, partitions=60, aims=_aims((0.5, 0.0), (2, 0.0))),
+    Shape(
+        name="6x60-rf3",
+        brokers=6,
+        partitions=60,
+        rf=3,
+        racks=3,
+        aims=_aims((0.5, 0.0), (2, 0.0)),
+    ),
+    Shape(
+        name="10x500",
+        brokers=10,
+        partitions=500,
+        aims=_aims((1, 0.02), (3, 0.04), (10, 0.02), (60, 0.012)),
+    ),
+    Shape(
+        name="10x500-hot",
+        brokers=10,
+        partitions=500,
+        hot=True,
+        aims=_aims((3, 0.04), (10, 0.02)),
+    ),
+    Shape(
+        name="50x5000",
+        brokers=50,
+        partitions=5_000,
+        aims=_aims((10, 0.015), (20, 0.02), besides="first plan under 0.5 s"),
+    ),
+    Shape(
+        name="50x5000-unequal",
+        brokers=50,
+        partitions=5_000,
+        unequal=True,
+        partition_skew=0.8,
+        aims=_aims((20, None)),
+    ),
+    Shape(
+        name="200x40000",
+        brokers=200,
+        partitions=40_000,
+        aims=_aims((30, 0.10), (60, 0.07), besides="first plan under 5 s"),
+    ),
+    Shape(
+        name="1000x200000",
+        brokers=1_000,
+        partitions=200_000,
+        aims=_aims((60, 0.09), (150, 0.10), besides="under 1 GiB"),
+    ),
+    Shape(
+        name="9x500-rf3",
+        brokers=9,
+        partitions=500,
+        rf=3,
+        racks=3,
+        aims=_aims((10, 0.025)),
+    ),
+    Shape(
+        name="51x5000-rf3",
+        brokers=51,
+        partitions=5_000,
+        rf=3,
+        racks=3,
+        aims=_aims((25, 0.007)),
+    ),
+    Shape(
+        name="201x40000-rf3",
+        brokers=201,
+        partitions=40_000,
+        rf=3,
+        racks=3,
+        aims=_aims((90, 0.015)),
+    ),
+    Shape(
+        name="215x930000-rf3",
+        brokers=215,
+        partitions=930_000,
+        rf=3,
+        racks=3,
+        aims=_aims((300, None), besides="plan and bound, under 6 GiB"),
+    ),
+    Shape(
+        name="10x500-giants",
+        brokers=10,
+        partitions=500,
+        giants=True,
+        aims=(Aim(work=10, over=OVER), Aim(work=60, gap=0.10, over=OVER)),
+    ),
+    Shape(
+        name="50x5000-giants",
+        brokers=50,
+        partitions=5_000,
+        giants=True,
+        aims=(Aim(work=30, gap=0.30, over=OVER),),
+    ),
+    Shape(
+        name="10x500-near-level",
+        brokers=10,
+        partitions=500,
+        young=False,
+        near_level=True,
+        aims=(Aim(work=10, over=OVER),),
+    ),
+    Shape(
+        name="50x5000-near-level",
+        brokers=50,
+        partitions=5_000,
+        young=False,
+        near_level=True,
+        aims=(Aim(work=30, over=OVER),),
+    ),
+    Shape(
+        name="10x500-drain",
+        brokers=10,
+        partitions=500,
+        drain=True,
+        aims=(Aim(work=10, over=OVER),),
+    ),
+    Shape(
+        name="50x5000-drain",
+        brokers=50,
+        partitions=5_000,
+        drain=True,
+        aims=(Aim(work=30, over=OVER),),
+    ),
+    Shape(
+        name="10x500-band",
+        brokers=10,
+        partitions=500,
+        band=0.09,
+        aims=_aims((0.5, 0.0), (5, 0.0)),
+    ),
+    Shape(
+        name="50x5000-band",
+        brokers=50,
+        partitions=5_000,
+        band=0.09,
+        aims=_aims((5, 0.10), (30, 0.0)),
+    ),
+    Shape(
+        name="24x5000-rf3-band",
+        brokers=24,
+        partitions=5_000,
+        rf=3,
+        racks=3,
+        band=0.09,
+        aims=_aims((10, 0.02)),
+    ),
+    Shape(
+        name="24x5000-rf3-band-2",
+        brokers=24,
+        partitions=5_000,
+        rf=3,
+        racks=3,
+        band=0.02,
+        aims=_aims((10, 0.02)),
+    ),
+    Shape(
+        name="60x20000-rf3-band",
+        brokers=60,
+        partitions=20_000,
+        rf=3,
+        racks=3,
+        band=0.09,
+        aims=_aims((60, 0.05)),
+    ),
+)
+
+
+def shape_of(name: str) -> Shape:
+    """The shape of this name.
+
+    Raises
+    ------
+    ConfigError
+        No shape has this name.
+    """
+    for shape in SHAPES:
+        if shape.name == name:
+            return shape
+    known = ", ".join(shape.name for shape in SHAPES)
+    raise ConfigError(f"there is no instance {name!r}; there are {known}")
+
+
+def shapes_of(names: str) -> tuple[Shape, ...]:
+    """The shapes of names joined by commas; ends the program where one is unknown."""
+    try:
+        return tuple(shape_of(name) for name in names.split(","))
+    except ConfigError as exc:
+        sys.exit(str(exc))

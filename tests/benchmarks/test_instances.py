@@ -1,0 +1,122 @@
+"""The benchmark's instances are what their docstrings say."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.instances import GIANT, LARGEST, build, goals_of, instance_digest, small
+from benchmarks.shapes import SHAPES, Shape, shape_of
+from model.errors import ConfigError
+from model.evaluate import evaluate, evaluate_proposal
+from model.proposal import Change, Proposal
+from model.snapshot import BrokerState, Resource, Snapshot
+
+SMALL = tuple(shape for shape in SHAPES if shape.partitions <= 5_000)
+SEED = 1
+
+
+def shares(snapshot: Snapshot) -> np.ndarray:
+    """Each partition's net_in as a share of a broker's level."""
+    columns = snapshot.partitions
+    rf = len(columns.replica_broker) / len(snapshot)
+    net_in = columns.loads[:, 0]
+    level = net_in.sum() * rf / len(snapshot.header.brokers)
+    return np.asarray(net_in / level)
+
+
+@pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
+def test_an_instance_has_the_size_that_its_shape_says(shape: Shape) -> None:
+    snapshot = build(shape, SEED)
+    assert len(snapshot) == shape.partitions
+    assert len(snapshot.header.brokers) == shape.brokers
+    assert len(snapshot.partitions.replica_broker) == shape.partitions * shape.rf
+
+
+def test_a_seed_gives_the_same_instance_again_and_another_seed_another() -> None:
+    shape = shape_of("10x500")
+    first, again, other = (
+        instance_digest(shape, build(shape, seed)) for seed in (1, 1, 2)
+    )
+    assert first == again != other
+
+
+def test_an_instance_with_another_price_is_another_instance() -> None:
+    shape = shape_of("10x500")
+    band, snapshot = replace(shape, band=0.09), build(shape, SEED)
+    assert instance_digest(shape, snapshot) != instance_digest(band, snapshot)
+
+
+def test_a_move_costs_one_price_where_the_objective_is_the_band() -> None:
+    shape = shape_of("24x5000-rf3-band")
+    snapshot = build(shape, SEED)
+    replicas = snapshot.replicas(0)
+    there = min(set(snapshot.broker) - set(replicas))
+    moved = Change(0, (there, *replicas[1:]), there)
+    goals = goals_of(shape)
+    judged = evaluate_proposal(Proposal(snapshot, goals, (moved,)))
+    assert judged.prices == pytest.approx(1 + goals.leader_price_share)
+
+
+@pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
+def test_an_instance_breaks_no_rule_but_that_of_its_drain(shape: Shape) -> None:
+    judged = evaluate(build(shape, SEED), goals_of(shape), ())
+    assert bool(judged.violations) is shape.drain
+
+
+@pytest.mark.parametrize("rf3", ["6x60-rf3", "9x500-rf3", "51x5000-rf3"])
+def test_replicas_of_a_partition_lie_in_different_racks(rf3: str) -> None:
+    shape = shape_of(rf3)
+    racks = build(shape, SEED).partitions.replica_broker.reshape(-1, 3) % shape.racks
+    assert all(len(set(row)) == 3 for row in racks.tolist())
+
+
+def test_a_plain_instance_has_no_partition_over_a_tenth_of_a_level() -> None:
+    assert shares(build(shape_of("50x5000"), SEED)).max() < 1.05 * LARGEST
+
+
+def test_giants_are_up_to_the_share_they_are_said_to_be() -> None:
+    largest = shares(build(shape_of("50x5000-giants"), SEED)).max()
+    assert LARGEST < largest < 1.05 * GIANT[1]
+
+
+def test_young_brokers_hold_a_twentieth_of_what_old_ones_hold() -> None:
+    held = np.bincount(build(shape_of("50x5000"), SEED).partitions.replica_broker)
+    assert 0.02 < held[40:].mean() / held[:40].mean() < 0.10
+
+
+def test_a_near_level_cluster_is_near_level() -> None:
+    shape = shape_of("50x5000-near-level")
+    judged = evaluate(build(shape, SEED), goals_of(shape), ())
+    assert all(
+        abs(deviation) < 0.25
+        for by_broker in judged.deviations.values()
+        for deviation in by_broker.values()
+    )
+
+
+def test_a_drain_instance_has_one_broker_that_must_empty() -> None:
+    brokers = build(shape_of("10x500-drain"), SEED).header.brokers
+    draining = [b.id for b in brokers if b.state is BrokerState.DRAINING]
+    assert draining == [0]
+
+
+def test_a_twentieth_of_the_partitions_rests() -> None:
+    moves = build(shape_of("10x500"), SEED).header.recent_moves
+    assert len({(m.topic, m.partition) for m in moves}) == 25
+
+
+def test_disk_is_a_goal_where_it_is_copied() -> None:
+    levelled = {g.resource for g in goals_of(shape_of("9x500-rf3")).balance}
+    assert levelled == {Resource.NET_IN, Resource.NET_OUT, Resource.DISK}
+
+
+def test_the_small_kin_of_a_shape_is_of_the_same_kind() -> None:
+    kin = small(shape_of("215x930000-rf3"))
+    assert (kin.rf, kin.racks, kin.young) == (3, 3, True)
+    assert len(build(kin, SEED)) <= 600
+
+
+def test_an_unknown_instance_is_refused_with_the_names_there_are() -> None:
+    with pytest.raises(ConfigError, match="no instance '10x5'; there are 3x60"):
+        shape_of("10x5")
