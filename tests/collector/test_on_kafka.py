@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import psutil
 import pytest
 
@@ -96,14 +97,19 @@ def whole_window(watcher: Collector) -> Snapshot:
 
 
 def check_loads(found: Snapshot, watched: Watched) -> None:
-    for place, rate in zip(watched.places(), RATES, strict=True):
-        row = found.row_of[place]
-        net_in, net_out, disk = found.partitions.loads[row].tolist()
-        # A little more than the records' values: headers of batches and records.
-        assert net_in == pytest.approx(rate, rel=0.05)
-        assert net_out == pytest.approx(rate, rel=0.1)
-        assert 0 < disk < 16 * 2**20
-        assert found.partitions.size_bytes[row] >= disk
+    """The partitions' shares closely, their sum roughly.
+
+    A producer that was held up sends what it owes in one go, to all partitions alike,
+    so that a busy machine changes the sum within one window, but not the shares.
+    """
+    rows = [found.row_of[place] for place in watched.places()]
+    net_in, net_out, disk = found.partitions.loads[rows].T
+    shares = np.array(RATES) / sum(RATES)
+    for rates, tolerance in ((net_in, 0.1), (net_out, 0.2)):
+        np.testing.assert_allclose(rates / rates.sum(), shares, rtol=tolerance)
+        assert rates.sum() == pytest.approx(sum(RATES), rel=0.3)
+    assert ((disk > 0) & (disk < 16 * 2**20)).all()
+    assert (found.partitions.size_bytes[rows] >= disk).all()
 
 
 @pytest.mark.spark
