@@ -9,7 +9,7 @@ interrupted.
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -25,8 +25,12 @@ from control.options import (
     Profile,
     Verbose,
     load_settings,
+    with_settings,
 )
 from model import __version__
+
+if TYPE_CHECKING:
+    from control.settings import Settings
 
 EXIT_CODES = (__doc__ or "").partition("narration. ")[2]
 
@@ -73,41 +77,25 @@ def screen(
 
 
 @guarded
-def _screen(
-    *,
-    bootstrap_server: str | None,
-    allow_changes: bool,
-    config: Path | None,
-    profile: str | None,
-    log_file: Path | None,
-    verbose: bool,
-) -> int:
+@with_settings
+def _screen(*, settings: "Settings", allow_changes: bool) -> int:
     from control.commands.screen import show
 
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return show(settings, allow_changes=allow_changes)
 
 
 @app.command()
 @guarded
+@with_settings
 def status(
     *,
-    bootstrap_server: Bootstrap = None,
+    settings: "Settings",
     watch: Annotated[bool, typer.Option(help="Print again every few seconds.")] = False,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Show brokers, loads and how level they are."""
     from control.commands.status import show
 
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return show(settings, watch=watch, output=output)
 
 
@@ -117,27 +105,21 @@ for name, command in planning.COMMANDS.items():
 
 @app.command()
 @guarded
+@with_settings
 def apply(
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")],
     *,
-    bootstrap_server: Bootstrap = None,
+    settings: "Settings",
     allow_changes: AllowChanges = False,
     dry_run: Annotated[
         bool, typer.Option(help="Print the requests that would be sent.")
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Carry out exactly this plan."""
     from control.commands.apply import carry_out
 
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return carry_out(
         settings,
         plan_file,
@@ -150,9 +132,10 @@ def apply(
 
 @app.command()
 @guarded
+@with_settings
 def run(
     *,
-    bootstrap_server: Bootstrap = None,
+    settings: "Settings",
     auto: Annotated[
         bool, typer.Option("--auto", help="Approve plans within the limits.")
     ] = False,
@@ -164,17 +147,10 @@ def run(
     ] = None,
     allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Observe, plan, approve, apply: stay on and keep the cluster level."""
     from control.commands.run import keep_level
 
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return keep_level(
         settings,
         auto=auto,
@@ -209,7 +185,9 @@ def demo(
     """Start a local Kafka cluster, skew it, level it, and report."""
     from control.commands.demo import show
 
-    settings = load_settings(config, profile, verbose, log_file)
+    settings = load_settings(
+        config=config, profile=profile, log_file=log_file, verbose=verbose
+    )
     return show(
         settings,
         headless=headless or not terminal.is_there(),

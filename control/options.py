@@ -1,5 +1,8 @@
 """Options that several commands share. Nothing heavy is loaded for them."""
 
+import functools
+import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -8,6 +11,7 @@ import typer
 from control.form import Form
 
 if TYPE_CHECKING:
+    from control.origin import Origin
     from control.settings import Settings
 
 Bootstrap = Annotated[
@@ -69,10 +73,11 @@ GoalsFile = Annotated[
 
 
 def load_settings(
-    config: Path | None,
-    profile: str | None,
-    verbose: bool,
-    log_file: Path | None,
+    *,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
     **flags: Any,
 ) -> "Settings":
     """The settings that the common options and some typed flags lead to."""
@@ -81,3 +86,62 @@ def load_settings(
 
     logs.configure(verbose=verbose, file=log_file)
     return settings.load(flags, config=config, profile=profile)
+
+
+def _origin_of(
+    *,
+    bootstrap_server: Bootstrap = None,
+    snapshot: SnapshotFile = None,
+    describe: Describe = None,
+    loads: Loads = None,
+    brokers: Brokers = None,
+    storage: Storage = None,
+    capacity: Capacity = None,
+) -> "Origin":
+    from control.origin import Origin
+
+    origin = Origin(
+        snapshot=snapshot,
+        describe=describe,
+        loads=loads,
+        brokers=brokers,
+        storage=storage,
+        capacity=capacity,
+    )
+    origin.check(bootstrap_server)
+    return origin
+
+
+def with_settings(command: Callable[..., int]) -> Callable[..., int]:
+    """Hand a command its `settings` and, where it asks for one, its `origin`.
+
+    Offered instead are the options that lead to them: in their place those that name
+    the cluster, after all others those that every command takes.
+    """
+    own = inspect.signature(command).parameters
+    from_files = "origin" in own
+    cluster = _options(_origin_of) if from_files else _options(_origin_of)[:1]
+    common = _options(load_settings)
+
+    @functools.wraps(command)
+    def run(**typed: Any) -> int:
+        named = {p.name: typed.pop(p.name) for p in cluster}
+        shared = {p.name: typed.pop(p.name) for p in common}
+        if from_files:
+            typed["origin"] = _origin_of(**named)
+        server = named["bootstrap_server"]
+        return command(
+            settings=load_settings(**shared, bootstrap_server=server), **typed
+        )
+
+    place = list(own).index("settings")
+    others = [p for p in own.values() if p.name not in ("settings", "origin")]
+    told = [*others[:place], *cluster, *others[place:], *common]
+    run.__signature__ = inspect.Signature(told)  # type: ignore[attr-defined]
+    run.__annotations__ = {p.name: p.annotation for p in told}
+    return run
+
+
+def _options(template: Callable[..., Any]) -> list[inspect.Parameter]:
+    found = inspect.signature(template).parameters.values()
+    return [p for p in found if p.kind is p.KEYWORD_ONLY]

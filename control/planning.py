@@ -11,25 +11,11 @@ import typer
 
 from control.exits import Exit
 from control.form import Form
-from control.options import (
-    Bootstrap,
-    Brokers,
-    Capacity,
-    Config,
-    Describe,
-    GoalsFile,
-    Loads,
-    LogFile,
-    Output,
-    Profile,
-    SnapshotFile,
-    Storage,
-    Verbose,
-    load_settings,
-)
+from control.options import GoalsFile, Output, with_settings
 
 if TYPE_CHECKING:
     from control.origin import Origin
+    from control.settings import Settings
 
 Topic = Annotated[
     list[str] | None,
@@ -96,6 +82,10 @@ Reassignment = Annotated[
     Path | None,
     typer.Option(help="Judge this kafka-reassign-partitions JSON instead."),
 ]
+Election = Annotated[
+    Path | None,
+    typer.Option(help="With --reassignment: the kafka-leader-election JSON after it."),
+]
 Prove = Annotated[
     bool, typer.Option("--prove", help="Prove again what prices cannot show.")
 ]
@@ -112,58 +102,21 @@ To = Annotated[
 ]
 
 
-def _origin(
-    bootstrap_server: str | None,
-    snapshot: Path | None,
-    describe: Path | None,
-    loads: Path | None,
-    brokers: Path | None,
-    storage: str | None,
-    capacity: Path | None,
-) -> "Origin":
-    from control.origin import Origin
-
-    origin = Origin(
-        snapshot=snapshot,
-        describe=describe,
-        loads=loads,
-        brokers=brokers,
-        storage=storage,
-        capacity=capacity,
-    )
-    origin.check(bootstrap_server)
-    return origin
-
-
+@with_settings
 def plan(
     *,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     goals: GoalsFile = None,
     topic: Topic = None,
     out: PlanOut = None,
     stock: Stock = None,
     detailed_exitcode: DetailedExitcode = False,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Make a plan and say how good it is; changes nothing."""
     from control.commands.plan import make
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     code = make(
         settings,
         origin,
@@ -177,6 +130,7 @@ def plan(
     return Exit.DONE if proposed else code
 
 
+@with_settings
 def what_if(
     *,
     add_broker: AddBroker = None,
@@ -184,27 +138,15 @@ def what_if(
     traffic: Traffic = None,
     lose_rack: LoseRack = None,
     fewest_brokers: FewestBrokers = False,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     goals: GoalsFile = None,
     out: WhatIfOut = None,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Plan a cluster that is only supposed; changes nothing."""
     from control.commands.what_if import Question, make
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
     question = Question(
         add_broker=add_broker or (),
         remove_broker=remove_broker or (),
@@ -212,42 +154,26 @@ def what_if(
         lose_rack=lose_rack or (),
         fewest_brokers=fewest_brokers,
     )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return make(settings, origin, question, goals_file=goals, out=out, output=output)
 
 
+@with_settings
 def frontier(
     *,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     goals: GoalsFile = None,
     out: FrontierOut = None,
     svg: Svg = None,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Show what balance can be had for how many moves; changes nothing."""
     from control.commands.frontier import make
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return make(settings, origin, goals_file=goals, out=out, svg=svg, output=output)
 
 
+@with_settings
 def place(
     topic: Annotated[str, typer.Argument(metavar="TOPIC", help="The topic's name.")],
     *,
@@ -255,32 +181,17 @@ def place(
     replication_factor: ReplicationFactor,
     net_in: NetIn = None,
     net_out: NetOut = None,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     goals: GoalsFile = None,
     out: PlaceOut = None,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Place the partitions of a topic about to be created; changes nothing."""
     from control.commands.place import make
     from model.ids import TopicName
     from solver.newtopic import NewTopic
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     new = NewTopic(
         name=TopicName(topic),
         partitions=partitions,
@@ -291,74 +202,48 @@ def place(
     return make(settings, origin, new, goals_file=goals, out=out, output=output)
 
 
+@with_settings
 def verify(
     plan_file: PlanFile = None,
     *,
     reassignment: Reassignment = None,
+    election: Election = None,
     prove: Prove = False,
     work: Work = None,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     goals: GoalsFile = None,
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Judge a plan by code that shares nothing with the one that made it."""
     from control.commands.verify import make
     from control.origin import goals_of
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return make(
         settings.model_copy(update={"goals": goals_of(settings, goals)}),
         plan_file,
         origin,
         reassignment=reassignment,
+        election=election,
         prove=prove,
         work=work,
         output=output,
     )
 
 
+@with_settings
 def explain(
     plan_file: Annotated[Path, typer.Argument(metavar="PLAN", help="A plan file.")],
     move: Move = None,
     *,
     to: To = None,
-    bootstrap_server: Bootstrap = None,
-    snapshot: SnapshotFile = None,
-    describe: Describe = None,
-    loads: Loads = None,
-    brokers: Brokers = None,
-    storage: Storage = None,
-    capacity: Capacity = None,
+    settings: "Settings",
+    origin: "Origin",
     output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
 ) -> int:
     """Say why each move is made, and why another is not."""
     from control.commands.explain import make
 
-    origin = _origin(
-        bootstrap_server, snapshot, describe, loads, brokers, storage, capacity
-    )
-    settings = load_settings(
-        config, profile, verbose, log_file, bootstrap_server=bootstrap_server
-    )
     return make(settings, plan_file, origin, move=move, to=to, output=output)
 
 

@@ -4,7 +4,6 @@ A file is TOML: settings at the top, and `[profiles.NAME]` tables that override 
 An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
 """
 
-import difflib
 import json
 import os
 import re
@@ -23,6 +22,7 @@ from pydantic_settings import (
 
 from control.policy import AutoLimits
 from model.errors import ConfigError
+from model.exchange.source import nearest
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
 
@@ -175,7 +175,7 @@ def _refuse_unknown_keys(path: Path, text: str, table: Mapping[str, Any]) -> Non
         line = next((n for n, words in lines if pattern.match(words)), 1)
         raise ConfigError(
             f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
-            + _nearest(key, _names(Settings, trail))
+            + nearest(key, _names(Settings, trail))
         )
 
 
@@ -186,15 +186,8 @@ def _refuse_unknown_variables() -> None:
         ours = variable.startswith("PLIMSOLL_") and not NOT_SETTINGS.match(variable)
         if ours and head not in known:
             raise ConfigError(
-                f"unknown environment variable {variable}" + _nearest(head, known)
+                f"unknown environment variable {variable}" + nearest(head, known)
             )
-
-
-def _nearest(key: str, known: set[str]) -> str:
-    found = difflib.get_close_matches(key, sorted(known), 1, 0.5)
-    if found:
-        return f"; did you mean {found[0]!r}?"
-    return f"; known are {', '.join(sorted(known))}"
 
 
 def _unknown(

@@ -15,7 +15,7 @@ from control.settings import Settings
 from model.bound import price_bound
 from model.errors import ConfigError
 from model.evaluate import Evaluation, evaluate
-from model.exchange.reassignment import moves_of, read_reassignment
+from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.files import read_document, rounded, validate_document
 from model.plan import KIND, Move, Plan
 from model.snapshot import Snapshot
@@ -31,15 +31,16 @@ def make(
     origin: Origin,
     *,
     reassignment: Path | None,
+    election: Path | None,
     prove: bool,
     work: float | None,
     output: Form,
 ) -> int:
     """Judge a plan file, or anyone's reassignment by the goals of a plan.
 
-    Options: `PLAN`, which may be missing with `--reassignment FILE`; what `plan` takes
-    for the cluster; `--prove` with `--work UNITS`. Exits with 5 where a claim does not
-    hold or a rule is broken.
+    Options: `PLAN`, which may be missing with `--reassignment FILE`; `--election FILE`
+    beside that; what `plan` takes for the cluster; `--prove` with `--work UNITS`. Exits
+    with 5 where a claim does not hold or a rule is broken.
 
     Raises
     ------
@@ -47,9 +48,29 @@ def make(
         A file cannot be used, or there is nothing to judge.
     """
     if reassignment is not None:
-        return _judge_reassignment(settings, plan_file, origin, reassignment, output)
+        document = read_reassignment(reassignment)
+        held = read_election(election) if election is not None else None
+        snapshot = origin.read(settings)
+        moves = moves_of(snapshot, document, held)
+        return _judge_moves(settings, plan_file, snapshot, moves, output)
+    if election is not None:
+        raise ConfigError(
+            "--election goes with --reassignment FILE, after which it is held; name "
+            "that too"
+        )
     if plan_file is None:
         raise ConfigError("nothing to verify; name a plan file or --reassignment FILE")
+    return _judge_plan(settings, plan_file, origin, prove, work, output)
+
+
+def _judge_plan(
+    settings: Settings,
+    plan_file: Path,
+    origin: Origin,
+    prove: bool,
+    work: float | None,
+    output: Form,
+) -> int:
     document = read_document(plan_file, KIND, major=1)
     plan = validate_document(Plan, document, plan_file)
     snapshot = origin.read(settings)
@@ -125,16 +146,13 @@ class Judged:
         return gain / possible if possible > 0 else 0.0
 
 
-def _judge_reassignment(
+def _judge_moves(
     settings: Settings,
     plan_file: Path | None,
-    origin: Origin,
-    reassignment: Path,
+    snapshot: Snapshot,
+    moves: tuple[Move, ...],
     output: Form,
 ) -> int:
-    document = read_reassignment(reassignment)
-    snapshot = origin.read(settings)
-    moves = moves_of(snapshot, document)
     judged = _judged(settings, plan_file, snapshot, moves)
     write = _judged_document if output is Form.JSON else _judged_text
     sys.stdout.write(write(judged))

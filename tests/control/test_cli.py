@@ -4,8 +4,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,10 +14,10 @@ from collector.jars import default_cache_dir
 from control.cli import app
 from model.exchange.schema import FILES
 from model.snapshot_file import write_snapshot
+from tests import offline
 from tests.clusterfiles import write_cluster_files
 from tests.control.parts import MB, cluster
 
-PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 
@@ -53,18 +51,9 @@ def here(planned: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path
     monkeypatch.chdir(folder)
     for name in [n for n in os.environ if n.startswith("PLIMSOLL_")]:
         monkeypatch.delenv(name)
-    for name, value in _usual(folder).items():
+    for name, value in offline.usual(folder).items():
         monkeypatch.setenv(name, value)
     return folder
-
-
-def _usual(folder: Path) -> dict[str, str]:
-    return {
-        "PLIMSOLL_STATE_DIR": str(folder / "state"),
-        "PLIMSOLL_CACHE_DIR": str(folder / "cache"),
-        "PLIMSOLL_TIMEOUT_S": "2",
-        "XDG_CONFIG_HOME": str(folder / "config"),
-    }
 
 
 def plimsoll(*arguments: str) -> Ran:
@@ -75,16 +64,7 @@ def plimsoll(*arguments: str) -> Ran:
 
 def process(folder: Path, *arguments: str, **environment: str) -> Ran:
     """A command in a process of its own."""
-    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
-    run = subprocess.run(
-        [PLIMSOLL, *arguments],
-        cwd=folder,
-        env=known | _usual(folder) | environment,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+    run = offline.plimsoll(folder, *arguments, **environment)
     return Ran(run.returncode, run.stdout, run.stderr)
 
 

@@ -13,34 +13,11 @@ from control.form import Form
 from control.origin import Origin
 from control.settings import Settings
 from model.errors import ConfigError, PlanOutdated
-from model.goals import Goals
-from model.plan import Plan, write_plan
-from model.snapshot import Snapshot
+from model.plan import Plan
 from model.snapshot_file import write_snapshot
-from solver.solve import solve
-from tests.control.parts import MB, WORK, cluster
+from tests.control.parts import MB, cluster
 
 Explain = Callable[..., str]
-
-
-@pytest.fixture(scope="module")
-def uneven() -> Snapshot:
-    """Eight partitions on broker 2 of three."""
-    return cluster([2] * 8, [MB * (i + 4) for i in range(8)])
-
-
-@pytest.fixture(scope="module")
-def plan(uneven: Snapshot) -> Plan:
-    best = solve(uneven, Goals(), WORK).best
-    assert best is not None
-    return best
-
-
-@pytest.fixture
-def folder(tmp_path: Path, uneven: Snapshot, plan: Plan) -> Path:
-    write_snapshot(tmp_path / "uneven.json", uneven)
-    write_plan(tmp_path / "plan.json", plan)
-    return tmp_path
 
 
 @pytest.fixture

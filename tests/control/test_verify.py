@@ -19,31 +19,9 @@ from model.files import write_document
 from model.plan import Plan, write_plan
 from model.snapshot import Snapshot
 from model.snapshot_file import write_snapshot
-from solver.solve import solve
-from tests.control.parts import EASY, MB, WORK, cluster
+from tests.control.parts import MB, WORK, cluster
 
 Told = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def uneven() -> Snapshot:
-    """Eight partitions on broker 2 of three."""
-    return cluster([2] * 8, [MB * (i + 4) for i in range(8)])
-
-
-@pytest.fixture(scope="module")
-def plan(uneven: Snapshot) -> Plan:
-    best = solve(uneven, EASY, WORK).best
-    assert best is not None
-    assert best.moves
-    return best
-
-
-@pytest.fixture
-def folder(tmp_path: Path, uneven: Snapshot, plan: Plan) -> Path:
-    write_snapshot(tmp_path / "uneven.json", uneven)
-    write_plan(tmp_path / "plan.json", plan)
-    return tmp_path
 
 
 @pytest.fixture
@@ -55,6 +33,7 @@ def verify(
         *,
         snapshot: str = "uneven.json",
         reassignment: str | None = None,
+        election: str | None = None,
         prove: bool = False,
         work: float | None = None,
     ) -> tuple[int, Told]:
@@ -63,6 +42,7 @@ def verify(
             folder / name if name else None,
             Origin(snapshot=folder / snapshot),
             reassignment=folder / reassignment if reassignment else None,
+            election=folder / election if election else None,
             prove=prove,
             work=work,
             output=Form.JSON,
@@ -219,6 +199,11 @@ def test_a_reassignment_that_breaks_a_rule_says_which(
     )
 
 
+def test_an_election_without_a_reassignment_is_a_usage_error(verify: Verify) -> None:
+    with pytest.raises(ConfigError, match="--election goes with --reassignment"):
+        verify(election="election.json")
+
+
 def test_nothing_to_verify_is_a_usage_error(verify: Verify) -> None:
     with pytest.raises(ConfigError, match="name a plan file"):
         verify(None)
@@ -232,6 +217,7 @@ def test_the_table_says_what_was_not_judged(
         folder / "plan.json",
         Origin(snapshot=folder / "uneven.json"),
         reassignment=None,
+        election=None,
         prove=False,
         work=None,
         output=Form.TABLE,

@@ -1,37 +1,13 @@
 """Planning from files alone, as a user does it: no cluster, no JVM."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from model.evaluate import evaluate
-from model.exchange.cluster import ClusterFiles, read_cluster
-from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.plan import read_plan
 from tests.clusterfiles import write_cluster_files
-
-PLIMSOLL = Path(sys.executable).with_name("plimsoll")
-
-
-def plimsoll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
-    ours = {
-        "PLIMSOLL_STATE_DIR": str(folder / "state"),
-        "XDG_CONFIG_HOME": str(folder / "config"),
-    }
-    return subprocess.run(
-        [PLIMSOLL, *arguments],
-        cwd=folder,
-        env=known | ours,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
+from tests.offline import plimsoll
 
 
 @pytest.fixture
@@ -66,17 +42,14 @@ def test_the_stock_files_lead_where_the_plan_leads(folder: Path) -> None:
     """Judged by the evaluator: the same objective, and no rule is broken."""
     run = plimsoll(folder, *FROM, "--out", "plan.json", "--stock", "stock")
     assert run.returncode == 0, run.stderr
-    plan = read_plan(folder / "plan.json")
-    files = ClusterFiles(describe=folder / "describe.txt", loads=folder / "loads.csv")
-    snapshot = read_cluster(files)
-    moves = moves_of(
-        snapshot,
-        read_reassignment(folder / "stock" / "reassignment.json"),
-        read_election(folder / "stock" / "election.json"),
-    )
-    found = evaluate(snapshot, plan.goals, moves)
-    assert found.violations == ()
-    assert found.objective == pytest.approx(plan.objective)
+    moves = ("--reassignment", "stock/reassignment.json")
+    election = ("--election", "stock/election.json")
+    judge = ("verify", "plan.json", *FROM[1:], "-o", "json", *moves)
+    told = json.loads(plimsoll(folder, *judge, *election).stdout)
+    assert told["violations"] == []
+    assert told["objective"] == read_plan(folder / "plan.json").objective
+    without = json.loads(plimsoll(folder, *judge).stdout)
+    assert told["objective"] < without["objective"] < told["objective_before"]
 
 
 def test_only_the_named_topic_moves_and_its_skew_is_told(folder: Path) -> None:

@@ -1,33 +1,17 @@
 """what-if, place and frontier on the command line, without a cluster."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.offline import plimsoll
+
 pytestmark = pytest.mark.search
 
-PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TUTORIAL = ("--snapshot", str(FIXTURES / "tutorial.json"))
 SIX = ("--snapshot", str(FIXTURES / "replicated.json.gz"))
-
-
-def plimsoll(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
-    own = {"XDG_CONFIG_HOME": str(folder), "PLIMSOLL_STATE_DIR": str(folder / "s")}
-    return subprocess.run(
-        [PLIMSOLL, *arguments],
-        cwd=folder,
-        env=known | own,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        stdin=subprocess.DEVNULL,
-    )
 
 
 def test_a_scenario_is_planned_and_cannot_be_applied(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
+from model.exchange.reassignment import reassignment, rollback
 from model.files import read_document, write_document
 from model.goals import SolveLimits
 from model.ids import BrokerId
@@ -20,7 +21,6 @@ from model.plan import (
     read_plan,
     write_plan,
 )
-from model.reassignment import reassignment, rollback
 from model.snapshot import BrokerState, Resource
 from tests.model.build import NO_FLOOR, ids, move
 

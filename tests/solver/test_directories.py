@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -358,8 +359,15 @@ def crowd(seed: int, partitions: int) -> Snapshot:
 # ---- against every choice, and the plain rules
 
 
+class Case(NamedTuple):
+    """A problem, and where its replicas shall lie."""
+
+    problem: Problem
+    placement: Placement
+
+
 @st.composite
-def tiny(draw: st.DrawFn) -> tuple[Snapshot, Goals, tuple[tuple[int, int, int], ...]]:
+def tiny(draw: st.DrawFn) -> Case:
     """Up to 5 partitions on 2 brokers of 2 or 3 directories; some change broker."""
     count = draw(st.integers(2, 3))
     place = st.tuples(st.sampled_from([1, 2]), st.integers(-1, count - 1))
@@ -380,21 +388,18 @@ def tiny(draw: st.DrawFn) -> tuple[Snapshot, Goals, tuple[tuple[int, int, int], 
             "move_price": draw(st.sampled_from([0.001, 0.1, 1.0])),
         }
     )
-    return state, goals, tuple((r, held[r][0], 3 - held[r][0]) for r in sorted(moved))
+    problem = compile_problem(state, goals)
+    moves = ((r, held[r][0], 3 - held[r][0]) for r in sorted(moved))
+    return Case(problem, sent(problem, *moves))
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
-def test_directories_are_the_best_of_all(
-    case: tuple[Snapshot, Goals, tuple[tuple[int, int, int], ...]],
-) -> None:
+def test_directories_are_the_best_of_all(case: Case) -> None:
     """The plain rules allow them, and no other choice for those placed is better."""
-    state, goals, moves = case
-    problem = compile_problem(state, goals)
-    placement = sent(problem, *moves)
-    found = level_directories(problem, placement)
+    found = level_directories(*case)
     value = found.cost + found.price
-    told = proposal_of(problem, placement, found)
+    told = proposal_of(*case, found)
     assert directory_words(told) == []
     assert value == pytest.approx(plain_objective(told))
     assert found.bound <= value + 1e-9
@@ -404,33 +409,23 @@ def test_directories_are_the_best_of_all(
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
-def test_gains_are_what_each_row_would_cost_if_it_stayed(
-    case: tuple[Snapshot, Goals, tuple[tuple[int, int, int], ...]],
-) -> None:
-    state, goals, moves = case
-    problem = compile_problem(state, goals)
-    placement = sent(problem, *moves)
-    found = level_directories(problem, placement, NO_WORK)
-    told = proposal_of(problem, placement, found)
+def test_gains_are_what_each_row_would_cost_if_it_stayed(case: Case) -> None:
+    found = level_directories(*case, NO_WORK)
+    told = proposal_of(*case, found)
     value = plain_objective(told)
     assert sorted(found.gain) == sorted(told.changed)
     for row, gain in found.gain.items():
         others = tuple(c for c in told.changes if c.row != row)
-        without = plain_objective(Proposal(state, goals, others))
+        without = plain_objective(Proposal(told.snapshot, told.goals, others))
         assert gain == pytest.approx(without - value, abs=1e-9 + 1e-12 * without)
 
 
 @settings(max_examples=25, deadline=None)
 @given(tiny())
-def test_prices_are_those_of_the_evaluator(
-    case: tuple[Snapshot, Goals, tuple[tuple[int, int, int], ...]],
-) -> None:
-    state, goals, moves = case
-    problem = compile_problem(state, goals)
-    placement = sent(problem, *moves)
-    found = level_directories(problem, placement)
-    told = evaluate_proposal(proposal_of(problem, placement, found))
-    wanted = price_of(problem, placement) + found.price
+def test_prices_are_those_of_the_evaluator(case: Case) -> None:
+    found = level_directories(*case)
+    told = evaluate_proposal(proposal_of(*case, found))
+    wanted = price_of(*case) + found.price
     assert told.prices == pytest.approx(wanted)
 
 

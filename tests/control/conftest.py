@@ -1,0 +1,34 @@
+"""An uneven cluster and its plan, which tests of several commands judge."""
+
+from pathlib import Path
+
+import pytest
+
+from model.plan import Plan, write_plan
+from model.snapshot import Snapshot
+from model.snapshot_file import write_snapshot
+from solver.solve import solve
+from tests.control.parts import EASY, MB, WORK, cluster
+
+
+@pytest.fixture(scope="session")
+def uneven() -> Snapshot:
+    """Eight partitions on broker 2 of three."""
+    return cluster([2] * 8, [MB * (i + 4) for i in range(8)])
+
+
+@pytest.fixture(scope="session")
+def plan(uneven: Snapshot) -> Plan:
+    """What is planned for it."""
+    best = solve(uneven, EASY, WORK).best
+    assert best is not None
+    assert best.moves
+    return best
+
+
+@pytest.fixture
+def folder(tmp_path: Path, uneven: Snapshot, plan: Plan) -> Path:
+    """`uneven.json` and `plan.json`."""
+    write_snapshot(tmp_path / "uneven.json", uneven)
+    write_plan(tmp_path / "plan.json", plan)
+    return tmp_path

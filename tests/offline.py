@@ -1,0 +1,36 @@
+"""Running `plimsoll` as a user does, in a folder and without a cluster."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+RUN_S = 300.0
+"""The planner's loops may have to be compiled first."""
+
+
+def usual(folder: Path) -> dict[str, str]:
+    """Variables that keep a command to its folder."""
+    return {
+        "PLIMSOLL_STATE_DIR": str(folder / "state"),
+        "PLIMSOLL_CACHE_DIR": str(folder / "cache"),
+        "PLIMSOLL_TIMEOUT_S": "2",
+        "XDG_CONFIG_HOME": str(folder / "config"),
+    }
+
+
+def plimsoll(
+    folder: Path, *arguments: str, **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, from its start to its end."""
+    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    return subprocess.run(
+        [PLIMSOLL, *arguments],
+        cwd=folder,
+        env=known | usual(folder) | environment,
+        capture_output=True,
+        text=True,
+        timeout=RUN_S,
+        stdin=subprocess.DEVNULL,
+    )
