@@ -1,28 +1,64 @@
 """How the inner loops are compiled, and how they are handed their arrays."""
 
-from typing import Any, TypeVar, cast
+import logging
+from typing import Any, Final, TypeVar, cast
 
 import numba
 import numpy as np
-from numba.core import types
+from numba.core import event, types
 from numba.experimental import structref
 from numpy.typing import NDArray
 
 F = TypeVar("F")
+
+log = logging.getLogger("plimsoll.solver")
+
+ONCE: Final = "compiling the planner's loops, once on this machine: up to a minute"
+ALWAYS: Final = (
+    "compiling the planner's loops: up to a minute, and again at every start, since no "
+    "folder can be written that would keep them; set NUMBA_CACHE_DIR"
+)
 
 Array = NDArray[Any]
 """Columns of one type each, said where they are made: what is compiled is strict about
 them."""
 
 
+class _Wait(event.Listener):
+    """Tells once what a plan waits for, when a loop is not on disk but compiled."""
+
+    def __init__(self) -> None:
+        self.kept = True
+        self._told = False
+
+    def on_start(self, _event: Any) -> None:
+        """The compiler found no result on disk and begins."""
+        if not self._told:
+            self._told = True
+            log.warning(ONCE if self.kept else ALWAYS)
+
+    def on_end(self, _event: Any) -> None:
+        """A loop is compiled."""
+
+
+_wait = _Wait()
+_register: Any = event.register
+_register("numba:compile", _wait)
+
+
 def compiled(function: F) -> F:
-    """Compile at the first call, and keep the result on disk.
+    """Compile at the first call, and keep the result on disk where one can be written.
 
     Strict IEEE arithmetic: without `fastmath` nothing is reordered or fused, so that
     every processor gives the same bits. The interpreter's lock is released.
     """
-    made = numba.njit(cache=True, nogil=True, error_model="numpy")
-    return cast("F", made(cast("Any", function)))
+    made = numba.njit(nogil=True, error_model="numpy")(cast("Any", function))
+    try:
+        made.enable_caching()
+    except RuntimeError:
+        # Neither the folder of the source nor the user's cache folder can be written.
+        _wait.kept = False
+    return cast("F", made)
 
 
 class Reference(structref.StructRefProxy):
@@ -70,5 +106,15 @@ def linked(make: Any, record: F) -> F:
         for part in cast("Any", record)
     )
     found = make(parts)
-    found.record = cast("Any", type(record))(*parts)
+    found.record, found.make = cast("Any", type(record))(*parts), make
     return cast("F", found)
+
+
+def twin(reference: F) -> F:
+    """Another reference to the same arrays, for another thread.
+
+    Loops count their references to an array; threads that count at the same place
+    wait for each other: two together took three times the time of one.
+    """
+    one = cast("Any", reference)
+    return cast("F", linked(one.make, one.record))
