@@ -145,8 +145,11 @@ def _is_right(change: BrokerChange, proposal: Proposal, after: Evaluation) -> bo
             for k, load in change.after.items()
         )
         and change.deviation_after.keys() == here.keys()
-        # As utilisation: what rounding does to a load it does to the whole level.
-        and all(is_near(1 + change.deviation_after[k], 1 + v) for k, v in here.items())
+        # What rounding does to a load it does to the whole level.
+        and all(
+            abs(change.deviation_after[k] - v) <= NEAR * (1 + abs(v))
+            for k, v in here.items()
+        )
         and change.replicas_before == proposal.replicas_before[change.id]
         and change.replicas_after == proposal.replicas_after[change.id]
     )

@@ -13,7 +13,11 @@ from model.snapshot import Measure, Resource, StorageKind
 
 MIB: int = 2**20
 
+MOST: float = 1e9
+"""Weights and prices above this drown all others in rounding."""
+
 Share = Annotated[float, Field(gt=0, le=1)]
+Amount = Annotated[float, Field(ge=0, le=MOST)]
 Limit = Annotated[int, Field(ge=0)] | None
 
 
@@ -41,7 +45,7 @@ class Goal(FileModel):
     """Level one measure over the brokers that may hold load."""
 
     resource: Measure
-    weight: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1.0
+    weight: Amount = 1.0
     """Shared among the time slots."""
     floor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
     """Mean load per broker, bytes/s or bytes, under which the resource is neither
@@ -99,14 +103,14 @@ class Goals(FileModel):
         Goal(resource=Resource.NET_IN, floor=MIB),
         Goal(resource=Resource.NET_OUT, floor=MIB),
     )
-    move_price: Annotated[float, Field(gt=0)] | None = None
+    move_price: Annotated[float, Field(gt=0, le=MOST)] | None = None
     """Price of one new replica. Default: tolerance x brokers / partitions where the
     objective is `variance`, 1 where it is `band`."""
-    storage_price: dict[StorageKind, Annotated[float, Field(ge=0)]] = {}
+    storage_price: dict[StorageKind, Amount] = {}
     """Factor on the price of a move, by storage kind; 1 where none is given."""
-    leader_price_share: Annotated[float, Field(ge=0)] = 0.05
+    leader_price_share: Amount = 0.05
     """Price of a change of leader as a share of the price of a move."""
-    excess_price: Annotated[float, Field(gt=0)] = 10_000.0
+    excess_price: Annotated[float, Field(gt=0, le=MOST)] = 10_000.0
     """`band` alone: what a deviation of one whole level beyond the band costs, in
     prices of a move; 1 % of the level outweighs 100 moves."""
     capacity_limit: Share = 0.85

@@ -53,11 +53,9 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
     number = np.array([racks.index(name) for name in names if name], np.int64)
     taking = np.array([b.state in TAKING for b in brokers], np.bool_) & domain.allowed
     takers = np.bincount(number[taking], minlength=len(racks))
-    usable = takers[takers > 0]
-    cap = rf - max(1, min(rf, len(usable))) + 1
+    caps = np.full(len(racks), rf - max(1, min(rf, int((takers > 0).sum()))) + 1)
     if rule is RackRule.EVEN:
-        cap = _even_cap(rf, usable)
-    caps = np.full(len(racks), cap)
+        caps = _even_caps(rf, takers)
     return RackCaps(rack=number, caps=caps, may_lead=anywhere)
 
 
@@ -73,15 +71,14 @@ def _placed(brokers: tuple[Broker, ...], rule: ReplicaPlacement) -> RackCaps:
     )
 
 
-def _even_cap(rf: int, takers: Ints) -> int:
-    """The most in one rack where every other has at most one less, or is full.
+def _even_caps(rf: int, takers: Ints) -> Ints:
+    """(racks,) the most in each, where all others have at most one less, or are full.
 
-    `takers` counts the brokers that may take a replica, in each rack that has any.
+    takers: (racks,) brokers that may take a replica.
     """
-    cap = 1
-    while cap < rf:
-        others = np.minimum(takers, cap)
-        if int(others.sum()) - int(others.max(initial=0)) + cap + 1 > rf:
-            break
-        cap += 1
-    return cap
+    caps = np.ones(len(takers), np.int64)
+    for cap in range(2, rf + 1):
+        # What all others must have for a rack to hold so many.
+        filled = np.minimum(takers, cap - 1)
+        caps[filled.sum() - filled + cap <= rf] = cap
+    return caps

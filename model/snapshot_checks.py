@@ -17,6 +17,9 @@ MOST_SLOTS: Final = 7
 MOST_LOAD: Final = 1e30
 """Sums and squares of more than this are no numbers any more."""
 
+MOST_TIMES: Final = 1e6
+"""No broker has so many times the capacity of another; one of the units is wrong."""
+
 
 def check_snapshot(snapshot: "Snapshot") -> None:
     """Refuse what contradicts itself.
@@ -29,6 +32,7 @@ def check_snapshot(snapshot: "Snapshot") -> None:
     _check_columns(snapshot)
     _check_slots(snapshot)
     _check_brokers(snapshot)
+    _check_capacities(snapshot)
     _check_replicas(snapshot)
     _check_directories(snapshot)
 
@@ -108,6 +112,20 @@ def _check_brokers(snapshot: "Snapshot") -> None:
         raise InvalidCluster(
             f"replicas on unknown brokers {unknown}; list them as dead if they are gone"
         )
+
+
+def _check_capacities(snapshot: "Snapshot") -> None:
+    brokers = snapshot.header.brokers
+    for resource in sorted({r for b in brokers for r in b.capacity}):
+        known = [
+            (b.capacity[resource], b.id) for b in brokers if resource in b.capacity
+        ]
+        (least, small), (most, large) = min(known), max(known)
+        if most > MOST_TIMES * least:
+            raise InvalidCluster(
+                f"broker {large} has {most / least:.0e} times the {resource} capacity "
+                f"of broker {small}; check their units"
+            )
 
 
 def _check_replicas(snapshot: "Snapshot") -> None:

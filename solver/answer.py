@@ -50,7 +50,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         bound=float(_DOWN.create_decimal_from_float(search.bound)),
         price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
         bound_method=search.method,
-        limited_by=limited_by(search, stopped=search.stopped),
+        limited_by=limited_by(search),
         move_price=rounded(problem.prices.move),
         levels=_levels(problem),
         brokers=_broker_changes(search, placement),
@@ -115,7 +115,9 @@ def _move(
         leader_after=leader,
         bytes_to_copy=added * int(problem.copied_bytes[row]),
         gain=rounded(gain),
-        reason=directories.reason[row] if stays else reason(problem, placement, row),
+        reason=directories.reason[row]
+        if stays and row in directories.reason
+        else reason(problem, placement, row),
         log_dirs_after=directories.log_dirs(row, after),
     )
 

@@ -56,7 +56,10 @@ class Eligibility:
     must_go: Bools
     """(n, M) this replica may not stay where it lies."""
     forced: Ints
-    """(n,) replicas that may not stay."""
+    """(n,) replicas that may not stay; 1 where none must go, but the row may not stay
+    as it is."""
+    least_new: Ints
+    """(n,) new replicas that every allowed placement has at least; they are free."""
     why_fixed: Ints
     """(n,) 0 for rows that may move, else 1 + position in `WHY`."""
     spreading: Spreading
@@ -110,6 +113,7 @@ def find_eligible(
     # A row without a leader has nobody to copy it from, so it stays where it is.
     must_go &= (leader >= 0)[:, None]
     wrong = spreading.breaks(replicas, leader) & (leader >= 0)
+    least_new = spreading.least_new(replicas, must_go) * (leader >= 0)
     forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
     return Eligibility(
         alive=alive,
@@ -117,6 +121,7 @@ def find_eligible(
         leaving=leaving,
         must_go=must_go,
         forced=forced,
+        least_new=least_new.astype(np.int64),
         why_fixed=_why_fixed(snapshot, goals, leader, forced),
         spreading=spreading,
         barred=_barred(snapshot, goals),

@@ -33,6 +33,10 @@ MOST_BITS: Final = 50
 """No sum of costs exceeds 2^50, so that 1,000 terms and their products with slopes
 fit 64 bits: where F is over 2^10 it is counted more coarsely."""
 
+SLOPE_BITS: Final = 57
+"""Under `band` a level of excess costs at most 2^57 parts of F; twice as much, with
+the cost beside it, fits 64 bits."""
+
 FIRST_TANGENTS: Final = tuple(
     sign * 0.002 * 1.35**step for step in range(20) for sign in (-1, 1)
 )
@@ -64,7 +68,12 @@ class Objective:
         self._problem, self._variables = problem, variables
         if not math.isfinite(most):
             most = _worst(problem)
-        self.units: int = 2 ** min(F_BITS, MOST_BITS - math.ceil(math.log2(most + 1)))
+        returned = float(problem.prices.refund.sum())
+        self._dearest = most + returned + 1
+        room = MOST_BITS - math.ceil(math.log2(self._dearest))
+        self.units: int = 2 ** min(
+            room, _band_bits(problem) if problem.band else F_BITS
+        )
         self.most = most
         self.terms = [self._term(b, k) for b, k in self._wanted()]
         for term in self.terms:
@@ -78,7 +87,7 @@ class Objective:
         costs += [*(term.cost for term in self.terms), *topics]
         coefficients += [1] * (len(self.terms) + len(topics))
         total = cp_model.LinearExpr.weighted_sum(costs, coefficients)
-        refund = math.ceil(float(problem.prices.refund.sum()) * self.units)
+        refund = math.ceil(returned * self.units)
         variables.model.minimize(total + (fixed + uneven - refund))
 
     def refine(self, placement: Placement) -> bool:
@@ -188,12 +197,14 @@ class Objective:
         """Variables, coefficients, constant.
 
         A replica that leaves is new elsewhere, so what stays at home is taken off.
+        What costs more than any plan may cost is counted as just that.
         """
         problem, variables = self._problem, self._variables
         stay, each, fixed = [], [], 0
-        led = math.floor(problem.prices.leader * self.units)
+        led = math.floor(min(self._dearest, problem.prices.leader) * self.units)
         for row in variables.rows:
-            price = math.floor(problem.prices.replica[row] * self.units)
+            each_new = min(self._dearest, float(problem.prices.replica[row]))
+            price = math.floor(each_new * self.units)
             fixed += price * int(problem.rf[row]) + led
             leader = int(problem.leader[row])
             kept = [
@@ -204,6 +215,12 @@ class Objective:
             stay += [v for v, _ in kept if v is not None]
             each += [-p for v, p in kept if v is not None]
         return stay, each, fixed
+
+
+def _band_bits(problem: Problem) -> int:
+    """F's parts such that whole slopes of the excess neither vanish nor overflow."""
+    steepest = excess_price(problem) * float(problem.weight.max(initial=0.0))
+    return SLOPE_BITS - math.ceil(math.log2(steepest)) if steepest > 0 else F_BITS
 
 
 def _worst(problem: Problem) -> float:

@@ -51,12 +51,16 @@ class Placement:
 
 
 def changed_rows(problem: Problem, placement: Placement) -> list[int]:
-    """Rows that differ from the snapshot, as sets of brokers or in their leader."""
+    """Rows that differ from the snapshot, as sets of brokers or in their leader.
+
+    So do all that may not stay as they are: of some only the order of the list changes.
+    """
     differs = (placement.replicas != problem.replicas).any(axis=1)
     rows = np.flatnonzero(differs)
     moved = _new(problem, placement, rows).any(axis=1)
     led = np.flatnonzero(placement.leader != problem.leader)
-    return sorted({*rows[moved].tolist(), *led.tolist()})
+    forced = np.flatnonzero(problem.may.forced)
+    return sorted({*rows[moved].tolist(), *led.tolist(), *forced.tolist()})
 
 
 def _new(problem: Problem, placement: Placement, rows: Ints) -> Bools:
@@ -166,11 +170,11 @@ def price_of(problem: Problem, placement: Placement) -> float:
 
 
 def prices_of(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
-    """(changed,) price of each changed row; replicas that had to leave are free."""
+    """(changed,) price of each changed row; replicas new in any case are free."""
     rows = np.array(changed, np.int64)
     new = _new(problem, placement, rows).sum(axis=1)
-    left = (_gone(problem, placement, rows) & problem.may.must_go[rows]).sum(axis=1)
-    paid: Floats = np.maximum(0, new - left) * problem.prices.replica[rows]
+    free = problem.may.least_new[rows]
+    paid: Floats = np.maximum(0, new - free) * problem.prices.replica[rows]
     led = placement.leader[rows] != problem.leader[rows]
     paid += led * problem.prices.leader
     return paid

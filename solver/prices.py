@@ -20,7 +20,7 @@ class Prices:
     leader: float
     """Price of another leader."""
     refund: Floats
-    """(n,) what is given back for replicas that had to leave: forced moves are free."""
+    """(n,) what is given back for replicas that are new in any case: these are free."""
 
 
 def find_prices(
@@ -39,7 +39,7 @@ def find_prices(
         move=move,
         replica=replica,
         leader=move * goals.leader_price_share,
-        refund=replica * may.must_go.sum(axis=1),
+        refund=replica * may.least_new,
     )
 
 

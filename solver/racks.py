@@ -29,7 +29,10 @@ def keeps_racks(
         return True
     if mode == RackMode.SPREAD:
         return int((count > 0).sum()) >= int(spreading.distinct[g])
-    fewest = count[spreading.usable[g]].min(initial=len(brokers))
+    free = problem.may.alive & spreading.allow[g]
+    free[list(brokers)] = False
+    # A rack whose takers all hold a replica has no room for more.
+    fewest = count[spreading.rack[free]].min(initial=len(brokers))
     return bool(count.max(initial=0) - fewest <= 1)
 
 

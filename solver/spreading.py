@@ -21,7 +21,7 @@ class RackMode(IntEnum):
     SPREAD = 1
     """At least `distinct` racks."""
     EVEN = 2
-    """No usable rack has over one replica less than any other rack."""
+    """No rack has over one replica more than a usable one with a broker free."""
     EXACT = 3
     """As many replicas in each rack as `wanted` says."""
 
@@ -51,17 +51,50 @@ class Spreading:
     usable: Bools
     """(G, Q) racks with a broker that may take a new replica."""
     racks: tuple[str | None, ...]
-    """(Q,) names; None for brokers that name none."""
+    """(Q,) names, also those that only a placement names; None for brokers that name
+    none."""
 
     def breaks(self, replicas: Ints, leader: Ints) -> Bools:
-        """(n,) rows that an explicit placement forbids as they are."""
+        """(n,) rows that an explicit placement forbids as they are.
+
+        replicas: (n, M) in the order of the replica lists, observers last.
+        """
         found = np.zeros(len(replicas), np.bool_)
-        for row in np.flatnonzero(self.mode[self.group] == RackMode.EXACT).tolist():
-            here = replicas[row][replicas[row] >= 0]
-            count = np.bincount(self.rack[here], minlength=len(self.racks))
-            wrong = (count != self.wanted[self.group[row]]).any()
-            led = leader[row]
-            found[row] = wrong or (led >= 0 and not self.lead[self.group[row], led])
+        rows, group = self._placed()
+        at, here = replicas[rows], replicas[rows] >= 0
+        leading = self.wanted[group] - self.observers[group]
+        first = here & (np.arange(at.shape[1]) < leading.sum(axis=1)[:, None])
+        wrong = (self._in_racks(at, here) != self.wanted[group]).any(axis=1)
+        wrong |= (self._in_racks(at, first) != leading).any(axis=1)
+        led = (first & (at == leader[rows][:, None])).any(axis=1)
+        found[rows] = wrong | ~led
+        return found
+
+    def least_new(self, replicas: Ints, must_go: Bools) -> Ints:
+        """(n,) new replicas that every allowed placement of a row has at least.
+
+        must_go: (n, M) replicas that may not stay; of the others no more may than
+        an explicit placement wants in their rack.
+        """
+        found: Ints = must_go.sum(axis=1)
+        rows, group = self._placed()
+        here = replicas[rows] >= 0
+        stay = self._in_racks(replicas[rows], here & ~must_go[rows])
+        kept = np.minimum(stay, self.wanted[group]).sum(axis=1)
+        found[rows] = here.sum(axis=1) - kept
+        return found
+
+    def _placed(self) -> tuple[Ints, Ints]:
+        """(m,) rows with an explicit placement, and their groups."""
+        rows = np.flatnonzero(self.mode[self.group] == RackMode.EXACT)
+        return rows, self.group[rows]
+
+    def _in_racks(self, replicas: Ints, counted: Bools) -> Ints:
+        """(m, Q) how many of (m, M) replicas that are counted each rack has."""
+        rack = self.rack[replicas]
+        found = np.zeros((len(replicas), len(self.racks)), np.int64)
+        for q in range(len(self.racks)):
+            found[:, q] = ((rack == q) & counted).sum(axis=1)
         return found
 
 
@@ -77,9 +110,11 @@ class _Group:
 def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     """Group the rows by the rules that bind them, and compile each group."""
     brokers = snapshot.header.brokers
-    names = sorted({b.rack for b in brokers}, key=lambda r: (r is None, str(r)))
-    rack = np.array([names.index(b.rack) for b in brokers], np.int64)
     group, groups = _grouped(snapshot, goals)
+    known = {b.rack for b in brokers}
+    asked = {r for g in groups if g.placement for r in _racks_of(g.placement)}
+    names = sorted(known | asked, key=lambda r: (r is None, str(r)))
+    rack = np.array([names.index(b.rack) for b in brokers], np.int64)
     wanted, observers = _counts(groups, names)
     exact = np.array([g.placement is not None for g in groups], np.bool_)[:, None]
     allow = np.array([_pinned(g.pins, brokers) for g in groups], np.bool_)
@@ -162,9 +197,11 @@ def _counts(groups: list[_Group], names: list[str | None]) -> tuple[Ints, Ints]:
         if group.placement is None:
             continue
         for rack, count in group.placement.observer_racks.items():
-            if rack in names:
-                observers[g, names.index(rack)] = count
+            observers[g, names.index(rack)] = count
         for rack, count in group.placement.replica_racks.items():
-            if rack in names:
-                wanted[g, names.index(rack)] = count
+            wanted[g, names.index(rack)] = count
     return wanted + observers, observers
+
+
+def _racks_of(placement: ReplicaPlacement) -> set[str]:
+    return {*placement.replica_racks, *placement.observer_racks}

@@ -5,7 +5,8 @@ from collections.abc import Hashable, Iterator
 import numpy as np
 
 from model.goals import SolveLimits
-from model.units import bytes_text, count_text
+from model.snapshot import Floats
+from model.units import count_text
 from solver.infeasible.core import (
     Conflict,
     conflict_of_rows,
@@ -17,7 +18,7 @@ from solver.infeasible.words import (
     broker_names,
     conflict_words,
 )
-from solver.problem import Problem
+from solver.problem import Problem, sum_loads
 from solver.spreading import RackMode
 
 __all__ = ["Conflict", "conflict", "find_conflict", "plain_reasons"]
@@ -38,26 +39,12 @@ def plain_reasons(problem: Problem) -> tuple[str, ...]:
 
 
 def conflict(problem: Problem, limits: SolveLimits) -> tuple[str, ...]:
-    """The smallest set of things that cannot all be kept, in words."""
+    """The smallest set of things that cannot all be kept, in words.
+
+    Empty where none was found within the limits.
+    """
     found = find_conflict(problem, limits)
-    if found is not None:
-        return conflict_words(problem, found)
-    return tuple(_overdrawn(problem)) or ("no placement keeps every rule",)
-
-
-def _overdrawn(problem: Problem) -> Iterator[str]:
-    """Budgets that what must move overdraws alone."""
-    must = problem.may.must_go.sum(axis=1)
-    copied = must * problem.copied_bytes
-    budgets = problem.goals.budgets
-    moves, copies = int(must.sum()), float(copied.sum())
-    if budgets.moves is not None and moves > budgets.moves:
-        yield f"{count_text(moves, 'replica')} must move; the budget is {budgets.moves}"
-    if budgets.bytes is not None and copies > budgets.bytes:
-        yield (
-            f"{bytes_text(copies)} must be copied; the budget is "
-            f"{bytes_text(budgets.bytes)}"
-        )
+    return () if found is None else conflict_words(problem, found)
 
 
 def _emptying(problem: Problem) -> str:
@@ -103,7 +90,7 @@ def _too_little_room(problem: Problem) -> Iterator[str]:
     held = problem.may.holding
     allowed = np.where(held[:, None], problem.allowed, 0.0).sum(axis=0)
     # What is served to followers depends on who leads, but not its sum.
-    total = problem.loads_before.sum(axis=0)
+    total = problem.loads_before.sum(axis=0) - _lost(problem)[~held].sum(axis=0)
     for d in np.flatnonzero(total > allowed * (1 + 1e-9)).tolist():
         measure = problem.dimensions[d].measure
         yield (
@@ -111,3 +98,15 @@ def _too_little_room(problem: Problem) -> Iterator[str]:
             f"{amount_text(measure, allowed[d])} of {problem.dimensions[d].key} "
             f"together, and {amount_text(measure, total[d])} has to be carried"
         )
+
+
+def _lost(problem: Problem) -> Floats:
+    """(B, D) load of partitions without a leader, which stay where they are."""
+    rows = np.flatnonzero(problem.leader < 0)
+    return sum_loads(
+        problem.replicas[rows],
+        problem.leader[rows],
+        problem.lead[rows],
+        problem.follow[rows],
+        len(problem.brokers),
+    )

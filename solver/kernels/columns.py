@@ -36,6 +36,8 @@ class Columns(NamedTuple):
     leader_price: float
     free: Array
     """(n,) may change at all."""
+    led: Array
+    """(n,) has a leader; of the others all replicas follow, and none moves."""
     stays: Array
     """(n, M) the replica in `home` may stay."""
     forced: Array
@@ -58,7 +60,7 @@ class Columns(NamedTuple):
     rack: Array
     """(B,)"""
     usable: Array
-    """(G, Q)"""
+    """(G, Q) brokers of each rack that may get a replica."""
     barred_start: Array
     """(n + 1,)"""
     barred: Array
@@ -99,6 +101,10 @@ def find_columns(problem: Problem) -> Columns:
     may, spreading = problem.may, problem.may.spreading
     home, stays = _leader_first(problem)
     unit = _units(problem)
+    led = problem.leader >= 0
+    lead = problem.lead
+    if not led.all():
+        lead = np.where(led[:, None], lead, problem.follow)
     kept = np.flatnonzero(problem.weight > 0)
     column, unit = problem.column[kept], unit[kept]
     limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
@@ -108,13 +114,14 @@ def find_columns(problem: Problem) -> Columns:
         Columns(
             home=home,
             rf=problem.rf.astype(np.int64),
-            lead=problem.lead[:, column] * unit,
+            lead=lead[:, column] * unit,
             follow=problem.follow[:, column] * unit,
             scale=problem.slope[:, kept] / unit,
             weight=problem.weight[kept],
             price=problem.prices.replica,
             leader_price=problem.prices.leader,
             free=may.why_fixed == 0,
+            led=led,
             stays=stays,
             forced=(may.forced > 0) & (may.why_fixed == 0),
             group=spreading.group.astype(np.int64),
@@ -125,10 +132,10 @@ def find_columns(problem: Problem) -> Columns:
             wanted=spreading.wanted,
             most=_most_in_rack(problem),
             rack=spreading.rack.astype(np.int64),
-            usable=spreading.usable,
+            usable=_takers(problem),
             barred_start=barred_start,
             barred=barred,
-            limit_lead=np.ascontiguousarray(problem.lead[:, limited]),
+            limit_lead=np.ascontiguousarray(lead[:, limited]),
             limit_follow=np.ascontiguousarray(problem.follow[:, limited]),
             limit=problem.allowed[:, limited] * (1 + CAPACITY_SLACK / 2),
             most_replicas=problem.allowed_replicas,
@@ -151,9 +158,10 @@ def _units(problem: Problem) -> Array:
 
 def _leader_first(problem: Problem) -> tuple[Array, Array]:
     """(n, M) brokers, leader first, others ascending, and which of them may stay."""
-    replicas = problem.replicas
-    rank = np.where(replicas >= 0, replicas, np.iinfo(np.int64).max)
-    rank = np.where(replicas == problem.leader[:, None], -1, rank)
+    replicas, leader = problem.replicas, problem.leader[:, None]
+    rank = np.where(replicas == leader, -1, replicas)
+    # Without a leader, what fills the row is not one.
+    rank = np.where(replicas >= 0, rank, np.iinfo(np.int64).max)
     order = np.argsort(rank, axis=1, kind="stable")
     home = np.take_along_axis(replicas, order, axis=1).astype(np.int64)
     go = np.take_along_axis(problem.may.must_go, order, axis=1)
@@ -165,15 +173,32 @@ def _most_in_rack(problem: Problem) -> Array:
     most = np.full(spreading.wanted.shape, np.iinfo(np.int32).max, np.int64)
     rf = np.zeros(len(spreading.mode), np.int64)
     rf[spreading.group] = problem.rf
-    racks = np.maximum(1, spreading.usable.sum(axis=1))
+    takers = _takers(problem)
     for g, mode in enumerate(spreading.mode.tolist()):
         if mode == RackMode.EXACT:
             most[g] = spreading.wanted[g]
         elif mode == RackMode.EVEN:
-            most[g] = -(-rf[g] // racks[g])
+            most[g] = [_most_if_even(takers[g], q, rf[g]) for q in range(len(most[g]))]
         elif mode == RackMode.SPREAD:
             most[g] = rf[g] - spreading.distinct[g] + 1
     return most
+
+
+def _most_if_even(takers: Array, rack: int, rf: int) -> int:
+    """The most that one rack can hold of rf: each other one then has one less, or its
+    takers hold one each."""
+    others = np.delete(takers, rack)
+    fits = [m for m in range(1, rf + 1) if m + np.minimum(others, m - 1).sum() <= rf]
+    return max(fits)
+
+
+def _takers(problem: Problem) -> Array:
+    """(G, Q) brokers of each rack that may get a replica."""
+    spreading = problem.may.spreading
+    takers = np.zeros(spreading.wanted.shape, np.int64)
+    for b in np.flatnonzero(problem.may.alive).tolist():
+        takers[:, spreading.rack[b]] += spreading.allow[:, b]
+    return takers
 
 
 def _barred(problem: Problem) -> tuple[Array, Array]:

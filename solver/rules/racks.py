@@ -4,6 +4,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 from ortools.sat.python import cp_model
 
 from solver.placement import Placement
@@ -111,18 +112,37 @@ def _even(
     problem: Problem, variables: Variables, row: int, racks: Racks, when: When
 ) -> None:
     spreading = problem.may.spreading
-    usable = spreading.usable[spreading.group[row]]
+    takers = problem.may.alive & spreading.allow[spreading.group[row]]
     counts = {
-        rack: sum(variables.on[row, b] for b in members)
+        rack: cp_model.LinearExpr.sum([variables.on[row, b] for b in members])
         for rack, members in racks.items()
     }
-    absent = any(rack not in racks for rack in range(len(usable)) if usable[rack])
-    for rack, count in counts.items():
-        if absent:
-            enforce(variables.model.add(count <= 1), *when)
-        for other, least in counts.items():
-            if usable[other] and other != rack:
-                enforce(variables.model.add(count - least <= 1), *when)
+    for other in np.unique(spreading.rack[takers]).tolist():
+        here = np.flatnonzero(takers & (spreading.rack == other)).tolist()
+        free = _free(problem, variables, row, here)
+        for rack, most in counts.items():
+            if rack != other:
+                low = variables.model.add(most <= counts.get(other, 0) + 1)
+                enforce(low, *when, free)
+
+
+def _free(
+    problem: Problem, variables: Variables, row: int, takers: Sequence[int]
+) -> Literal | None:
+    """Whether some broker that may take the row does not hold it; None if always."""
+    on = [variables.on[row, b] for b in takers if (row, b) in variables.on]
+    if len(on) < len(takers) or len(takers) >= problem.rf[row]:
+        return None
+
+    def some(placement: Placement, _: Known) -> int:
+        return int(not set(takers) <= set(placement.holders(row)))
+
+    name = f"free[{problem.snapshot.id(row)},{takers[0]}]"
+    free = variables.boolean(name, some)
+    variables.model.add_bool_or([~v for v in on]).only_enforce_if(free)
+    # So that a hint has one value only.
+    variables.model.add_bool_and(on).only_enforce_if(~free)
+    return free
 
 
 def _exactly(

@@ -1,8 +1,9 @@
 """Tiny clusters, and every placement they allow: the oracle of the exact solver."""
 
 import itertools
+import math
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from model.evaluate import evaluate_proposal
 from model.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
 from model.proposal import Change, Proposal
+from model.rules import RULES
 from model.snapshot import (
     Broker,
     BrokerState,
@@ -57,13 +59,14 @@ def cluster(
     brokers: Sequence[Broker],
     rows: Sequence[Row],
     *,
-    storage: StorageKind = StorageKind.SHARED,
+    storage: StorageKind | Mapping[TopicName, StorageKind] = StorageKind.SHARED,
     internal: bool = False,
     recent: Sequence[RecentMove] = (),
 ) -> Snapshot:
     names = sorted({row.topic for row in rows} | {TOPIC})
+    kinds = dict.fromkeys(names, storage) if isinstance(storage, str) else storage
     topics = [
-        Topic(name=name, topic_id="id", storage=storage, internal=internal)
+        Topic(name=name, topic_id="id", storage=kinds[name], internal=internal)
         for name in names
     ]
     later = [row.later for row in rows]
@@ -80,7 +83,8 @@ def cluster(
     number: Counter[TopicName] = Counter()
     partitions = []
     for row in rows:
-        partitions.append(_partition(row, number[row.topic], storage, internal))
+        kind = kinds[row.topic]
+        partitions.append(_partition(row, number[row.topic], kind, internal))
         number[row.topic] += 1
     loads = np.array([row.load for row in rows], np.float64).reshape(-1, 2)
     columns = partitions_from_rows(topics, partitions, loads)
@@ -130,11 +134,36 @@ def least(snapshot: Snapshot, wanted: Goals) -> float | None:
     return min(found, default=None)
 
 
+def ways(snapshot: Snapshot, wanted: Goals) -> int:
+    """How many placements `least` tries."""
+    return math.prod(map(len, _all_places(snapshot, wanted)))
+
+
 def _all_places(snapshot: Snapshot, wanted: Goals) -> list[list[Change | None]]:
+    """Of each row those places that are not forbidden whatever else is changed."""
     # Only observers have a place of their own in the list.
     ordered = any(rule.placement.observers for rule in wanted.placements)
-    rows = range(len(snapshot))
-    return [list(_places(snapshot, row, ordered=ordered)) for row in rows]
+    return [
+        [
+            place
+            for place in _places(snapshot, row, ordered=ordered)
+            if not _forbidden(snapshot, wanted, row, place)
+        ]
+        for row in range(len(snapshot))
+    ]
+
+
+def _forbidden(
+    snapshot: Snapshot, wanted: Goals, row: int, place: Change | None
+) -> bool:
+    """Whether a rule says so of this very partition."""
+    proposal = Proposal(snapshot, wanted, (place,) if place else ())
+    told = f"{snapshot.id(row)} "
+    return any(
+        violation.words.startswith(told)
+        for rule in RULES
+        for violation in rule.violations(proposal)
+    )
 
 
 def _places(snapshot: Snapshot, row: int, *, ordered: bool) -> Iterator[Change | None]:

@@ -17,6 +17,18 @@ ON_ONE = [Row(replicas=(1,), load=load) for load in LOADS]
 THREE = [broker(1, "a"), broker(2, "b"), broker(3, "c")]
 FOUR = [broker(1, "a"), broker(2, "a"), broker(3, "b"), broker(4, "b")]
 PAIRS = [Row(replicas=(1, 3), load=load) for load in LOADS[:3]]
+LONELY = [broker(1, "a"), *(broker(i, "b") for i in (2, 3, 4, 5))]
+
+
+def placed(replicas: str, observers: str = "") -> list[dict[str, object]]:
+    """A placement of all topics; one letter a replica."""
+    parts = [
+        [{"count": 1, "constraints": {"rack": rack}} for rack in part]
+        for part in (replicas, observers)
+    ]
+    placement = {"version": 1, "replicas": parts[0], "observers": parts[1]}
+    return [{"topics": {"prefix": [""]}, "placement": placement}]
+
 
 CASES: dict[str, tuple[Snapshot, Goals]] = {
     "free moves": (cluster(THREE, ON_ONE), goals(1e-9)),
@@ -110,6 +122,62 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
         cluster(FOUR, [Row(replicas=(1, 2, 3), load=load) for load in LOADS[:2]]),
         goals(0.01),
     ),
+    "even racks, one of them full": (
+        cluster(LONELY, [Row(replicas=(1, 2, 3, 4), load=load) for load in LOADS[:2]]),
+        goals(0.01, rack_rule="even"),
+    ),
+    "even racks, one that is to be emptied": (
+        cluster(
+            [broker(1, "a", BrokerState.DRAINING), *LONELY[1:], broker(6, "c")],
+            [Row(replicas=(1, 2, 3), load=load) for load in LOADS[:2]],
+        ),
+        goals(0.01, rack_rule="even"),
+    ),
+    "a placement makes one of two move": (
+        cluster(
+            FOUR,
+            [
+                Row(replicas=(1, 2), load=(5.0, 1.0), local_bytes=900),
+                Row(replicas=(3, 4), load=(1.0, 3.0), local_bytes=90),
+            ],
+            storage=StorageKind.REPLICATED,
+        ),
+        goals(0.3, placements=placed("ab")),
+    ),
+    "observers stand before the others": (
+        cluster(
+            FOUR,
+            [
+                Row(replicas=(3, 1), load=(2.0, 2.0), leader=1),
+                Row(replicas=(3, 1), load=(1.0, 3.0), leader=3),
+                Row(replicas=(2, 4), load=(1.0, 3.0)),
+            ],
+        ),
+        goals(0.3, placements=placed("a", "b")),
+    ),
+    "an observer beside a replica in its rack": (
+        cluster(
+            FOUR,
+            [
+                Row(replicas=(1, 2, 3), load=(2.0, 2.0), leader=3),
+                Row(replicas=(1, 3, 2), load=(1.0, 3.0), leader=1),
+            ],
+        ),
+        goals(0.3, placements=placed("ab", "a")),
+    ),
+    "what nobody can copy takes no room elsewhere": (
+        cluster(
+            [
+                broker(1, state=BrokerState.DRAINING, capacity=100),
+                *(broker(i, capacity=10) for i in (2, 3)),
+            ],
+            [
+                Row(replicas=(1,), load=(6.0, 1.0)),
+                Row(replicas=(1,), load=(90.0, 90.0), leader=-1),
+            ],
+        ),
+        goals(0.05),
+    ),
 }
 
 
@@ -139,3 +207,11 @@ def test_no_placement_means_infeasible() -> None:
     result = solve(snapshot, goals(), LIMITS)
     assert result.status is PlanStatus.INFEASIBLE
     assert result.best is None
+
+
+def test_a_placement_in_a_rack_that_nobody_has_is_infeasible() -> None:
+    """Also where the counts of the racks there are sum to the replication factor."""
+    snapshot = cluster(FOUR, [Row(replicas=(1, 2))])
+    wanted = goals(placements=placed("aaz"))
+    assert least(snapshot, wanted) is None
+    assert solve(snapshot, wanted, LIMITS).status is PlanStatus.INFEASIBLE

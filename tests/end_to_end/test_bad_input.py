@@ -1,0 +1,277 @@
+"""Input that makes no sense: an answer in words or a valid plan, never a traceback."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from control.cli import app
+from tests.clusterfiles import described
+from tests.offline import usual
+
+PLACES = ((1, 2), (2, 1), (1, 2), (2, 3), (1, 3))
+LONG = "a" * 249
+Document = dict[str, Any]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The current folder, with a cluster as files."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in usual(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    write_topic("orders")
+    Path("brokers.csv").write_text(brokers("alive", "alive", "alive"))
+    return tmp_path
+
+
+def write_topic(topic: str, places: tuple[tuple[int, ...], ...] = PLACES) -> None:
+    Path("describe.txt").write_text(described(topic, places))
+    Path("loads.csv").write_text(loads(topic, ["3e6"] * len(places)))
+
+
+def loads(topic: str, rates: list[str]) -> str:
+    lines = [f"{topic},{i},{rate},2e6,1e9\n" for i, rate in enumerate(rates)]
+    return "".join(["topic,partition,net_in,net_out,disk\n", *lines])
+
+
+def brokers(*states: str, racks: str = "abc") -> str:
+    lines = [f"{i},{racks[i - 1]},{state}\n" for i, state in enumerate(states, 1)]
+    return "".join(["id,rack,state\n", *lines])
+
+
+def capacity(net_in: object) -> str:
+    known = {"DISK": "100000", "CPU": "100", "NW_IN": net_in, "NW_OUT": "100000"}
+    return json.dumps({"brokerCapacities": [{"brokerId": "-1", "capacity": known}]})
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """The exit code, and all that is told; no traceback, no internal error."""
+    found = CliRunner().invoke(app, arguments)
+    told = found.stdout + found.stderr
+    assert "Traceback" not in told
+    assert "internal error" not in told
+    return found.exit_code, told
+
+
+def plan(*options: str) -> tuple[int, str]:
+    """Plan from the files; a plan that is made is judged at once."""
+    cluster = ("--from", "describe.txt", "--loads", "loads.csv")
+    source = (*cluster, "--brokers", "brokers.csv", *options)
+    code, told = run("plan", *source, "--out", "plan.json")
+    if code == 0:
+        judged, claims = run("verify", "plan.json", *source)
+        assert judged == 0, claims
+    else:
+        assert not Path("plan.json").exists()
+    return code, told
+
+
+def goals(text: str) -> tuple[int, str]:
+    Path("goals.toml").write_text(text)
+    return plan("--goals", "goals.toml")
+
+
+def weights(first: str) -> str:
+    second = '[[balance]]\nresource = "net_out"\n'
+    return f'[[balance]]\nresource = "net_in"\nweight = {first}\n{second}'
+
+
+@pytest.mark.parametrize("rate", ["NaN", "-1", "inf", "1e400", "1e19"])
+def test_a_load_that_is_none_is_named_with_its_line(rate: str) -> None:
+    Path("loads.csv").write_text(loads("orders", [rate, "1", "1", "1", "1"]))
+    code, told = plan()
+    assert code == 2
+    assert "loads.csv, line 2: net_in is" in told
+
+
+@pytest.mark.parametrize("rate", ["0", "1e-300", "1e15", "1e18"])
+def test_any_other_load_gives_a_plan(rate: str) -> None:
+    """A single partition may have more than all others together."""
+    Path("loads.csv").write_text(loads("orders", [rate, "3e6", "2e6", "1e6", "1"]))
+    assert plan()[0] == 0
+
+
+def test_loads_of_zero_are_level() -> None:
+    Path("loads.csv").write_text("topic,partition,net_in\norders,0,0\n")
+    assert "level already" in plan()[1]
+
+
+@pytest.mark.parametrize("state", ["draining", "dead"])
+def test_all_brokers_cannot_leave(state: str) -> None:
+    Path("brokers.csv").write_text(brokers(state, state, state))
+    code, told = plan()
+    assert code == 4
+    assert "must empty and no alive broker is left" in told
+
+
+@pytest.mark.parametrize("size", [0, "0", "-1", "NaN", "1e400", None, []])
+def test_a_capacity_that_is_none_is_named(size: object) -> None:
+    Path("capacity.json").write_text(capacity(size))
+    code, told = plan("--capacity", "capacity.json")
+    assert code == 2
+    assert "capacity.json: brokerId -1 (the default): NW_IN is" in told
+
+
+def test_a_partition_larger_than_any_broker_stays_where_it_is() -> None:
+    Path("capacity.json").write_text(capacity("100"))
+    assert plan("--capacity", "capacity.json")[0] == 0
+
+
+def test_a_partition_larger_than_any_broker_that_must_move_is_told() -> None:
+    Path("capacity.json").write_text(capacity("100"))
+    Path("brokers.csv").write_text(brokers("draining", "alive", "alive"))
+    code, told = plan("--capacity", "capacity.json")
+    assert code == 4
+    assert "infeasible" in told
+
+
+def test_an_unknown_broker_in_a_replica_list_is_named() -> None:
+    Path("brokers.csv").write_text(brokers("alive", "alive"))
+    code, told = plan()
+    assert code == 2
+    assert "orders-3 lies on broker 3, which is not in brokers.csv" in told
+
+
+def test_a_broker_twice_in_a_replica_list_is_named() -> None:
+    write_topic("orders", ((1, 1), (1, 2)))
+    code, told = plan()
+    assert code == 2
+    assert "orders-0 has the replicas '1,1'" in told
+
+
+@pytest.mark.parametrize("rule", ["spread", "even", "off"])
+def test_more_replicas_than_racks_are_planned(rule: str) -> None:
+    Path("brokers.csv").write_text(brokers("alive", "alive", "alive", racks="aaa"))
+    assert goals(f'rack_rule = "{rule}"\n')[0] == 0
+
+
+@pytest.mark.parametrize("weight", ["-1.0", "nan", "inf", "1e10"])
+def test_a_weight_that_is_none_is_refused(weight: str) -> None:
+    code, told = goals(weights(weight))
+    assert code == 2
+    assert "goals.toml" in told
+    assert "balance.0.weight" in told
+
+
+@pytest.mark.parametrize("weight", ["0.0", "1e-300", "1e9"])
+def test_weights_may_be_far_apart(weight: str) -> None:
+    assert goals(weights(weight))[0] == 0
+
+
+@pytest.mark.parametrize("price", ["1e-300", "1e9"])
+def test_the_price_of_a_move_may_be_anything(price: str) -> None:
+    assert goals(f"move_price = {price}\n")[0] == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [77]\n',
+        '[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [1, 2]\n'
+        '[[pins]]\ntopics = { prefix = ["o"] }\nbrokers = [3]\n',
+        '[[placements]]\ntopics = { prefix = [""] }\n'
+        "placement = { version = 1, replicas = [{ count = 2, "
+        'constraints = { rack = "z" } }] }\n',
+        '[[placements]]\ntopics = { prefix = [""] }\n'
+        "placement = { version = 1, replicas = [{ count = 2, "
+        'constraints = { rack = "a" } }, { count = 1, '
+        'constraints = { rack = "z" } }] }\n',
+    ],
+    ids=["an unknown broker", "two pins", "an unknown rack", "too many"],
+)
+def test_rules_that_contradict_are_told_by_name(text: str) -> None:
+    code, told = goals(text)
+    assert code == 4
+    assert "orders" in told
+
+
+def test_a_regular_expression_does_not_eat_time() -> None:
+    write_topic(LONG)
+    assert goals('excluded_topics = ["(a+)+$b", "(.*a){30}b"]\n')[0] == 0
+
+
+@pytest.mark.parametrize("expression", ["(", "(a{1000}){1000}", "(?=a)", "\\\\1"])
+def test_what_is_no_regular_expression_is_named(expression: str) -> None:
+    code, told = goals(f'excluded_topics = ["{expression}"]\n')
+    assert code == 2
+    assert "is no regular expression" in told
+
+
+@pytest.mark.parametrize("objective", ["variance", "band"])
+def test_two_partitions_on_a_thousand_brokers(objective: str) -> None:
+    write_topic("orders", ((1, 2), (1, 2)))
+    lines = "".join(f"{i},r{i % 7},\n" for i in range(1, 1001))
+    Path("brokers.csv").write_text(f"id,rack,state\n{lines}")
+    code, told = goals(f'objective = "{objective}"\n')
+    assert code == 0
+    assert "nothing is balanced" in told
+
+
+# ---- snapshots
+
+
+def snapshot(change: Callable[[Document, Document], object]) -> tuple[int, str]:
+    """Plan a snapshot of eight partitions on broker 2 of three, altered."""
+    fixture = Path(__file__).parents[2] / "fixtures" / "tutorial.json"
+    document = json.loads(fixture.read_text())
+    change(document["header"], document["partitions"])
+    Path("s.json").write_text(json.dumps(document))
+    code, told = run("plan", "--snapshot", "s.json", "--out", "plan.json")
+    if code == 0:
+        assert run("verify", "plan.json", "--snapshot", "s.json")[0] == 0
+    return code, told
+
+
+@pytest.mark.parametrize("load", [-1.0, float("inf"), 1e31, "x", True])
+def test_a_load_of_a_snapshot_that_is_none_is_named(load: object) -> None:
+    code, told = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
+    assert code == 2
+    assert "orders-0" in told or "partitions.loads.0.0" in told
+
+
+@pytest.mark.parametrize("load", [float("nan"), None, 1e30])
+def test_any_other_load_of_a_snapshot_gives_a_plan(load: object) -> None:
+    """What is no number is not known."""
+    assert snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))[0] == 0
+
+
+@pytest.mark.parametrize("replicas", [[2, 2], [], [2, 9]])
+def test_a_replica_list_that_is_none_is_named(replicas: list[int]) -> None:
+    code, told = snapshot(lambda _, rows: rows["replicas"].__setitem__(0, replicas))
+    assert code == 2
+    assert "orders-0" in told or "[9]" in told
+
+
+def test_bytes_without_end_are_counted() -> None:
+    def large(header: Document, rows: Document) -> None:
+        header["topics"][0]["storage"] = "replicated"
+        rows["local_bytes"] = rows["size_bytes"] = [10**18] * 8
+
+    assert snapshot(large)[0] == 0
+
+
+def test_capacities_in_different_units_are_told() -> None:
+    def apart(header: Document, _: Document) -> None:
+        for broker, size in zip(header["brokers"], (1e-5, 1e15, 1e7), strict=True):
+            broker["capacity"] = {"net_in": size}
+
+    code, told = snapshot(apart)
+    assert code == 2
+    assert "broker 1 has 1e+20 times the net_in capacity of broker 0" in told
+
+
+def test_a_cluster_without_partitions_is_level() -> None:
+    code, told = snapshot(lambda _, rows: rows.update({k: [] for k in rows}))
+    assert code == 0
+    assert "the cluster has no partitions" in told
+
+
+def test_a_cluster_of_one_broker_is_level() -> None:
+    def alone(header: Document, _: Document) -> None:
+        header["brokers"] = header["brokers"][2:]
+
+    assert "level already" in snapshot(alone)[1]
