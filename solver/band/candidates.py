@@ -28,10 +28,14 @@ class Candidates:
         return float(np.partition(cost, pairs)[pairs])
 
     def pairs(self, cost: float) -> tuple[Ints, Ints]:
-        """(m,) rows and (m,) brokers that cost no more, also those of leaders."""
-        near = (self.holds <= cost) & ~self._home
-        near |= (self.leads <= cost) & self._home
-        row, broker = np.nonzero(near)
+        """(m,) rows and (m,) brokers that cost no more: with a replica, or to lead."""
+        follows = self._home.copy()
+        rows = np.flatnonzero(self.dual.problem.leader >= 0)
+        follows[rows, self.dual.problem.leader[rows]] = False
+        near = np.where(self._home, follows & (self.leads <= cost), self.holds <= cost)
+        # Where all costs are asked for, those of what no rule allows are too.
+        free = self.dual.problem.may.why_fixed == 0
+        row, broker = np.nonzero(near & self.dual.problem.hold & free[:, None])
         return row, broker
 
     def within(self, cost: float, known: Placement | None) -> Choices:

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.snapshot import Bools, Floats, Ints
 from solver.band.dual import BandDual
-from solver.kernels.band import price_changes, shifts
+from solver.band.placements import Placements, describe
 from solver.linear import BandProgram, LinearSolution
 from solver.search import Search
 
@@ -45,6 +45,10 @@ class Grown:
     """What the program leaves outside the bands, in levels."""
     rounded: Ints
     """(n, M) brokers, leader first: each row where most of it lies."""
+    row: Ints
+    """(m,) the rows of the placements that it grew by."""
+    at: Ints
+    """(m, M) their brokers, leader first."""
 
 
 class Growth:
@@ -74,7 +78,12 @@ class Growth:
         search, dual = self._search, self._dual
         prices = self._first_prices()
         best = Grown(
-            bound=-np.inf, prices=prices, excess=np.inf, rounded=dual.columns.home
+            bound=-np.inf,
+            prices=prices,
+            excess=np.inf,
+            rounded=dual.columns.home,
+            row=np.zeros(0, np.int64),
+            at=dual.columns.home[:0],
         )
         trial, row_prices = prices, None
         enough = search.work_left / 2
@@ -98,6 +107,8 @@ class Growth:
             prices, row_prices = self._prices(solution), solution.row_prices
             trial = KEPT * best.prices + (1 - KEPT) * prices
         best.rounded = self._rounded()
+        if self._row:
+            best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
         search.prove_by_prices(best.bound, dual.certificate(best.prices))
         return best
 
@@ -112,29 +123,20 @@ class Growth:
         """Add placements that the dual favours and the program's prices want."""
         c, best = self._dual.columns, self._dual.best
         row = np.flatnonzero((best != c.home).any(axis=1))
-        at = best[row]
-        shape = len(row), 2 * best.shape[1]
-        broker, shift = np.full(shape, -1), np.zeros((*shape, c.scale.shape[1]))
-        shifts(c, row, at, broker, shift)
-        price = np.zeros(len(row))
-        price_changes(c, row, at, price)
+        new = describe(c, row, best[row])
         # At first a row that must move needs a placement at any cost.
         earned = np.where(c.forced[row], np.inf, 0.0)
         if row_prices is not None:
             earned = row_prices[row]
-        reduced = price - earned
-        for e in range(shape[1]):
-            for d in range(shift.shape[2]):
-                reduced += np.where(
-                    broker[:, e] >= 0, prices[broker[:, e], d] * shift[:, e, d], 0.0
-                )
+        reduced = new.price - earned + new.cost_of_load(prices)
         order = np.argsort(reduced, kind="stable")
         order = order[reduced[order] < -WORTH][:MOST_NEW]
-        new = [i for i in order.tolist() if self._is_new(int(row[i]), at[i])]
-        self._row.append(row[new])
-        self._at.append(at[new])
-        self._post(row[new], price[new], broker[new], shift[new])
-        return len(new)
+        new = new.of(order)
+        unknown = [
+            i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])
+        ]
+        self._post(new.of(np.array(unknown, np.int64)))
+        return len(unknown)
 
     def _is_new(self, row: int, at: Ints) -> bool:
         key = row, at.tobytes()
@@ -143,11 +145,16 @@ class Growth:
         self._known.add(key)
         return True
 
-    def _post(self, row: Ints, price: Floats, broker: Ints, shift: Floats) -> None:
-        band = np.where((broker >= 0)[:, :, None], self._place[broker], -1)
-        size = len(row), band.shape[1] * band.shape[2]
-        self._program.add(row, price, band.reshape(size), shift.reshape(size))
-        self._search.work += WORK_OF_COLUMN * len(row)
+    def _post(self, new: Placements) -> None:
+        self._row.append(new.row)
+        self._at.append(new.at)
+        known = (new.broker >= 0)[:, :, None]
+        band = np.where(known, self._place[new.broker], -1)
+        size = len(new.row), band.shape[1] * band.shape[2]
+        self._program.add(
+            new.row, new.price, band.reshape(size), new.shift.reshape(size)
+        )
+        self._search.work += WORK_OF_COLUMN * len(new.row)
 
     def _solve(self) -> LinearSolution | None:
         """The optimum; None where arithmetic fails, and what is proved has to do."""

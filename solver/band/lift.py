@@ -30,7 +30,7 @@ class Lift:
 
     def of(self, bound: float) -> float:
         """The bound of F that a bound of P + E / slack proves."""
-        if self.step <= 0.0:
+        if self.step <= 0.0 or math.isinf(bound):
             return bound
         below = math.floor(bound / self.step + ALIKE) * self.step
         if bound <= below * (1 + ALIKE):
@@ -41,7 +41,7 @@ class Lift:
 
     def needed(self, value: float) -> float:
         """The least bound of P + E / slack that proves F >= value."""
-        if self.step <= 0.0:
+        if self.step <= 0.0 or math.isinf(value):
             return value
         below = (math.ceil(value / self.step - ALIKE) - 1) * self.step
         return min(value, below + self.step / self.slack)

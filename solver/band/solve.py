@@ -10,7 +10,8 @@ from solver.band.candidates import Candidates, find_candidates
 from solver.band.dual import BandDual
 from solver.band.grow import Grown, Growth
 from solver.band.lift import Lift, find_lift
-from solver.band.walking import Walking
+from solver.band.master import Master
+from solver.band.walking import EVEN_SHARE, Walking
 from solver.exact import MAX_PAIRS, ExactModel, pairs, solve_exactly
 from solver.search import Search
 
@@ -20,13 +21,16 @@ FEW_PAIRS: Final = 600
 """Rows x brokers up to which the exact model alone is quickest."""
 SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 """Pairs of row and broker besides home, in the models one after the other."""
-REACHES: Final = (0.1, 0.03, 0.3)
-"""Costs over the bound, in prices of a move, of the pairs that walks may use."""
+REACHES: Final = (0.03, 0.1, 0.3)
+"""Costs over the bound, in prices of a move, of what walks and masters may use."""
 HOPE: Final = (0.1, 3.0)
 """A model looks for plans that are dearer than the bound by no more than this share
 and so many moves: the less room, the faster."""
 PART: Final = 0.3
 """Share of the work left for each model that proves nothing of the whole."""
+
+TURN: Final = 1e-3
+"""Share of all work under which a turn has nothing left to try."""
 
 
 def solve_band(search: Search) -> None:
@@ -37,6 +41,7 @@ def solve_band(search: Search) -> None:
     undecided = search.best is None and not search.infeasible
     if size <= FEW_PAIRS or (undecided and size <= MAX_PAIRS):
         solve_exactly(search)
+        _even_out(search)
 
 
 def solve_by_prices(search: Search) -> None:
@@ -53,49 +58,85 @@ def solve_by_prices(search: Search) -> None:
     if search.proved or search.work_left <= 0:
         return
     candidates = find_candidates(dual, grown.prices)
-    walking = Walking(search, dual, grown.prices, grown.rounded)
-    _Rounds(search, grown, lift, candidates, walking).run()
+    rounds = _Rounds(search, grown, lift, candidates)
+    rounds.run()
+    rounds.even_out()
+
+
+def _even_out(search: Search) -> None:
+    """The last walk where no prices were sought: over all candidates."""
+    if search.best is not None:
+        dual = BandDual(search.problem)
+        prices = np.zeros(dual.home.shape)
+        walking = Walking(search, dual, prices, dual.columns.home)
+        walking.even_out(find_candidates(dual, prices), float("inf"))
 
 
 class _Rounds:
-    """Walks, and models of more and more candidates, by turns."""
+    """Walks, integer programs and exact models, over more and more candidates."""
 
     def __init__(
-        self,
-        search: Search,
-        grown: Grown,
-        lift: Lift,
-        candidates: Candidates,
-        walking: Walking,
+        self, search: Search, grown: Grown, lift: Lift, candidates: Candidates
     ) -> None:
         self._search, self._grown, self._lift = search, grown, lift
-        self._candidates, self._walking = candidates, walking
+        self._candidates = candidates
+        self._walking = Walking(search, candidates.dual, grown.prices, grown.rounded)
+        self._master = Master(candidates.dual, grown)
         self._turns = 0
 
     def run(self) -> None:
         """Go on until proved, or until the work is used up."""
         search = self._search
-        self._walk()
+        self._improve()
         for size in SIZES:
-            if search.proved or search.work_left <= 0:
+            if self._done:
                 return
-            self._model(size)
+            if self._pays(size):
+                self._model(size)
             log.info(
                 "band: F %.6g, bound %.6g, work %.3g",
                 search.objective,
                 search.bound,
                 search.work,
             )
-            self._walk()
-        while not search.proved and search.work_left > 0:
-            self._walk()
+            self._improve()
+        before = -math.inf
+        while not self._done and search.work - before >= TURN * search.limits.work:
+            before = search.work
+            self._improve()
 
-    def _walk(self) -> None:
+    def even_out(self) -> None:
+        """Among the plans as cheap as the best, look for an even one."""
+        self._walking.even_out(
+            self._candidates, self._search.objective - self._grown.bound
+        )
+
+    @property
+    def _done(self) -> bool:
         search = self._search
-        if not search.proved and search.work_left > 0:
-            reach = REACHES[self._turns % len(REACHES)]
-            self._walking.run(self._candidates, reach * search.problem.prices.move)
-            self._turns += 1
+        left = search.work_left - EVEN_SHARE * search.limits.work
+        return search.proved or left <= 0
+
+    def _improve(self) -> None:
+        """Walk, and recombine what walks and the linear program found."""
+        search = self._search
+        share = REACHES[self._turns % len(REACHES)]
+        reach = share * search.problem.prices.move
+        if not self._done:
+            self._walking.run(self._candidates, reach)
+        if not self._done:
+            best = self._walking.best()
+            self._master.run(search, best, reach, PART * search.work_left)
+        self._turns += 1
+
+    def _pays(self, size: int) -> bool:
+        """Whether a model of so many pairs is likely to prove something.
+
+        With one replica a pair is all of a placement, and bounds rise by steps; with
+        more, nothing is proved before all choices that matter are known.
+        """
+        single = bool((self._search.problem.rf == 1).all())
+        return single or self._candidates.reach(size) >= self._needed()
 
     def _needed(self) -> float:
         """Choices that cost more than this over the bound lead to nothing better."""

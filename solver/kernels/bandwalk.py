@@ -22,15 +22,18 @@ from solver.kernels.moves import (
     move,
     racks_hold,
 )
+from solver.kernels.random import below
 
 
 class Walk(NamedTuple):
     """Working memory of one run."""
 
     cost: Floats
-    """(B,) price of what lies outside each broker's bands."""
+    """(B,) price of each broker's deviations."""
     most: Floats
-    """(K,) price of one level outside."""
+    """(K,) price of one level outside the band."""
+    uneven: Floats
+    """(K,) price of a squared deviation, 0 where only the band counts."""
     tolerance: Floats
     """(K,)"""
     changed: Ints
@@ -56,12 +59,15 @@ def _link_walk(parts: Any) -> Any:
     return WalkReference(*parts)
 
 
-def new_walk(c: Columns, most: Floats, tolerance: Floats, seed: int) -> Walk:
+def new_walk(
+    c: Columns, most: Floats, uneven: Floats, tolerance: Floats, seed: int
+) -> Walk:
     """Working memory for columns of this size."""
     n = len(c.rf)
     record = Walk(
         cost=np.zeros(len(c.scale)),
         most=most,
+        uneven=uneven,
         tolerance=tolerance,
         changed=np.zeros(n, np.int64),
         place=np.full(n, -1, np.int64),
@@ -80,9 +86,11 @@ def walk(
     w: Walk,
     row: Ints,
     broker: Ints,
+    start: Ints,
     steps: int,
     heat: Floats,
     noise: Floats,
+    least_gain: float,
     best: Ints,
 ) -> float:
     """Walk, and fill `best`, (n, M), with the cheapest placement seen; its cost.
@@ -90,11 +98,15 @@ def walk(
     Parameters
     ----------
     row, broker
-        (m,) pairs that a step may bring together.
+        (m,) pairs that a step may bring together, by row.
+    start
+        (n + 1,) where the pairs of each row begin.
     heat
         (stages,) temperatures, each for an equal part of the steps.
     noise
         (size,) quantiles of the exponential distribution.
+    least_gain
+        What a placement must be cheaper by than the best before it.
     """
     value = _start(c, s, w)
     best[:] = s.at
@@ -102,12 +114,12 @@ def walk(
     if len(row) == 0:
         return least
     for step in range(steps):
-        delta, gained = _try(c, s, w, row, broker)
+        delta, gained = _try(c, s, w, row, broker, start)
         hot = heat[step * len(heat) // steps]
-        if gained and delta <= hot * noise[_below(w, len(noise))]:
+        if gained and delta <= hot * noise[below(w.random, len(noise))]:
             _settle(c, s, w)
             value += delta
-            if value < least - 1e-9:
+            if value < least - least_gain:
                 least = value
                 best[:] = s.at
         else:
@@ -116,27 +128,10 @@ def walk(
 
 
 @compiled
-def _random(w: Walk) -> Any:
-    """xorshift64*: Vigna, 2016; the upper 31 bits."""
-    x = w.random[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    w.random[0] = x
-    return np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(33))
-
-
-@compiled
-def _below(w: Walk, n: int) -> int:
-    found: int = (_random(w) * n) >> 31
-    return found
-
-
-@compiled
 def _start(c: Columns, s: State, w: Walk) -> float:
     value = 0.0
     for b in range(len(w.cost)):
-        w.cost[b] = _outside(c, s, w, b)
+        w.cost[b] = _uneven(c, s, w, b)
         value += w.cost[b]
     w.length[0] = 0
     for p in range(len(c.rf)):
@@ -147,11 +142,12 @@ def _start(c: Columns, s: State, w: Walk) -> float:
 
 
 @compiled
-def _outside(c: Columns, s: State, w: Walk, b: int) -> float:
+def _uneven(c: Columns, s: State, w: Walk, b: int) -> float:
     cost = 0.0
     for d in range(len(w.most)):
         if c.scale[b, d] > 0.0:
-            cost += w.most[d] * max(0.0, abs(s.v[b, d]) - w.tolerance[d])
+            v = abs(s.v[b, d])
+            cost += w.most[d] * max(0.0, v - w.tolerance[d]) + w.uneven[d] * v * v
     return cost
 
 
@@ -196,26 +192,38 @@ def _list(c: Columns, s: State, w: Walk, p: int) -> None:
 
 
 @compiled
-def _try(c: Columns, s: State, w: Walk, row: Ints, broker: Ints) -> tuple[float, bool]:
-    """Take one random step; the change of cost, and whether it is allowed."""
+def _try(
+    c: Columns, s: State, w: Walk, row: Ints, broker: Ints, start: Ints
+) -> tuple[float, bool]:
+    """Take one random step, or two; the change of cost, and whether it is allowed."""
     w.size[0] = 0
-    kind = _below(w, 4)
-    at = _below(w, len(row))
-    p = row[at]
-    if kind < 2 or w.length[0] == 0:
+    done, delta, first = True, 0.0, -1
+    for _ in range(1 + below(w.random, 2)):
+        kind = below(w.random, 4) if w.length[0] > 0 else 0
+        if kind < 2:
+            at = below(w.random, len(row))
+            p, b = row[at], broker[at]
+        else:
+            p = w.changed[below(w.random, w.length[0])]
+            b = _elsewhere(c, w, p, broker, start)
+        if p == first:
+            break
+        first = p
         before = _price(c, s, p)
-        done = _put(c, s, w, p, broker[at])
-        return _judged(c, s, w, _price(c, s, p) - before, done)
-    back = w.changed[_below(w, w.length[0])]
-    before = _price(c, s, back)
-    if not _go_home(c, s, w, back):
-        return 0.0, False
-    if kind == 2 or back == p:
-        return _judged(c, s, w, _price(c, s, back) - before, True)
-    before += _price(c, s, p)
-    done = _put(c, s, w, p, broker[at])
-    delta = _price(c, s, back) + _price(c, s, p) - before
+        done = _go_home(c, s, w, p) if kind == 2 else _put(c, s, w, p, b)
+        if not done:
+            break
+        delta += _price(c, s, p) - before
     return _judged(c, s, w, delta, done)
+
+
+@compiled
+def _elsewhere(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> int:
+    """One of the brokers that a row may use, those of its home among them."""
+    listed = start[p + 1] - start[p]
+    at = below(w.random, listed + c.rf[p])
+    found: int = broker[start[p] + at] if at < listed else c.home[p, at - listed]
+    return found
 
 
 @compiled
@@ -233,21 +241,21 @@ def _judged(
             return 0.0, False
         if not affordable(c, s, p, max(came, 0), gains):
             return 0.0, False
-    return delta + _excess_change(c, s, w), True
+    return delta + _deviations_change(c, s, w), True
 
 
 @compiled
-def _excess_change(c: Columns, s: State, w: Walk) -> float:
+def _deviations_change(c: Columns, s: State, w: Walk) -> float:
     """How the cost of excess differs from `cost` on all brokers of the rows logged."""
     change = 0.0
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
         if came >= 0 and _first(s, w, c, i, came, True):
-            change += _outside(c, s, w, came) - w.cost[came]
+            change += _uneven(c, s, w, came) - w.cost[came]
         for j in range(c.rf[p]):
             b = s.at[p, j]
             if _first(s, w, c, i, b, False):
-                change += _outside(c, s, w, b) - w.cost[b]
+                change += _uneven(c, s, w, b) - w.cost[b]
     return change
 
 
@@ -270,7 +278,7 @@ def _put(c: Columns, s: State, w: Walk, p: int, b: int) -> bool:
                 return False
             _swap(c, s, w, p, k)
             return True
-    slot = _below(w, rf)
+    slot = below(w.random, rf)
     if rf > 1 and c.mode[c.group[p]] != 0:
         for k in range(rf):
             if c.rack[s.at[p, k]] == c.rack[b]:
@@ -333,7 +341,7 @@ def _settle(c: Columns, s: State, w: Walk) -> None:
     for i in range(w.size[0]):
         p, came = w.log[i, 0], w.log[i, 2]
         if came >= 0:
-            w.cost[came] = _outside(c, s, w, came)
+            w.cost[came] = _uneven(c, s, w, came)
         for j in range(c.rf[p]):
-            w.cost[s.at[p, j]] = _outside(c, s, w, s.at[p, j])
+            w.cost[s.at[p, j]] = _uneven(c, s, w, s.at[p, j])
         _list(c, s, w, p)
