@@ -14,19 +14,11 @@ from solver.search import Search
 from solver.unmovable import unmovable_words
 
 
-def verdict(
-    search: Search, placement: Placement, *, stopped: bool = False
-) -> tuple[PlanStatus, tuple[str, ...]]:
-    """Status of the best placement found, and words for what it leaves as it is.
-
-    Parameters
-    ----------
-    stopped
-        Whether somebody ended the solve before it ended itself.
-    """
+def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
+    """Status of the best placement found, and words for what it leaves as it is."""
     problem = search.problem
     left = unmovable_words(problem)
-    if stopped and not search.proved:
+    if search.stopped and not search.proved:
         return PlanStatus.STOPPED, (_stopped(search), *left)
     if changed_rows(problem, placement):
         status = PlanStatus.OPTIMAL if search.proved else PlanStatus.IMPROVED
@@ -44,13 +36,13 @@ def verdict(
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
 
 
-def limited_by(search: Search, *, stopped: bool = False) -> str:
+def limited_by(search: Search) -> str:
     """What ended a solve, in words; stands in the plan."""
     if search.infeasible:
         return "proved infeasible"
     if search.proved:
         return "proved optimal"
-    if stopped:
+    if search.stopped:
         return "stopped"
     if search.work_left <= 0:
         return f"{work_text(search.limits.work)} used up"

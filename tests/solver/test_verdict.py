@@ -48,9 +48,8 @@ def test_an_empty_plan_is_called_by_what_is_proved(
     ended: str,
 ) -> None:
     search = searched(problem, bound, **known)
-    home, stopped = Placement.home(problem), search.stopped
-    assert verdict(search, home, stopped=stopped)[0] is status
-    assert limited_by(search, stopped=stopped) == ended
+    assert verdict(search, Placement.home(problem))[0] is status
+    assert limited_by(search) == ended
 
 
 def test_a_gap_under_the_price_of_a_move_is_no_reason_to_go_on(
