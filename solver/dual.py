@@ -102,9 +102,11 @@ def new_relaxation(columns: Columns, v: Floats, seed: int) -> Relaxation:
 
 
 def solve_relaxation(r: Relaxation, work: float) -> None:
-    """Solve until the prices are as good as they get, or the work is used up."""
+    """Solve until the prices are as good as they get, or the work is used up.
+
+    After `warm_up`.
+    """
     end = r.work + work
-    _warm_up(r)
     pi = 2.0 * r.columns.weight * r.v
     pi[~r.columns.holding] = 0.0
     for temperature in TEMPERATURES:
@@ -113,11 +115,12 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
             break
 
 
-def _warm_up(r: Relaxation) -> None:
+def warm_up(r: Relaxation) -> None:
+    """Bring the relaxed placement near its optimum, by sweeps over all rows."""
     q = unit_prices(r.columns, 2.0 * r.columns.weight * r.v)
     for _ in range(WARM_SWEEPS):
         order = r.rng.permutation(r.rows)
-        _, priced = sweep(r.columns, r.masses, r.v, q, order, 1, r.room)
+        priced = sweep(r.columns, r.masses, r.v, q, order, r.room)
         _spend(r, priced)
     tidy(r.columns, r.masses, r.rows)
 
@@ -136,7 +139,7 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
 def _price(r: Relaxation, pi: Floats, near: float) -> int:
     """Price all rows; whether that made nodes."""
     q = unit_prices(r.columns, pi)
-    _, made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.room)
+    made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.room)
     _spend(r, priced + len(r.rows) // 20)
     return int(made)
 
@@ -151,10 +154,11 @@ def _best_prices(r: Relaxation, pi: Floats, t: float) -> None:
     fill_options(c, m, split, options)
     mass = np.zeros(count)
     small = 1e-3 * r.price * t
-    made = ascend(c, options, _still(r, split), t, pi, mass, MOST_EVALUATIONS, small)
+    still = _still(r, split)
+    made = ascend(c, options, still, t, pi, mass, MOST_EVALUATIONS, small)
     r.work += made * count * most * dims * WORK_PER_OPTION
     m.mass[options.node] = mass
-    r.v[:] = _loads(r, options, mass, split)
+    r.v[:] = _deviations(c, options, mass, still)
 
 
 def _still(r: Relaxation, split: Ints) -> Floats:
@@ -172,15 +176,15 @@ def _still(r: Relaxation, split: Ints) -> Floats:
     return found * c.scale
 
 
-def _loads(r: Relaxation, o: Options, mass: Floats, split: Ints) -> Floats:
-    """(B, K) deviations of the relaxed placement."""
-    found = _still(r, split)
+def _deviations(c: Columns, o: Options, mass: Floats, still: Floats) -> Floats:
+    """(B, K) of the relaxed placement."""
+    found = still.copy()
     for k in range(o.broker.shape[1]):
         at = np.flatnonzero(o.broker[:, k] >= 0)
         for d in range(found.shape[1]):
             load = mass[at] * o.load[at, k, d]
             found[:, d] += np.bincount(o.broker[at, k], load, len(found))
-    return np.where(r.columns.holding[:, None], found - 1.0, 0.0)
+    return np.where(c.holding[:, None], found - 1.0, 0.0)
 
 
 def prove(r: Relaxation, pi: Floats) -> None:

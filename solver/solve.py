@@ -9,8 +9,10 @@ from model.plan import Plan, PlanStatus
 from model.snapshot import Snapshot
 from solver.answer import build_plan
 from solver.band import solve_band
+from solver.branchbound import branch_and_bound
+from solver.choices import MOST_CHOICES
 from solver.exact import MAX_PAIRS, pairs, solve_exactly
-from solver.infeasible import conflict, find_conflict, plain_reasons
+from solver.infeasible import conflict, plain_reasons
 from solver.local import search_locally
 from solver.observer import SolveObserver
 from solver.placement import Placement, changed_rows, without_needless
@@ -19,17 +21,20 @@ from solver.reduced import prove_over_open_choices
 from solver.relax import relaxations
 from solver.result import Result
 from solver.search import Search
-from solver.strong import MOST_CHOICES, improve_bound
+from solver.strong import improve_bound
 from solver.verdict import verdict
 
-FEW_PAIRS: Final = 250
-"""Choices up to which the exact model alone is the quickest."""
+FEW_PAIRS: Final = 100
+"""Choices, times replicas, up to which the exact model alone is the quickest."""
 
 FEW_MOVES: Final = 500
 """Moves up to which each is looked at once more for what it is worth."""
 
 SEARCH_SHARE: Final = 0.5
 """Share of the work that is searched with, where a proof may follow."""
+
+PROVABLE_SEARCH_SHARE: Final = 0.1
+"""The same where branch and bound finds better plans, and sooner."""
 
 LARGE_SEARCH_SHARE: Final = 0.7
 """The same where only the bound can still be better."""
@@ -61,7 +66,8 @@ def solve(
     if not reasons:
         _search(search)
         if search.best is None and problem.may.forced.any():
-            search.infeasible = find_conflict(problem, limits) is not None
+            reasons = conflict(problem, limits)
+            search.infeasible = bool(reasons)
     result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
@@ -73,7 +79,7 @@ def _search(search: Search) -> None:
         search.offer(Placement.home(problem))
     if problem.band:
         solve_band(search)
-    elif pairs(problem) <= FEW_PAIRS:
+    elif pairs(problem) * int(problem.rf.max(initial=1)) <= FEW_PAIRS:
         solve_exactly(search)
     else:
         _approximate(search)
@@ -84,14 +90,17 @@ def _search(search: Search) -> None:
 def _approximate(search: Search) -> None:
     """Prices and annealing; then the bound, or a proof over what is left open."""
     few = pairs(search.problem) <= MAX_PAIRS
+    provable = pairs(search.problem) <= PROVABLE_PAIRS
     wholes = pairs(search.problem) <= MOST_CHOICES and (search.problem.rf == 1).all()
     share = SEARCH_SHARE if few else LARGE_SEARCH_SHARE if wholes else 1.0
+    share = PROVABLE_SEARCH_SHARE if provable else share
     local = search_locally(search, search.work_left * share)
     if local is None:
         if search.best is None and few:
             solve_exactly(search)
-    elif not search.stopped and pairs(search.problem) <= PROVABLE_PAIRS:
-        prove_over_open_choices(local)
+    elif not search.stopped and provable:
+        if not branch_and_bound(local):
+            prove_over_open_choices(local)
     elif not search.stopped and wholes:
         improve_bound(local, search.work_left)
 
@@ -101,13 +110,12 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
     relaxation: tuple[str, ...] = ()
     if search.infeasible:
         status = PlanStatus.INFEASIBLE
-        reasons = reasons or conflict(search.problem, search.limits)
         relaxation = relaxations(search.problem, search.limits)
     elif search.best is None:
         status = PlanStatus.NONE_IN_TIME
         reasons = ("no placement that keeps every rule was found within the limits",)
     else:
-        status, reasons = verdict(search, search.best, stopped=search.stopped)
+        status, reasons = verdict(search, search.best)
         best = _plan(search, search.best, status)
         status = best.status
     if status is PlanStatus.NONE_IN_TIME:

@@ -16,13 +16,13 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
-from solver.kernels.columns import Columns
+from model.snapshot import Bools, Floats
+from solver.choices import SLACK, Choices, find_choices, has_choices
+from solver.giants import grow
 from solver.kernels.flips import Tree, new_tree
 from solver.kernels.master import Master, add_sets, new_master, solve_master
 from solver.kernels.strong import (
     Subproblems,
-    choice_costs,
     link_subproblems,
     solve_brokers,
 )
@@ -30,8 +30,8 @@ from solver.local import LocalSearch
 
 METHOD: Final = "brokers kept whole"
 
-MOST_CHOICES: Final = 1_000_000
-"""Rows x brokers up to which it is tried."""
+GIANT_SHARE: Final = 0.7
+"""Share of the work for branch and bound on giants, where there are any."""
 
 WORK_PER_OPERATION: Final = 3e-9
 
@@ -59,25 +59,6 @@ SERIOUS: Final = 0.1
 
 MOST_NULL_STEPS: Final = 60
 
-SLACK: Final = 1e-9
-"""What rounding may take off a bound or a reduced cost."""
-
-
-@dataclass(slots=True, kw_only=True)
-class Open:
-    """R rows that have a choice, and what is decided besides; rows by position."""
-
-    rows: Ints
-    """(R,) rows of the columns."""
-    cost: Floats
-    """(R, B) price of each row on each broker; infinite where it shall not go."""
-    mu: Floats
-    """(R,) what each row pays at first."""
-    fixed: Floats
-    """(B, K) deviation by all other rows."""
-    decided: float
-    """Price of what other rows do."""
-
 
 @dataclass(slots=True, kw_only=True)
 class Ascent:
@@ -88,8 +69,6 @@ class Ascent:
     tree: Tree
     master: Master
     decided: float
-    refund: float
-    """What forced moves give back: F is less by that than the brokers' sum."""
     mu: Floats
     """(R,) to be tried."""
     eta: Floats
@@ -115,65 +94,21 @@ def improve_bound(local: LocalSearch, work: float) -> None:
     there are too many pairs of rows and brokers.
     """
     c, r, search = local.columns, local.relaxation, local.search
-    single = c.home.shape[1] == 1 and bool((c.rf == 1).all())
-    small = 0 < len(r.rows) * len(c.scale) <= MOST_CHOICES
-    if not (single and small and len(c.weight)) or search.best is None:
+    if not has_choices(c, r) or search.best is None:
         return
-    found = _open(local)
+    end = search.work + work
+    if local.tree is not None:
+        grow(local.tree, work * GIANT_SHARE)
+    if search.stopped or search.proved:
+        return
+    found = find_choices(search, c, r)
     if not len(found.rows):
         search.prove(search.objective, METHOD)
         return
-    _ascend(_begin(local, found), search.work + work)
+    _ascend(_begin(local, found), end)
 
 
-def _open(local: LocalSearch) -> Open:
-    """Rows between whose brokers reduced costs do not decide."""
-    c, r = local.columns, local.relaxation
-    cost = np.empty((len(r.rows), len(c.scale)))
-    choice_costs(c, r.rows, r.room, cost)
-    priced = cost + 0.0
-    for d in range(len(c.weight)):
-        priced += c.lead[r.rows, d][:, None] * (c.scale[:, d] * r.prices[:, d])
-    least = priced.min(axis=1)
-    within = local.search.objective + _refund(local) - r.bound + SLACK
-    cost[priced - least[:, None] > within] = np.inf
-    may = np.isfinite(cost)
-    open_ = may.sum(axis=1) > 1
-    at: Ints = may.argmax(axis=1)
-    others = np.ones(len(c.home), np.bool_)
-    others[r.rows] = False
-    rest, done = np.flatnonzero(others), ~open_
-    fixed = _loads(c, rest, c.home[rest, 0]) - c.holding[:, None]
-    return Open(
-        rows=r.rows[open_],
-        cost=cost[open_],
-        mu=_between(priced[open_]),
-        fixed=fixed + _loads(c, r.rows[done], at[done]),
-        decided=sum(cost[done].min(axis=1).tolist()),
-    )
-
-
-def _between(priced: Floats) -> Floats:
-    """(R,) halfway from the cheapest broker to the second."""
-    lowest = np.sort(priced, axis=1)
-    middle: Floats = (lowest[:, 0] + lowest[:, 1]) / 2.0
-    return middle
-
-
-def _refund(local: LocalSearch) -> float:
-    return float(local.search.problem.prices.refund.sum())
-
-
-def _loads(c: Columns, rows: Ints, at: Ints) -> Floats:
-    """(B, K) what these rows bring to the brokers they are at."""
-    found = np.empty(c.scale.shape)
-    for d in range(len(c.weight)):
-        found[:, d] = np.bincount(at, c.lead[rows, d], len(found))
-    loads: Floats = found * c.scale
-    return loads
-
-
-def _begin(local: LocalSearch, o: Open) -> Ascent:
+def _begin(local: LocalSearch, o: Choices) -> Ascent:
     """The brokers' problems; the master knows the best plan's sets."""
     c, search = local.columns, local.search
     broker, row = np.nonzero(np.isfinite(o.cost).T)
@@ -200,11 +135,10 @@ def _begin(local: LocalSearch, o: Open) -> Ascent:
         tree=new_tree(problems.start, directions(len(c.weight)), MOST_NODES),
         master=master,
         decided=o.decided,
-        refund=_refund(local),
-        mu=o.mu,
+        mu=o.between,
         eta=local.relaxation.prices.copy(),
         held=held,
-        centre=o.mu.copy(),
+        centre=o.between.copy(),
         reach=REACH * local.relaxation.price,
     )
 
@@ -236,7 +170,7 @@ def _ascend(a: Ascent, end: float) -> None:
             search.stopped = True
             return
         bound, open_ = _evaluate(a, small)
-        search.prove(min(bound - a.refund - SLACK, search.objective), METHOD)
+        search.prove(min(bound - SLACK, search.objective), METHOD)
         if search.proved:
             return
         _judge(a, bound, open_)

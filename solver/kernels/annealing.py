@@ -20,10 +20,13 @@ from solver.kernels.moves import (
     hand_over,
     holds,
     lead_delta,
+    meeting_delta,
     move,
     move_delta,
     racks_hold,
+    switch,
 )
+from solver.kernels.random import below, draw
 from solver.kernels.smoothing import logarithm
 
 NOISE = 4096
@@ -48,8 +51,18 @@ class Room(NamedTuple):
     """(brokers in a subset,)"""
     item_of: Array
     """(m, M) item of each slot, -1 for none."""
-    log: Array
-    """(steps, 4) what was done since the best state: kind, row, slot, broker."""
+    open_to: Array
+    """(m, brokers in a subset) int32 positions in the subset that a row may use."""
+    opens: Array
+    """(m,) how many these are."""
+    best: Array
+    """(m, M) where the rows that changed since lay in the best state."""
+    changed: Array
+    """(m,) these rows, in the order of their first change."""
+    epoch: Array
+    """(m,) number of the best state that `best` is of."""
+    now: Array
+    """Number of the present best state, length of `changed`; room for a cache line."""
     noise: Array
     """(NOISE,) quantiles of the exponential distribution."""
 
@@ -71,10 +84,10 @@ def exponential_quantiles(count: int) -> Array:
     return found
 
 
-def new_room(c: Columns, x: Candidates, brokers: int, steps: int) -> Room:
-    """Room for subsets of up to `brokers` brokers and runs of up to `steps` steps."""
-    most = c.home.shape[1]
-    items = max(1, len(x.row) * most)
+def new_room(c: Columns, x: Candidates, brokers: int) -> Room:
+    """Room for subsets of up to `brokers` brokers."""
+    most, rows = c.home.shape[1], max(1, len(x.row))
+    items = rows * most
     return linked(
         _link_room,
         Room(
@@ -82,63 +95,48 @@ def new_room(c: Columns, x: Candidates, brokers: int, steps: int) -> Room:
             item_row=np.empty(items, np.int64),
             item_slot=np.empty(items, np.int64),
             at=np.empty(items, np.int64),
-            lists=np.empty((brokers, items), np.int64),
+            lists=np.empty((brokers, items), np.int32),
             length=np.zeros(brokers, np.int64),
-            item_of=np.full((max(1, len(x.row)), most), -1, np.int64),
-            log=np.empty((2 * steps + 4, 4), np.int64),
+            item_of=np.full((rows, most), -1, np.int64),
+            open_to=np.empty((rows, brokers), np.int32),
+            opens=np.zeros(rows, np.int64),
+            best=np.empty((rows, most), np.int64),
+            changed=np.empty(rows, np.int64),
+            epoch=np.zeros(rows, np.int64),
+            now=np.zeros(16, np.int64),
             noise=exponential_quantiles(NOISE),
         ),
     )
 
 
 @compiled
-def _random(state: Array) -> int:
-    """xorshift64*: Vigna, 2016; the upper 31 bits."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    drawn: Any = np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(33))
-    return drawn
-
-
-@compiled
-def _below(state: Array, n: int) -> int:
-    return (_random(state) * n) >> 31
-
-
-@compiled
 def _gather(
-    c: Columns, s: State, x: Candidates, subset: Array, turn: int, w: Room
+    c: Columns, s: State, x: Candidates, mine: Array, subset: Array, w: Room
 ) -> int:
-    """List the replicas on the subset that may go elsewhere in it.
-
-    Only of rows whose replica number `turn` lies there: each row then belongs to one of
-    several disjoint subsets.
-    """
+    """List the replicas on the subset that may go elsewhere in it."""
     for z in range(len(subset)):
         w.sub[subset[z]] = z
         w.length[z] = 0
     items = 0
-    for i in range(len(x.row)):
+    for r in range(len(mine)):
+        i = mine[r]
         p = x.row[i]
-        mine = w.sub[s.at[p, turn % c.rf[p]]] >= 0
+        opens = 0
+        for y in range(len(subset)):
+            if x.may[i, subset[y]] != 0:
+                w.open_to[i, opens] = y
+                opens += 1
+        w.opens[i] = opens
+        w.epoch[i] = -1
         for k in range(c.rf[p]):
             w.item_of[i, k] = -1
-            if not mine:
-                continue
             z = w.sub[s.at[p, k]]
-            if z < 0:
+            if z < 0 or opens == 0 or (opens == 1 and w.open_to[i, 0] == z):
                 continue
-            useful = False
-            for y in range(len(subset)):
-                useful |= y != z and x.may[i, subset[y]] != 0
-            if useful:
-                w.item_row[items], w.item_slot[items] = i, k
-                w.item_of[i, k] = items
-                _put(w, items, z)
-                items += 1
+            w.item_row[items], w.item_slot[items] = i, k
+            w.item_of[i, k] = items
+            _put(w, items, z)
+            items += 1
     return items
 
 
@@ -170,8 +168,8 @@ def anneal(
     c: Columns,
     s: State,
     x: Candidates,
+    mine: Array,
     subset: Array,
-    turn: int,
     effort: int,
     most: int,
     hot: float,
@@ -181,6 +179,7 @@ def anneal(
 ) -> tuple[float, int]:
     """Anneal on one subset of brokers, `effort` steps an item but at most `most`.
 
+    mine: the candidates that may change, which no subset beside this one has.
     Where there are over `MANY` items each gets a tenth of that: most are far from a
     change, and another subset gains more.
 
@@ -190,9 +189,10 @@ def anneal(
     -------
     By how much F fell, as a negative number, and the steps made.
     """
-    items = _gather(c, s, x, subset, turn, w)
+    items = _gather(c, s, x, mine, subset, w)
     steps = min(most, effort * items // (10 if items > MANY else 1))
-    now, best, logged = 0.0, 0.0, 0
+    now, best = 0.0, 0.0
+    w.now[0], w.now[1] = 0, 0
     t = hot
     every = max(1, steps // 64)
     cooling = cold / hot
@@ -202,37 +202,33 @@ def anneal(
     for step in range(steps):
         if step % every == every - 1:
             t *= cooling
-        limit = t * w.noise[_random(random) & (NOISE - 1)]
-        item = _below(random, items)
-        i, k = w.item_row[item], w.item_slot[item]
-        p = x.row[i]
-        if c.rf[p] > 1 and _random(random) & 3 == 0:
-            change, done = _try_leader(c, s, x, i, k, limit, random, w, logged)
+        limit = t * w.noise[draw(random) & (NOISE - 1)]
+        item = below(random, items)
+        if c.rf[x.row[w.item_row[item]]] > 1 and draw(random) & 3 == 0:
+            now += _try_leader(c, s, x, item, limit, random, w)
         else:
-            change, done = _try_move(c, s, x, subset, item, limit, random, w, logged)
-        if done:
-            now += change
-            logged += done
-            if now < best - 1e-13:
-                best, logged = now, 0
-    _restore(c, s, w, logged)
+            now += _try_move(c, s, x, subset, item, limit, random, w)
+        if now < best - 1e-13:
+            best = now
+            w.now[0] += 1
+            w.now[1] = 0
+    for z in range(w.now[1]):
+        i = w.changed[z]
+        switch(c, s, x.row[i], w.best[i])
     for z in range(len(subset)):
         w.sub[subset[z]] = -1
     return best, steps
 
 
 @compiled
-def _restore(c: Columns, s: State, w: Room, logged: int) -> None:
-    for z in range(logged - 1, -1, -1):
-        if w.log[z, 0] == 0:
-            move(c, s, w.log[z, 1], w.log[z, 2], w.log[z, 3])
-        else:
-            hand_over(c, s, w.log[z, 1], w.log[z, 2])
-
-
-@compiled
-def _write(w: Room, at: int, kind: int, p: int, k: int, b: int) -> None:
-    w.log[at, 0], w.log[at, 1], w.log[at, 2], w.log[at, 3] = kind, p, k, b
+def _keep(c: Columns, s: State, x: Candidates, i: int, w: Room) -> None:
+    """Note where a row that is about to change lies in the best state."""
+    if w.epoch[i] != w.now[0]:
+        w.epoch[i] = w.now[0]
+        w.changed[w.now[1]] = i
+        w.now[1] += 1
+        for k in range(c.rf[x.row[i]]):
+            w.best[i, k] = s.at[x.row[i], k]
 
 
 @compiled
@@ -240,29 +236,29 @@ def _try_leader(
     c: Columns,
     s: State,
     x: Candidates,
-    i: int,
-    k: int,
+    item: int,
     limit: float,
     random: Array,
     w: Room,
-    logged: int,
-) -> tuple[float, int]:
+) -> float:
+    """Change the leader if that costs up to `limit`; the change of F."""
+    i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     if k == 0:
-        k = 1 + _below(random, c.rf[p] - 1)
+        k = 1 + below(random, c.rf[p] - 1)
     old, new = s.at[p, 0], s.at[p, k]
     if w.item_of[i, 0] < 0 or w.item_of[i, k] < 0 or not x.may[i, new] & LEAD:
-        return 0.0, 0
+        return 0.0
     change = lead_delta(c, s, p, k)
     if change > limit:
-        return 0.0, 0
+        return 0.0
+    _keep(c, s, x, i, w)
     hand_over(c, s, p, k)
     if not (fits(c, s, old) and fits(c, s, new) and affordable(c, s, p, old, new)):
         hand_over(c, s, p, k)
-        return 0.0, 0
+        return 0.0
     _swap_items(w, i, k, w.sub[old], w.sub[new])
-    _write(w, logged, 1, p, k, 0)
-    return change, 1
+    return change
 
 
 @compiled
@@ -284,58 +280,86 @@ def _try_move(
     limit: float,
     random: Array,
     w: Room,
-    logged: int,
-) -> tuple[float, int]:
+) -> float:
+    """Move a replica, or exchange two, if that costs up to `limit`; the change of F."""
     i, k = w.item_row[item], w.item_slot[item]
     p = x.row[i]
     source = s.at[p, k]
-    z = _below(random, len(subset))
+    z = w.open_to[i, below(random, w.opens[i])]
     target = subset[z]
-    if target == source or not _open_to(c, s, x, i, k, target):
-        return 0.0, 0
+    if not _open_to(c, s, x, i, k, target):
+        return 0.0
     change = move_delta(c, s, p, k, target)
-    chain = w.length[z] > 0 and _below(random, 10) < 6
-    if not chain and change > limit:
-        return 0.0, 0
+    if w.length[z] > 0 and below(random, 10) < 6:
+        other = w.lists[z, below(random, w.length[z])]
+        return _try_chain(c, s, x, subset, item, other, change, limit, random, w)
+    if change > limit:
+        return 0.0
+    _keep(c, s, x, i, w)
     move(c, s, p, k, target)
-    if not racks_hold(c, s, p):
-        move(c, s, p, k, source)
-        return 0.0, 0
-    if not chain:
-        if fits(c, s, target) and affordable(c, s, p, source, target):
-            _take(w, item, w.sub[source])
-            _put(w, item, z)
-            _write(w, logged, 0, p, k, source)
-            return change, 1
-        move(c, s, p, k, source)
-        return 0.0, 0
-    other = w.lists[z, _below(random, w.length[z])]
-    i2, k2 = w.item_row[other], w.item_slot[other]
-    q = x.row[i2]
-    y = w.sub[source]
-    if q == p or not _open_to(c, s, x, i2, k2, source):
-        y = _below(random, len(subset))
-        if q == p or subset[y] == target or not _open_to(c, s, x, i2, k2, subset[y]):
-            move(c, s, p, k, source)
-            return 0.0, 0
-    last = subset[y]
-    change += move_delta(c, s, q, k2, last)
-    if change <= limit:
-        move(c, s, q, k2, last)
-        if (
-            racks_hold(c, s, q)
-            and fits(c, s, target)
-            and fits(c, s, last)
-            and affordable(c, s, p, source, target)
-            and affordable(c, s, q, target, last)
-        ):
-            _take(w, item, w.sub[source])
-            _put(w, item, z)
-            _take(w, other, z)
-            _put(w, other, y)
-            _write(w, logged, 0, p, k, source)
-            _write(w, logged + 1, 0, q, k2, target)
-            return change, 2
-        move(c, s, q, k2, target)
+    if (
+        racks_hold(c, s, p)
+        and fits(c, s, target)
+        and affordable(c, s, p, source, target)
+    ):
+        _take(w, item, w.sub[source])
+        _put(w, item, z)
+        return change
     move(c, s, p, k, source)
-    return 0.0, 0
+    return 0.0
+
+
+@compiled
+def _try_chain(
+    c: Columns,
+    s: State,
+    x: Candidates,
+    subset: Array,
+    item: int,
+    other: int,
+    change: float,
+    limit: float,
+    random: Array,
+    w: Room,
+) -> float:
+    """Bring an item to the broker of another one, which goes on.
+
+    To where the first came from, if it may, else to any broker that is open to it.
+    change: of F by the first of the two moves.
+    """
+    i, k = w.item_row[item], w.item_slot[item]
+    i2, k2 = w.item_row[other], w.item_slot[other]
+    p, q = x.row[i], x.row[i2]
+    if p == q:
+        return 0.0
+    source, target = s.at[p, k], s.at[q, k2]
+    last = source
+    if not _open_to(c, s, x, i2, k2, source):
+        last = subset[w.open_to[i2, below(random, w.opens[i2])]]
+        if not _open_to(c, s, x, i2, k2, last):
+            return 0.0
+    change += move_delta(c, s, q, k2, last)
+    change += meeting_delta(c, s, p, k, q, k2, last == source)
+    if change > limit:
+        return 0.0
+    _keep(c, s, x, i, w)
+    _keep(c, s, x, i2, w)
+    move(c, s, p, k, target)
+    move(c, s, q, k2, last)
+    if (
+        racks_hold(c, s, p)
+        and racks_hold(c, s, q)
+        and fits(c, s, target)
+        and fits(c, s, last)
+        and affordable(c, s, p, source, target)
+        and affordable(c, s, q, target, last)
+    ):
+        z = w.sub[target]
+        _take(w, item, w.sub[source])
+        _put(w, item, z)
+        _take(w, other, z)
+        _put(w, other, w.sub[last])
+        return change
+    move(c, s, q, k2, target)
+    move(c, s, p, k, source)
+    return 0.0

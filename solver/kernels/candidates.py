@@ -11,7 +11,15 @@ import numpy as np
 
 from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.pricing import Scratch, cheapest, price_row, stays_cheapest
+from solver.kernels.moves import may_lead, may_take
+from solver.kernels.pricing import (
+    Scratch,
+    cheapest,
+    had,
+    lowest_prices,
+    price_row,
+    stays_cheapest,
+)
 
 HOLD: Final = 1
 LEAD: Final = 2
@@ -52,9 +60,7 @@ def find_candidates(
 ) -> int:
     """Fill `row` and `may` with changes of reduced cost up to the limits; how many."""
     brokers = q.shape[1]
-    lowest = np.empty(q.shape[0])
-    for d in range(len(lowest)):
-        lowest[d] = q[d].min()
+    lowest = lowest_prices(q)
     found = 0
     for i in range(len(rows)):
         p = rows[i]
@@ -103,11 +109,8 @@ def _set_candidates(
         elif held <= within:
             bits[b] |= HOLD
         if bits[b]:
-            home = False
-            for k in range(rf):
-                home |= c.home[p, k] == b
             leads = bits[b] & LEAD and b != c.home[p, 0]
-            choices += 1 if not home or leads else 0
+            choices += 1 if leads or not had(c, p, b) else 0
     return choices
 
 
@@ -162,20 +165,10 @@ def large_rows(c: Columns, rows: Array, size: float, row: Array, may: Array) -> 
             largest = max(largest, c.lead[p, d])
         if largest < size:
             continue
-        g = c.group[p]
         for b in range(len(c.scale)):
             may[found, b] = 0
-            if c.allow[g, b]:
-                may[found, b] = HOLD | (LEAD if c.may_lead[g, b] else 0)
-        for z in range(c.barred_start[p], c.barred_start[p + 1]):
-            may[found, c.barred[z]] = 0
-        for k in range(c.rf[p]):
-            b = c.home[p, k]
-            may[found, b] = 0
-            if c.stays[p, k]:
-                may[found, b] = HOLD
-                if c.may_lead[g, b] or (k == 0 and c.mode[g] != 3):
-                    may[found, b] = HOLD | LEAD
+            if may_take(c, p, b):
+                may[found, b] = HOLD | (LEAD if may_lead(c, p, b) else 0)
         row[found] = p
         found += 1
         if found == len(row):

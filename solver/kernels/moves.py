@@ -4,8 +4,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from solver.kernels.columns import NO_BUDGET, Columns
+from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.pricing import had, paid
 
 
 class State(NamedTuple):
@@ -45,6 +46,16 @@ def copied(state: State) -> State:
     return linked(_link_state, State(*parts))
 
 
+def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
+    """Take over what another state, once equal, has done to some rows and brokers.
+
+    What all brokers share, the topics' spread and the budgets' sums, is left as it is.
+    """
+    state.at[rows] = other.at[rows]
+    for name in ("v", "used", "held", "into", "out"):
+        getattr(state, name)[brokers] = getattr(other, name)[brokers]
+
+
 def new_state(c: Columns, at: Array) -> State:
     """The state of a placement, (n, M) leader first."""
     brokers, topics = len(c.scale), c.topic_weight.shape[1]
@@ -72,22 +83,8 @@ def _sum_up(c: Columns, s: State) -> None:
     for p in range(len(s.at)):
         for k in range(c.rf[p]):
             _carry(c, s, p, k, s.at[p, k], 1)
-        for k in range(c.rf[p]):
-            if c.free[p]:
-                b = s.at[p, k]
-                if not _had(c, p, b):
-                    s.spent[0] += 1
-                    s.spent[1] += c.bytes_[p]
-                    s.topic_moves[c.topic[p]] += 1
-                    s.into[b] += 1
-                h = c.home[p, k]
-                here = False
-                for j in range(c.rf[p]):
-                    here |= s.at[p, j] == h
-                if not here:
-                    s.out[h] += 1
-        if c.free[p] and s.at[p, 0] != c.home[p, 0]:
-            s.spent[2] += 1
+        if c.free[p]:
+            _count(c, s, p, 1)
 
 
 @compiled
@@ -102,14 +99,43 @@ def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
     s.held[b] += sign
     if s.topics.shape[1]:
         s.topics[0, c.topic[p], b] += sign
-        if k == 0:
+        if k == 0 and c.led[p]:
             s.topics[1, c.topic[p], b] += sign
 
 
 @compiled
-def _had(c: Columns, p: int, b: int) -> bool:
+def _count(c: Columns, s: State, p: int, sign: int) -> None:
+    """Enter what row p changes into the budgets' counters, or take it out."""
     for k in range(c.rf[p]):
-        if c.home[p, k] == b:
+        b = s.at[p, k]
+        if not had(c, p, b):
+            s.spent[0] += sign
+            s.spent[1] += sign * c.bytes_[p]
+            s.topic_moves[c.topic[p]] += sign
+            s.into[b] += sign
+        if not holds(s, p, c.rf[p], c.home[p, k]):
+            s.out[c.home[p, k]] += sign
+    if s.at[p, 0] != c.home[p, 0]:
+        s.spent[2] += sign
+
+
+@compiled
+def switch(c: Columns, s: State, p: int, to: Array) -> None:
+    """Bring a whole row to a configuration."""
+    _count(c, s, p, -1)
+    for k in range(c.rf[p]):
+        _carry(c, s, p, k, s.at[p, k], -1)
+    for k in range(c.rf[p]):
+        s.at[p, k] = to[k]
+        _carry(c, s, p, k, to[k], 1)
+    _count(c, s, p, 1)
+
+
+@compiled
+def holds(s: State, p: int, rf: int, b: int) -> bool:
+    """Whether broker b holds a replica of row p."""
+    for k in range(rf):
+        if s.at[p, k] == b:
             return True
     return False
 
@@ -175,9 +201,9 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
         a = loads[p, d]
         x, y = -a * c.scale[i, d], a * c.scale[j, d]
         change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
-    if not _had(c, p, j):
+    if not had(c, p, j):
         change += c.price[p]
-    if not _had(c, p, i):
+    if not had(c, p, i):
         change -= c.price[p]
     if k == 0:
         h = c.home[p, 0]
@@ -190,20 +216,47 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
 
 
 @compiled
+def meeting_delta(
+    c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool
+) -> float:
+    """What two moves together change F beyond what each does alone.
+
+    The replica in slot k of row p goes to the broker of slot k2 of row q, which goes
+    elsewhere: `back` if to where the first one came from.
+    """
+    i, j = s.at[p, k], s.at[q, k2]
+    one = c.lead if k == 0 else c.follow
+    two = c.lead if k2 == 0 else c.follow
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        squares = c.scale[j, d] * c.scale[j, d]
+        if back:
+            squares += c.scale[i, d] * c.scale[i, d]
+        change -= 2.0 * c.weight[d] * one[p, d] * two[q, d] * squares
+    if s.topics.shape[1] and c.topic[p] == c.topic[q]:
+        t = c.topic[p]
+        times = c.holding[j] + (1 if back and c.holding[i] else 0)
+        for which in range(2 if k == 0 and k2 == 0 else 1):
+            level = c.topic_level[which, t]
+            change -= 2.0 * c.topic_weight[which, t] * times / (level * level)
+    return change
+
+
+@compiled
 def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     """Bring the replica in slot k of row p to broker j."""
     i = s.at[p, k]
     _carry(c, s, p, k, i, -1)
     _carry(c, s, p, k, j, 1)
     s.at[p, k] = j
-    if _had(c, p, j):
+    if had(c, p, j):
         s.out[j] -= 1
     else:
         s.spent[0] += 1
         s.spent[1] += c.bytes_[p]
         s.topic_moves[c.topic[p]] += 1
         s.into[j] += 1
-    if _had(c, p, i):
+    if had(c, p, i):
         s.out[i] += 1
     else:
         s.spent[0] -= 1
@@ -273,7 +326,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     if mode != 3:
         moved = False
         for k in range(rf):
-            moved |= not _had(c, p, s.at[p, k])
+            moved |= not had(c, p, s.at[p, k])
         if not moved:
             return True
     if mode == 1:
@@ -289,37 +342,23 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     least = rf + 1
     for q in range(c.usable.shape[1]):
         here = 0
+        free = c.usable[g, q]
         for k in range(rf):
-            here += c.rack[s.at[p, k]] == q
+            b = s.at[p, k]
+            here += c.rack[b] == q
+            free -= c.rack[b] == q and c.allow[g, b]
         if mode == 3 and here != c.wanted[g, q]:
             return False
         most = max(most, here)
-        if c.usable[g, q]:
+        # A rack whose takers all hold a replica has no room for more.
+        if free > 0:
             least = min(least, here)
     return mode == 3 or most - least <= 1
 
 
 @compiled
-def holds(s: State, p: int, rf: int, b: int) -> bool:
-    """Whether broker b holds a replica of row p."""
-    for k in range(rf):
-        if s.at[p, k] == b:
-            return True
-    return False
-
-
-def is_limited(c: Columns) -> bool:
-    """Whether any budget binds."""
-    return bool((c.budgets < NO_BUDGET).any())
-
-
-def objective(c: Columns, s: State) -> Any:
+def objective(c: Columns, s: State) -> float:
     """F of a state, less the refund of forced moves."""
-    return _objective(c, s)
-
-
-@compiled
-def _objective(c: Columns, s: State) -> float:
     total = 0.0
     for b in range(len(s.v)):
         if c.holding[b]:
@@ -327,11 +366,7 @@ def _objective(c: Columns, s: State) -> float:
                 total += c.weight[d] * s.v[b, d] * s.v[b, d]
     for p in range(len(s.at)):
         if c.free[p]:
-            for k in range(c.rf[p]):
-                if not _had(c, p, s.at[p, k]):
-                    total += c.price[p]
-            if s.at[p, 0] != c.home[p, 0]:
-                total += c.leader_price
+            total += paid(c, p, s.at[p])
     for which in range(2):
         for t in range(s.topics.shape[1]):
             w, level = c.topic_weight[which, t], c.topic_level[which, t]

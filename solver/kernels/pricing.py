@@ -54,6 +54,36 @@ def scratch(c: Columns) -> Scratch:
 
 
 @compiled
+def had(c: Columns, p: int, b: int) -> bool:
+    """Whether a replica of row p lies on broker b in the snapshot."""
+    for k in range(c.rf[p]):
+        if c.home[p, k] == b:
+            return True
+    return False
+
+
+@compiled
+def paid(c: Columns, p: int, at: Array) -> float:
+    """What row p pays for changes to a configuration, (M,) leader first."""
+    total = 0.0
+    for k in range(c.rf[p]):
+        if not had(c, p, at[k]):
+            total += c.price[p]
+    if at[0] != c.home[p, 0]:
+        total += c.leader_price
+    return total
+
+
+@compiled
+def lowest_prices(q: Array) -> Array:
+    """(K,) the lowest of the prices q, (K, B), on any broker."""
+    lowest = np.empty(q.shape[0])
+    for d in range(len(lowest)):
+        lowest[d] = q[d].min()
+    return lowest
+
+
+@compiled
 def less(price: float, discount: float) -> float:
     """A price less a discount, but not under half of it."""
     return max(0.5 * price, price - discount)

@@ -14,9 +14,19 @@ import numpy as np
 
 from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
-from solver.kernels.pricing import Scratch, cheapest, price_row, stays_cheapest
+from solver.kernels.pricing import (
+    Scratch,
+    cheapest,
+    lowest_prices,
+    paid,
+    price_row,
+    stays_cheapest,
+)
 
 NONE = -1
+
+ROUNDING = 1e-12
+"""Share of the summed magnitudes that float arithmetic may have added."""
 
 
 class Masses(NamedTuple):
@@ -91,7 +101,7 @@ def cost_of(r: Scratch, at: Array, rf: int) -> float:
     total = r.lead[at[0]]
     for k in range(1, rf):
         total += r.follow[at[k]]
-    return total if rf > 1 else r.lead[at[0]]
+    return total
 
 
 @compiled
@@ -163,36 +173,18 @@ def begin(c: Columns, m: Masses, v: Array, q: Array, r: Scratch) -> bool:
 
 
 @compiled
-def sweep(
-    c: Columns,
-    m: Masses,
-    v: Array,
-    q: Array,
-    rows: Array,
-    times: int,
-    r: Scratch,
-) -> tuple[float, int]:
-    """Visit rows in order, so many times.
-
-    Returns
-    -------
-    The gap that the last round saw, and how many rows were priced.
-    """
-    lowest = np.empty(v.shape[1])
-    gap, priced = 0.0, 0
-    for _ in range(times):
-        gap = 0.0
-        for d in range(len(lowest)):
-            lowest[d] = q[d].min()
-        for i in range(len(rows)):
-            p = rows[i]
-            if m.head[p] == NONE and stays_cheapest(c, q, lowest, p, 0.0):
-                continue
-            priced += 1
-            price_row(c, q, p, 0.0, r)
-            best = cheapest(c, p, r)
-            gap += _exchange(c, m, v, q, lowest, p, best, r)
-    return gap, priced
+def sweep(c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: Scratch) -> int:
+    """Visit rows in order, once; how many were priced."""
+    lowest = lowest_prices(q)
+    priced = 0
+    for i in range(len(rows)):
+        p = rows[i]
+        if m.head[p] == NONE and stays_cheapest(c, q, lowest, p, 0.0):
+            continue
+        priced += 1
+        price_row(c, q, p, 0.0, r)
+        _exchange(c, m, v, q, lowest, p, cheapest(c, p, r), r)
+    return priced
 
 
 @compiled
@@ -205,33 +197,30 @@ def _exchange(
     p: int,
     best: float,
     r: Scratch,
-) -> float:
-    """One pairwise step of a priced row; what its mass costs over `best`."""
+) -> None:
+    """One pairwise step of a priced row, whose cheapest configuration costs `best`."""
     rf = c.rf[p]
     if m.head[p] == NONE:
-        cost = cost_of(r, c.home[p], rf)
-        if cost - best <= 1e-15:
-            return 0.0
+        if cost_of(r, c.home[p], rf) - best <= 1e-15:
+            return
         if not _new_node(m, p, c.home[p], 1.0, rf):
-            return cost - best
-    worst, dearest, gap, same = NONE, -np.inf, 0.0, NONE
+            return
+    worst, dearest, same = NONE, -np.inf, NONE
     node = m.head[p]
     while node != NONE:
         cost = cost_of(r, m.at[node], rf)
-        gap += m.mass[node] * (cost - best)
         if cost > dearest:
             worst, dearest = node, cost
         if cost - best <= 0.0:
             same = node
         node = m.next[node]
     if dearest - best <= 1e-15:
-        return gap
+        return
     if same == NONE:
         if not _new_node(m, p, r.best, 0.0, rf):
-            return gap
+            return
         same = m.head[p]
     _shift(c, m, v, q, lowest, p, worst, same, dearest - best)
-    return gap
 
 
 @compiled
@@ -299,15 +288,7 @@ def relaxed_prices(c: Columns, m: Masses) -> float:
     for p in range(len(m.head)):
         node = m.head[p]
         while node != NONE:
-            for k in range(c.rf[p]):
-                new = True
-                for j in range(c.rf[p]):
-                    if c.home[p, j] == m.at[node, k]:
-                        new = False
-                if new:
-                    total += m.mass[node] * c.price[p]
-            if m.at[node, 0] != c.home[p, 0]:
-                total += m.mass[node] * c.leader_price
+            total += m.mass[node] * paid(c, p, m.at[node])
             node = m.next[node]
     return total
 
@@ -315,30 +296,26 @@ def relaxed_prices(c: Columns, m: Masses) -> float:
 @compiled
 def price_all(
     c: Columns, m: Masses, q: Array, rows: Array, near: float, r: Scratch
-) -> tuple[float, int, int]:
-    """The least cost of each row at prices q (K, B), summed; and what to look at next.
+) -> tuple[int, int]:
+    """Look for configurations that rows could be split over, at prices q, (K, B).
 
     A configuration that is cheaper than all that a row knows gets a node without mass,
     also if it is only up to `near` dearer than home for a row that has no nodes yet.
 
     Returns
     -------
-    Sum of the costs, nodes made, rows priced.
+    Nodes made, rows priced.
     """
-    lowest = np.empty(q.shape[0])
-    for d in range(len(lowest)):
-        lowest[d] = q[d].min()
-    total, made, priced = 0.0, 0, 0
+    lowest = lowest_prices(q)
+    made, priced = 0, 0
     for i in range(len(rows)):
         p = rows[i]
         rf = c.rf[p]
         if m.head[p] == NONE and stays_cheapest(c, q, lowest, p, near):
-            total += _stay_cost(c, q, p)
             continue
         priced += 1
         price_row(c, q, p, 0.0, r)
         best = cheapest(c, p, r)
-        total += best
         known = np.inf
         node = m.head[p]
         while node != NONE:
@@ -355,7 +332,7 @@ def price_all(
             made += _new_node(m, p, r.best, 0.0, rf)
         elif best < known - 1e-12:
             made += _new_node(m, p, r.best, 0.0, rf)
-    return total, made, priced
+    return made, priced
 
 
 @compiled
@@ -370,25 +347,39 @@ def _stay_cost(c: Columns, q: Array, p: int) -> float:
 
 @compiled
 def dual_value(c: Columns, pi: Array, r: Scratch) -> float:
-    """The bound that prices pi (B, K) prove, less the refund of forced moves."""
+    """The bound that prices pi (B, K) prove, less the refund of forced moves.
+
+    It is less by `ROUNDING` of the magnitudes that were summed.
+    """
     brokers, dims = pi.shape
     q = np.empty((dims, brokers))
-    lowest = np.full(dims, np.inf)
-    total = 0.0
+    dearest = np.zeros(dims)
+    total, lost, size = 0.0, 0.0, 0.0
     for b in range(brokers):
         for d in range(dims):
             q[d, b] = pi[b, d] * c.scale[b, d]
-            lowest[d] = min(lowest[d], q[d, b])
+            dearest[d] = max(dearest[d], abs(q[d, b]))
             if c.holding[b]:
-                total -= pi[b, d] * pi[b, d] / (4.0 * c.weight[d]) + pi[b, d]
+                square = pi[b, d] * pi[b, d] / (4.0 * c.weight[d])
+                total, lost = _added(total, lost, -square - pi[b, d])
+                size += square + abs(pi[b, d])
+    lowest = lowest_prices(q)
     for p in range(len(c.home)):
         if c.free[p] and not stays_cheapest(c, q, lowest, p, 0.0):
             price_row(c, q, p, 0.0, r)
-            total += cheapest(c, p, r)
+            total, lost = _added(total, lost, cheapest(c, p, r))
+            size += c.rf[p] * c.price[p] + c.leader_price
         else:
-            for k in range(c.rf[p]):
-                b = c.home[p, k]
-                for d in range(dims):
-                    a = c.lead[p, d] if k == 0 else c.follow[p, d]
-                    total += a * q[d, b]
-    return total
+            total, lost = _added(total, lost, _stay_cost(c, q, p))
+        for d in range(dims):
+            size += (c.lead[p, d] + (c.rf[p] - 1) * c.follow[p, d]) * dearest[d]
+    return total + lost - ROUNDING * size
+
+
+@compiled
+def _added(total: float, lost: float, x: float) -> tuple[float, float]:
+    """A sum and what it lost to rounding, with x added (Neumaier 1974)."""
+    new = total + x
+    if abs(total) >= abs(x):
+        return new, lost + ((total - new) + x)
+    return new, lost + ((x - new) + total)

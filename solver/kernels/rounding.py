@@ -6,18 +6,17 @@ from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled
 from solver.kernels.moves import (
     State,
-    _carry,
-    _had,
     affordable,
     fits,
     racks_hold,
+    switch,
 )
-from solver.kernels.pricing import Scratch, cheapest, price_row
+from solver.kernels.pricing import Scratch, cheapest, paid, price_row
 from solver.kernels.relaxation import NONE, Masses
 
 
 @compiled
-def local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
+def _local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
     """Cost of the deviations of some brokers."""
     total = 0.0
     for k in range(rf):
@@ -26,38 +25,6 @@ def local_cost(c: Columns, s: State, at: Array, rf: int) -> float:
             for d in range(s.v.shape[1]):
                 total += c.weight[d] * s.v[b, d] * s.v[b, d]
     return total
-
-
-@compiled
-def _count(c: Columns, s: State, p: int, sign: int) -> None:
-    """Enter what row p changes into the budgets' counters, or take it out."""
-    for k in range(c.rf[p]):
-        b = s.at[p, k]
-        if not _had(c, p, b):
-            s.spent[0] += sign
-            s.spent[1] += sign * c.bytes_[p]
-            s.topic_moves[c.topic[p]] += sign
-            s.into[b] += sign
-        h = c.home[p, k]
-        here = False
-        for j in range(c.rf[p]):
-            here |= s.at[p, j] == h
-        if not here:
-            s.out[h] += sign
-    if s.at[p, 0] != c.home[p, 0]:
-        s.spent[2] += sign
-
-
-@compiled
-def switch(c: Columns, s: State, p: int, to: Array) -> None:
-    """Bring a whole row to a configuration."""
-    _count(c, s, p, -1)
-    for k in range(c.rf[p]):
-        _carry(c, s, p, k, s.at[p, k], -1)
-    for k in range(c.rf[p]):
-        s.at[p, k] = to[k]
-        _carry(c, s, p, k, to[k], 1)
-    _count(c, s, p, 1)
 
 
 @compiled
@@ -74,7 +41,7 @@ def allowed_now(c: Columns, s: State, p: int) -> bool:
 
 
 @compiled
-def switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
+def _switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
     """Change of F when row p goes to a configuration; the row ends there.
 
     held: (2 M,) room.
@@ -90,20 +57,9 @@ def switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
         if not seen:
             held[n] = b
             n += 1
-    before = local_cost(c, s, held, n) + _paid(c, s, p)
+    before = _local_cost(c, s, held, n) + paid(c, p, s.at[p])
     switch(c, s, p, to)
-    return local_cost(c, s, held, n) + _paid(c, s, p) - before
-
-
-@compiled
-def _paid(c: Columns, s: State, p: int) -> float:
-    total = 0.0
-    for k in range(c.rf[p]):
-        if not _had(c, p, s.at[p, k]):
-            total += c.price[p]
-    if s.at[p, 0] != c.home[p, 0]:
-        total += c.leader_price
-    return total
+    return _local_cost(c, s, held, n) + paid(c, p, s.at[p]) - before
 
 
 @compiled
@@ -173,14 +129,14 @@ def round_off(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> No
             here = 0.0
             node = m.head[p]
             while node != NONE:
-                here += switch_cost(c, s, p, m.at[node], held)
+                here += _switch_cost(c, s, p, m.at[node], held)
                 better = here < least or (stage == 0 and m.mass[node] > 0.5)
                 if better and allowed_now(c, s, p):
                     least = here
                     best[:] = s.at[p]
                 node = m.next[node]
             if not c.forced[p] and stage == 1:
-                here += switch_cost(c, s, p, c.home[p], held)
+                here += _switch_cost(c, s, p, c.home[p], held)
                 if here < least and allowed_now(c, s, p):
                     least = here
                     best[:] = s.at[p]
@@ -198,3 +154,16 @@ def heaviest(m: Masses, rows: Array, whole: Array) -> None:
             if m.mass[node] > 0.9:
                 whole[rows[i]] = True
             node = m.next[node]
+
+
+@compiled
+def bring(c: Columns, s: State, rows: Array, to: Array) -> None:
+    """Bring rows of one replica to brokers, in this order, where that is allowed."""
+    target = np.empty(c.home.shape[1], np.int64)
+    for i in range(len(rows)):
+        back = s.at[rows[i]].copy()
+        target[:] = back
+        target[0] = to[i]
+        switch(c, s, rows[i], target)
+        if not allowed_now(c, s, rows[i]):
+            switch(c, s, rows[i], back)

@@ -13,6 +13,7 @@ import numpy as np
 
 from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.pricing import paid
 from solver.kernels.relaxation import NONE, Masses
 
 LN2_HIGH = 6.93147180369123816490e-01
@@ -115,22 +116,13 @@ def fill_options(c: Columns, m: Masses, rows: Array, o: Options) -> None:
         node = m.head[p]
         while node != NONE:
             o.node[at] = node
-            cost = 0.0
             for k in range(c.rf[p]):
                 b = m.at[node, k]
                 o.broker[at, k] = b
-                new = True
-                for j in range(c.rf[p]):
-                    if c.home[p, j] == b:
-                        new = False
-                if new:
-                    cost += c.price[p]
                 for d in range(c.lead.shape[1]):
                     a = c.lead[p, d] if k == 0 else c.follow[p, d]
                     o.load[at, k, d] = a * c.scale[b, d]
-            if m.at[node, 0] != c.home[p, 0]:
-                cost += c.leader_price
-            o.cost[at] = cost
+            o.cost[at] = paid(c, p, m.at[node])
             at += 1
             node = m.next[node]
     o.start[len(rows)] = at
@@ -202,6 +194,25 @@ def _dot(x: Array, y: Array) -> float:
 
 
 @compiled
+def _put(x: Array, factor: float, y: Array) -> None:
+    """Fill x with y times a factor.
+
+    Here and in `_add` a loop: array expressions take four times as long to compile.
+    """
+    for b in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            x[b, d] = factor * y[b, d]
+
+
+@compiled
+def _add(x: Array, factor: float, y: Array) -> None:
+    """Add y times a factor to x."""
+    for b in range(x.shape[0]):
+        for d in range(x.shape[1]):
+            x[b, d] += factor * y[b, d]
+
+
+@compiled
 def ascend(
     c: Columns,
     o: Options,
@@ -225,6 +236,7 @@ def ascend(
     grad = np.zeros((brokers, dims))
     new_grad = np.zeros((brokers, dims))
     step = np.zeros((brokers, dims))
+    trial = np.zeros((brokers, dims))
     value = smooth_dual(c, o, still, t, pi, grad, mass)
     made, kept, evaluations = 0, 0, 1
     while evaluations < most:
@@ -234,14 +246,14 @@ def ascend(
                 norm += c.weight[d] * grad[b, d] * grad[b, d]
         if norm <= small:
             break
-        step[:] = grad
+        _put(step, 1.0, grad)
         for i in range(kept):
             j = (made - 1 - i) % memory
             alpha[j] = rho[j] * _dot(ss[j], step)
-            step -= alpha[j] * ys[j]
+            _add(step, -alpha[j], ys[j])
         if kept > 0:
             j = (made - 1) % memory
-            step *= 1.0 / (rho[j] * _dot(ys[j], ys[j]))
+            _put(step, 1.0 / (rho[j] * _dot(ys[j], ys[j])), step)
         else:
             for d in range(dims):
                 for b in range(brokers):
@@ -249,19 +261,20 @@ def ascend(
         for i in range(kept - 1, -1, -1):
             j = (made - 1 - i) % memory
             beta = rho[j] * _dot(ys[j], step)
-            step += (alpha[j] - beta) * ss[j]
+            _add(step, alpha[j] - beta, ss[j])
         slope = _dot(grad, step)
         if slope <= 0.0:
             kept = 0
             made = 0
             if norm <= small * 1e-6:
                 break
-            step[:] = grad
+            _put(step, 1.0, grad)
             slope = _dot(grad, step)
         size = 1.0
         accepted = False
         for _ in range(30):
-            trial = pi - size * step
+            _put(trial, 1.0, pi)
+            _add(trial, -size, step)
             found = smooth_dual(c, o, still, t, trial, new_grad, mass)
             evaluations += 1
             if found <= value - 1e-4 * size * slope:
@@ -271,15 +284,16 @@ def ascend(
         if not accepted:
             break
         j = made % memory
-        ss[j] = -size * step
-        ys[j] = new_grad - grad
+        _put(ss[j], -size, step)
+        _put(ys[j], 1.0, new_grad)
+        _add(ys[j], -1.0, grad)
         curved = _dot(ss[j], ys[j])
         if curved > 0.0:
             rho[j] = 1.0 / curved
             made += 1
             kept = min(kept + 1, memory)
-        pi[:] = trial
-        grad[:] = new_grad
+        _put(pi, 1.0, trial)
+        _put(grad, 1.0, new_grad)
         value = found
     smooth_dual(c, o, still, t, pi, grad, mass)
     return evaluations

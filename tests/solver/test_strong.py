@@ -136,7 +136,7 @@ def test_three_equal_rows_on_two_brokers_cannot_be_split() -> None:
     found = strong_bound(snapshot, goals(0.01))
     assert found.price_bound < 0.2
     assert found.bound == pytest.approx(4 / 9, abs=1e-6)
-    assert found.method == "brokers kept whole"
+    assert found.method == "giants kept whole"
 
 
 @pytest.mark.parametrize("name", ["10x500", "10x500-near-level", "10x500-drain"])

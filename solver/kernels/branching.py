@@ -1,0 +1,197 @@
+"""The relaxed problem of one node of a tree, in which some rows are decided.
+
+Row by row, mass goes from the dearest broker to the cheapest by an exact step, then
+rows that are split are mixed. What the prices 2 w v prove is a bound at any moment
+(weak duality). From the point of the node above that takes a few rounds.
+"""
+
+import numpy as np
+
+from model.snapshot import Floats, Ints
+from solver.kernels.compiled import compiled
+from solver.kernels.mixing import UNSPLIT, mix
+from solver.kernels.relaxed import Relaxed, may, price_of, quote
+
+LOOK_EVERY = 4
+"""Looks at all rows from one comparison of value and bound to the next."""
+
+STEPS = 150
+"""Most conjugate directions between two looks."""
+
+
+@compiled
+def place_cheapest(x: Relaxed, prices: Floats) -> None:
+    """Place each row where it is cheapest at prices (B, K) of deviation."""
+    brokers, dims = x.fixed.shape
+    for b in range(brokers):
+        for d in range(dims):
+            x.q[b, d] = prices[b, d] * x.scale[b, d]
+    x.mass[:, :] = 0.0
+    for p in range(len(x.cost)):
+        at, least = -1, np.inf
+        for b in range(brokers):
+            if may(x, p, b):
+                price = price_of(x, p, b)
+                if price < least:
+                    at, least = b, price
+        x.mass[p, at] = 1.0
+
+
+@compiled
+def restore(x: Relaxed, at: Ints, row: Ints, broker: Ints, mass: Floats) -> None:
+    """Place rows as at a point kept, but where it has been decided otherwise since.
+
+    at: (R,) where rows are whole. row, broker, mass: (M,) those that are not.
+    """
+    x.mass[:, :] = 0.0
+    for p in range(len(at)):
+        x.mass[p, at[p] if x.decided[p] < 0 else x.decided[p]] = 1.0
+    for i in range(len(row)):
+        if x.decided[row[i]] < 0:
+            x.mass[row[i], :] = 0.0
+    for i in range(len(row)):
+        if x.decided[row[i]] < 0:
+            x.mass[row[i], broker[i]] = mass[i]
+
+
+@compiled
+def relaxed_value(x: Relaxed) -> float:
+    """F at the masses; deviations and prices are worked out anew."""
+    brokers, dims = x.fixed.shape
+    found = 0.0
+    x.v[:, :] = x.fixed
+    for p in range(len(x.cost)):
+        for b in range(brokers):
+            m = x.mass[p, b]
+            if m > 0.0:
+                found += m * x.cost[p, b]
+                for d in range(dims):
+                    x.v[b, d] += m * x.load[p, d] * x.scale[b, d]
+    for b in range(brokers):
+        quote(x, b)
+        for d in range(dims):
+            found += x.weight[d] * x.v[b, d] * x.v[b, d]
+    return found
+
+
+@compiled
+def _look(x: Relaxed, small: float) -> tuple[float, int]:
+    """The bound that the present prices prove; lists rows cheaper where they
+    are not."""
+    brokers, dims = x.fixed.shape
+    bound, many = 0.0, 0
+    for b in range(brokers):
+        for d in range(dims):
+            pi = 2.0 * x.weight[d] * x.v[b, d]
+            bound += pi * x.fixed[b, d] - pi * pi / (4.0 * x.weight[d])
+    for p in range(len(x.cost)):
+        low, held = np.inf, np.inf
+        if x.decided[p] >= 0:
+            bound += price_of(x, p, x.decided[p])
+            continue
+        for b in range(brokers):
+            price = price_of(x, p, b)
+            if price < low:
+                low = price
+            if x.mass[p, b] > 0.0 and price < held:
+                held = price
+        bound += low
+        if held - low > small:
+            x.active[many] = p
+            many += 1
+    return bound, many
+
+
+@compiled
+def _shift(x: Relaxed, p: int) -> None:
+    """Bring mass of a row from its dearest broker to its cheapest."""
+    low, high, to, off = np.inf, -np.inf, -1, -1
+    for b in range(len(x.fixed)):
+        if may(x, p, b):
+            price = price_of(x, p, b)
+            if price < low:
+                to, low = b, price
+            if x.mass[p, b] > 0.0 and price > high:
+                off, high = b, price
+    if high <= low:
+        return
+    curve = 0.0
+    for d in range(len(x.weight)):
+        one, other = x.load[p, d] * x.scale[to, d], x.load[p, d] * x.scale[off, d]
+        curve += 2.0 * x.weight[d] * (one * one + other * other)
+    m = x.mass[p, off]
+    if (high - low) < m * curve:
+        m = (high - low) / curve
+    x.mass[p, off] -= m
+    x.mass[p, to] += m
+    if x.mass[p, off] < UNSPLIT:
+        x.mass[p, off] = 0.0
+    for d in range(len(x.weight)):
+        x.v[to, d] += m * x.load[p, d] * x.scale[to, d]
+        x.v[off, d] -= m * x.load[p, d] * x.scale[off, d]
+    quote(x, to)
+    quote(x, off)
+
+
+@compiled
+def relax(
+    x: Relaxed, within: float, cut: float, looks: int, small: float
+) -> tuple[float, float, int]:
+    """Solve from the masses on; the best prices are left in `prices`.
+
+    Parameters
+    ----------
+    within
+        How near value and bound shall come.
+    cut
+        The bound from which on nothing more need be known.
+    looks
+        Most looks at all rows.
+    small
+        Gain of a row that is none.
+
+    Returns
+    -------
+    The bound, the value reached, and about how many operations that took.
+    """
+    value, best = relaxed_value(x), -np.inf
+    all_, one = x.cost.size * (len(x.weight) + 1), x.cost.shape[1] * len(x.weight)
+    effort = all_
+    for k in range(looks):
+        bound, many = _look(x, small)
+        effort += all_
+        if bound > best:
+            best = bound
+            for b in range(len(x.fixed)):
+                for d in range(len(x.weight)):
+                    x.prices[b, d] = 2.0 * x.weight[d] * x.v[b, d]
+        if k % LOOK_EVERY == LOOK_EVERY - 1:
+            value = relaxed_value(x)
+        if best >= cut or value - best < within:
+            break
+        for i in range(many):
+            _shift(x, x.active[i])
+        effort += 2 * many * one
+        effort += mix(x, small, STEPS)
+    return best, relaxed_value(x), effort
+
+
+@compiled
+def most_split(x: Relaxed) -> tuple[int, float]:
+    """The row that gains most by being split, and how much; -1 where all are whole.
+
+    That is what deviations would cost more, in the mean, if it lay on one broker drawn
+    by its masses.
+    """
+    row, most = -1, 0.0
+    for p in range(len(x.cost)):
+        found = 0.0
+        for b in range(len(x.fixed)):
+            m = x.mass[p, b]
+            if 0.0 < m < 1.0:
+                for d in range(len(x.weight)):
+                    a = x.load[p, d] * x.scale[b, d]
+                    found += x.weight[d] * m * (1.0 - m) * a * a
+        if found > most:
+            row, most = p, found
+    return row, most
