@@ -10,12 +10,13 @@ from model.bound import price_bound
 from model.evaluate import evaluate
 from model.goals import Budgets, Goals, RackRule, SolveLimits
 from model.snapshot import Resource, Snapshot
-from solver import local
+from solver import neighbourhoods
 from solver.dual import new_relaxation, solve_relaxation, unit_prices
 from solver.kernels.columns import Columns, find_columns
 from solver.kernels.moves import new_state, objective
 from solver.kernels.pricing import cheapest, price_row, scratch
 from solver.kernels.smoothing import exponential, logarithm
+from solver.local import search_locally
 from solver.observer import SolveObserver
 from solver.placement import Placement
 from solver.placement import objective as true_objective
@@ -37,7 +38,7 @@ def searched(snapshot: Snapshot, goals: Goals, work: float = 1.0) -> Search:
         limits=SolveLimits(work=work, seed=3),
         observer=SolveObserver(),
     )
-    local.search_locally(search, work)
+    search_locally(search, work)
     return search
 
 
@@ -153,7 +154,7 @@ def test_the_plan_does_not_depend_on_the_number_of_threads(
     snapshot = synthetic(30, 900, seed=2)
     plans = []
     for threads in (1, 4):
-        monkeypatch.setattr(local, "THREADS", threads)
+        monkeypatch.setattr(neighbourhoods, "THREADS", threads)
         result = solve(snapshot, WANTED, SolveLimits(work=0.4))
         assert result.best is not None
         plans.append(result.best.hash)
