@@ -23,11 +23,11 @@ from solver.search import Search
 DUAL_SHARE: Final = 0.5
 """Share of the work that the prices may take."""
 
-EFFORTS: Final = (100, 300, 1_000, 3_000, 10_000)
+EFFORTS: Final = (100, 1_000)
 """Steps an item in one annealing of a neighbourhood: many that are short gain most at
 first, few that are long at last."""
 
-TRIAL_EFFORT: Final = EFFORTS[1]
+TRIAL_EFFORT: Final = 300
 
 WORK_PER_STEP: Final = 3e-7
 
@@ -121,7 +121,7 @@ def _found(local: LocalSearch, work: float) -> bool:
     end = search.work + work
     if _evacuated(local):
         offer(local)
-    home = local.state
+    home = copied(local.state)
     warm_up(relaxation)
     _round(local, home)
     _price(local, work)
@@ -132,7 +132,12 @@ def _found(local: LocalSearch, work: float) -> bool:
         local.state = _better(local, home, local.state)
         offer(local)
         _keep_giants_whole(local, work)
-    _anneal(local, end)
+    for first in range(len(ARMS)):
+        if first > 0:
+            local.state = copied(home)
+        _anneal(local, ARMS[first:] + ARMS[:first], end)
+        if search.stopped or search.proved or search.work >= end:
+            break
     return True
 
 
@@ -234,14 +239,15 @@ def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def _anneal(local: LocalSearch, end: float) -> None:
+def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     """Anneal neighbourhoods until the work or the gain is used up.
 
     The first arm alone as long as it gains: what others gain sooner stands in its way.
+    Where work is left over, another one leads, from home again.
     """
     search = local.search
     large = GIANT_ARMS if has_giants(local.columns) else ()
-    stages = [(ARMS[:1] + large, EFFORTS[0]), *((ARMS + large, e) for e in EFFORTS)]
+    stages = [(among[:1] + large, EFFORTS[0]), *((among + large, e) for e in EFFORTS)]
     arms, effort = stages.pop(0)
     profit = dict.fromkeys(ARMS + large, np.inf)
     gained, turn, told = 0.0, 0, search.work
