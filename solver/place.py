@@ -46,6 +46,8 @@ class _Group:
     """(B,) may lead."""
     rack: Ints
     """(B,) number of the rack; 0 for all where racks bind nobody."""
+    racks: tuple[str | None, ...]
+    """(Q,) their names, also of those that only a placement names."""
     least: Ints
     """(Q,) replicas of each partition that each rack must hold."""
     most: Ints
@@ -111,6 +113,7 @@ def _groups(problem: Problem, topic: NewTopic) -> Iterator[_Group]:
             able=able,
             leads=able & spreading.lead[g],
             rack=rack,
+            racks=spreading.racks,
             least=least,
             most=most,
             observers=spreading.observers[g],
@@ -181,17 +184,16 @@ def _short(
     asked = int(group.least.sum())
     if rule is not None and asked != topic.replication_factor:
         yield (
-            f"the placement of {topic.name} puts {asked} replicas in racks that there "
-            f"are; the replication factor is {topic.replication_factor}"
+            f"the placement of {topic.name} puts {asked} replicas in racks; the "
+            f"replication factor is {topic.replication_factor}"
         )
         return
-    racks = problem.may.spreading.racks
     held = room.in_racks(room.cap)
     short = np.flatnonzero(held < room.least).tolist()
     for q in short:
         yield (
-            f"rack {racks[q]} has to hold {count_text(int(room.least[q]), 'replica')} "
-            f"and has room for {held[q]:,}"
+            f"rack {group.racks[q]} has to hold "
+            f"{count_text(int(room.least[q]), 'replica')} and has room for {held[q]:,}"
         )
     if not short and not room.enough:
         fits = int(np.minimum(held, room.most).sum())
