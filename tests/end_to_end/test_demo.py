@@ -44,8 +44,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def assert_nothing_left(tmp_path: Path) -> None:
-    # A JVM runs Spark's shutdown hooks first, which takes its time on a busy machine.
-    deadline = time.monotonic() + 120
+    deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         files = list((tmp_path / "tmp").iterdir())
         if not files and not left_behind(tmp_path / "tmp"):
