@@ -1,6 +1,7 @@
 """The demo: a local cluster, skewed on purpose, levelled by the loop."""
 
 import contextlib
+import os
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,7 @@ from control.settings import Settings, TierBucket
 from control.view import LoopView, Mode, Phase
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan, kafka_pins, s3_pins
+from lab.reaper import MARK
 from lab.weights import DEMO_WEIGHTS
 from model.errors import ExecutionStopped, PlimsollError
 from model.ids import TopicName
@@ -178,6 +180,9 @@ def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
         access_key=cluster.s3.access_key,
         secret_key=cluster.s3.secret_key,
     )
+    # Spark's JVM inherits it: killed with us while it starts, it would stay for good,
+    # since its main thread fails on the folder that the reaper has removed.
+    os.environ[MARK] = str(cluster.folder)
     state_dir: Path = cluster.folder / "state"
     return settings.model_copy(
         update={
