@@ -53,7 +53,8 @@ COLUMNS: Final = (
     "leader changes",
     "GB",
     "max/mean cpu, disk, in, out",
-    "sum of stddev/mean",
+    "stddev/mean",
+    "their sum",
     "replicas, leaders, leader in",
     "bound",
     "CPU s",
@@ -256,6 +257,7 @@ def _line(row: Row) -> str:
     largest = [row.of(name, "max_over_mean") for name in ("cpu", "disk", "nw_in")]
     largest.append(row.of("nw_out", "max_over_mean"))
     counts = [row.of(name, "max_over_mean") for name in COUNTS.values()]
+    spreads = [row.of(name, "stddev_over_mean") for name, _ in UNITS.values()]
     cells = [
         row.instance,
         row.plan,
@@ -263,6 +265,7 @@ def _line(row: Row) -> str:
         f"{row.leader_changes:,}",
         f"{row.judged['totals']['mb_to_move'] / 1000:,.0f}",
         " ".join(f"{v:.2f}" if v else "-" for v in largest),
+        " ".join(f"{v:.3f}" if v else "-" for v in spreads),
         f"{row.spread:.4f}",
         " ".join(f"{v:.2f}" for v in counts),
         "" if row.bound is None else f"{row.bound:.1f}",
@@ -306,7 +309,7 @@ def main() -> None:
     """Compare and print each row; write the table when all instances were run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", help="instances, joined by commas")
-    parser.add_argument("--work", type=float, default=30.0)
+    parser.add_argument("--work", type=float, default=40.0)
     given = parser.parse_args()
     where = home()
     if where is None:

@@ -17,15 +17,19 @@ log = logging.getLogger("plimsoll.solver")
 MOST_ROUNDS: Final = 300
 MOST_NEW: Final = 1_000
 """Placements that one round may add: those that promise most."""
+SHARE: Final = 0.7
+"""Share of the work left that growth may use: without its prices the rest is blind."""
 KEPT: Final = 0.5
 """Share of the best prices in those that are tried next: pure ones swing."""
 CLOSE: Final = 1e-5
 """Share of the program's value that its gap may keep."""
 WORTH: Final = 1e-7
 """A placement with a reduced cost above minus this is not worth a column."""
+DEAR: Final = 25.0
+"""First price of excess, in prices of the average moves that would end it."""
 STEEPER: Final = 5.0
 """Factor on the price of excess while there is excess."""
-WORK_OF_STEP: Final = 1e-7
+WORK_OF_STEP: Final = 4e-8
 """Work of a simplex step, by row of the program; measured."""
 WORK_OF_PRICE: Final = 3e-9
 """Work of pricing one row on one broker in one dimension; measured."""
@@ -74,7 +78,7 @@ class Growth:
         self._steps = 0
 
     def run(self) -> Grown:
-        """Grow until nothing is gained, or until half of the work is used up."""
+        """Grow until nothing is gained, or until its share of the work is used up."""
         search, dual = self._search, self._dual
         prices = self._first_prices()
         best = Grown(
@@ -86,7 +90,7 @@ class Growth:
             at=dual.columns.home[:0],
         )
         trial, row_prices = prices, None
-        enough = search.work_left / 2
+        enough = (1 - SHARE) * search.work_left
         for _ in range(MOST_ROUNDS):
             self._try(best, trial)
             added = self._add(prices, row_prices)
@@ -205,18 +209,22 @@ class Growth:
         return np.broadcast_to(most, self._levelled.shape)[self._levelled]
 
     def _first_price(self) -> float:
-        """What it costs to shift one level by average moves."""
+        """More than it costs to shift one level by average moves.
+
+        If it is too low, what grows while excess is cheap is of little use later; if
+        it is too high, it is never paid.
+        """
         c = self._dual.columns
         size = np.maximum(c.lead, c.follow)[c.free].max(axis=1, initial=0.0)
         size = np.sort(size[size > 0])
         if not len(size):
             return float(self._dual.most.max(initial=0.0))
         cost = np.sort(c.price[c.free])[c.free.sum() // 2] + c.leader_price
-        return float(max(cost, 1e-9) / size[len(size) // 2])
+        return DEAR * float(max(cost, 1e-9) / size[len(size) // 2])
 
     def _first_prices(self) -> Floats:
         """Prices on what lies outside its band."""
         dual = self._dual
         outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
-        price = np.minimum(dual.most, self._price / 5)
+        price = np.minimum(dual.most, self._price / (5 * DEAR))
         return outside * price * self._levelled
