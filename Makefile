@@ -38,7 +38,7 @@ check: $(VENV)/dev.stamp ## lint, format, types, layers
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## all tests, the real clusters in them
-	$(BIN)/python -m pytest -n 0 -m "not slow" $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m "" $(ARGS)
 
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker

@@ -7,60 +7,44 @@ bound is that of the squares themselves. By turns
 - some rows are set free around the best plan, and the best choice for them is found or
   its search given up (large neighbourhood search; Shaw, 1998);
 - all rows are free, but only what is under a cutoff is looked for. Where that ends
-  without a find, the cutoff is a bound. It is raised until it meets the best plan.
+  without a find, the cutoff is a bound. It is raised until it meets the best plan;
+- the number of moves is fixed, at each that is still open (`solver.counts`).
 
 Capacity, replica limits and topics' spread are no part of the node's bound, which is
 below F all the same; a choice that breaks a rule is dropped at the end, and its value
 stays in the bound.
 """
 
-from dataclasses import dataclass, field
 from itertools import cycle, pairwise, product
 from typing import Final
 
 import numpy as np
 
 from model.snapshot import Floats, Ints
-from solver.configurations import Listed, list_configurations
+from solver.chosen import WORK_PER_OPERATION, Chosen, begin, found_choice
+from solver.configurations import list_configurations
+from solver.counts import prove_by_counts
 from solver.kernels.branchbound import EXHAUSTED, FOUND, explore
 from solver.kernels.choosing import anneal_choice
 from solver.kernels.columns import NO_BUDGET
-from solver.kernels.nodebound import (
-    CUTOFF,
-    EFFORT,
-    FLOOR,
-    LEVEL,
-    Tree,
-    new_tree,
-)
+from solver.kernels.nodebound import CUTOFF, EFFORT, FLOOR, new_tree
 from solver.kernels.smoothing import exponential, logarithm
 from solver.local import LocalSearch
-from solver.placement import Placement, is_allowed
 from solver.reduced import SLACK
-
-METHOD: Final = "branch and bound"
-
-WORK_PER_OPERATION: Final = 2e-9
-
-HEAT: Final = 1e-3
-"""Temperature of the smoothed bound, in prices of a move."""
-
-FIRST_FREE: Final = 10
-"""Rows set free at first; more where the search among them ends, else fewer."""
 
 FEWEST_FREE: Final = 4
 
 NODES: Final = 300
 """Nodes among rows set free."""
 
-MANY_NODES: Final = 1_000
-"""Nodes of the whole tree between two looks at the limits."""
-
 IDLE: Final = 150
 """Neighbourhoods without a gain after which the proof gets all work left."""
 
 FIRST: Final = 0.05
 """Share of the work left in which easy problems are proved at once."""
+
+COUNTING: Final = 0.7
+"""Share of the work then left in which numbers of moves are tried."""
 
 ANNEALING: Final = 0.4
 """Share of the work then left that goes to annealing."""
@@ -83,25 +67,6 @@ RAISES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Cutoffs between bound and plan, as shares of the way."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Branching:
-    """The open rows' configurations, and the best choice of them."""
-
-    local: LocalSearch
-    listed: Listed
-    prices: Floats
-    """(J,) to start at."""
-    chosen: Ints
-    """(R,) configurations of the best plan."""
-    free: int = FIRST_FREE
-    rng: np.random.Generator = field(default_factory=np.random.default_rng)
-
-    @property
-    def heat(self) -> float:
-        """Temperature of the smoothed bound, in units of F."""
-        return max(1e-9, HEAT * self.local.relaxation.price)
-
-
 def branch_and_bound(local: LocalSearch) -> bool:
     """Better plans and bounds within the work left; whether it suits the problem.
 
@@ -113,8 +78,9 @@ def branch_and_bound(local: LocalSearch) -> bool:
     listed = list_configurations(local)
     if listed is None:
         return False
-    b, search = _begin(local, listed), local.search
+    b, search = begin(local, listed), local.search
     _raise(b, search.work + FIRST * search.work_left)
+    prove_by_counts(b, search.work + COUNTING * search.work_left)
     _anneal(b, search.work + ANNEALING * search.work_left)
     while not search.proved and search.work_left > 0 and not search.stopped:
         idle = _improve(b, search.work + IMPROVING * search.work_left)
@@ -130,57 +96,7 @@ def _suits(local: LocalSearch) -> bool:
     return plain and not problem.topic_share and search.best is not None
 
 
-def _begin(local: LocalSearch, listed: Listed) -> Branching:
-    best = local.search.best
-    assert best is not None  # noqa: S101  # asked for at the entrance
-    root = np.sqrt(local.columns.weight)
-    found = Branching(
-        local=local,
-        listed=listed,
-        prices=(local.relaxation.prices / root).ravel(),
-        chosen=listed.configurations.start[:-1].copy(),
-        rng=np.random.default_rng(local.search.limits.seed),
-    )
-    found.chosen[:] = _choice(found, best)
-    return found
-
-
-def _choice(b: Branching, placement: Placement) -> Ints:
-    """(R,) configurations of a placement."""
-    start = b.listed.configurations.start
-    found: Ints = start[:-1].copy()
-    for r, row in enumerate(b.listed.rows.tolist()):
-        held, leader = placement.holders(row), int(placement.leader[row])
-        for i in range(start[r], start[r + 1]):
-            at = [x for x in b.listed.brokers[i].tolist() if x >= 0]
-            if at[0] == leader and sorted(at) == held:
-                found[r] = i
-    return found
-
-
-def _placement(b: Branching, chosen: Ints) -> Placement:
-    problem = b.local.search.problem
-    replicas, leader = problem.replicas.copy(), problem.leader.copy()
-    at = b.listed.brokers[chosen]
-    replicas[b.listed.rows] = at
-    leader[b.listed.rows] = at[:, 0]
-    return Placement(replicas=replicas, leader=leader)
-
-
-def _offer(b: Branching, chosen: Ints) -> bool:
-    """Offer a choice of all rows; whether it keeps every rule."""
-    search = b.local.search
-    placement = _placement(b, chosen)
-    if not is_allowed(search.problem, placement):
-        return False
-    before = search.objective
-    search.offer(placement)
-    if search.objective < before:
-        b.chosen = chosen
-    return True
-
-
-def _anneal(b: Branching, end: float) -> None:
+def _anneal(b: Chosen, end: float) -> None:
     """Anneal over configurations of small reduced cost, arm after arm."""
     search, price = b.local.search, b.local.relaxation.price
     reduced = _reduced(b)
@@ -190,10 +106,10 @@ def _anneal(b: Branching, end: float) -> None:
         if search.observer.stops():
             search.stopped = True
             return
-        _offer(b, _annealed(b, reduced, within * price, hot * price))
+        b.offer(_annealed(b, reduced, within * price, hot * price))
 
 
-def _annealed(b: Branching, reduced: Floats, within: float, hot: float) -> Ints:
+def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
     """A choice annealed from the cheapest configurations; they cost F little each."""
     c = b.listed.configurations
     may = np.flatnonzero(reduced <= within)
@@ -208,7 +124,7 @@ def _annealed(b: Branching, reduced: Floats, within: float, hot: float) -> Ints:
     return chosen
 
 
-def _reduced(b: Branching) -> Floats:
+def _reduced(b: Chosen) -> Floats:
     """(N,) how much dearer each configuration is than its row's cheapest one."""
     c = b.listed.configurations
     cost = c.price.copy()
@@ -219,7 +135,7 @@ def _reduced(b: Branching) -> Floats:
     return reduced
 
 
-def _improve(b: Branching, end: float) -> bool:
+def _improve(b: Chosen, end: float) -> bool:
     """Look for better choices of some rows at a time; whether that ran idle."""
     search, idle = b.local.search, 0
     while search.work < end and idle < IDLE and not search.proved:
@@ -236,7 +152,7 @@ def _improve(b: Branching, end: float) -> bool:
     return idle >= IDLE
 
 
-def _neighbourhood(b: Branching, free: Ints) -> bool:
+def _neighbourhood(b: Chosen, free: Ints) -> bool:
     """Find the best choice of some rows, the others as they are; whether it ended."""
     c, search = b.listed.configurations, b.local.search
     part, kept = b.listed.part(free)
@@ -250,26 +166,19 @@ def _neighbourhood(b: Branching, free: Ints) -> bool:
     tree.figure[CUTOFF] = search.objective - SLACK
     while (found := explore(part, tree, NODES, b.heat)) == FOUND:
         chosen = b.chosen.copy()
-        chosen[free] = kept[_found(tree)]
-        _offer(b, chosen)
+        chosen[free] = kept[found_choice(tree)]
+        b.offer(chosen)
         tree.figure[CUTOFF] = search.objective - SLACK
     search.work += float(tree.counter[EFFORT]) * WORK_PER_OPERATION
     return bool(found == EXHAUSTED)
 
 
-def _found(tree: Tree) -> Ints:
-    """(R,) the choice that the tree has just found."""
-    chosen: Ints = tree.chosen[tree.counter[LEVEL] + 1].copy()
-    return chosen
-
-
-def _raise(b: Branching, end: float) -> bool:
+def _raise(b: Chosen, end: float) -> bool:
     """Prove that nothing lies under a cutoff, ever higher ones; whether all ended."""
     search = b.local.search
     bound = search.bound
     for share in RAISES:
-        goal = search.objective - search.limits.gap / 2
-        cutoff = min(goal, bound + share * (goal - bound))
+        cutoff = min(b.goal, bound + share * (b.goal - bound))
         if cutoff <= search.bound:
             continue
         if not _under(b, cutoff, end):
@@ -277,22 +186,11 @@ def _raise(b: Branching, end: float) -> bool:
     return True
 
 
-def _under(b: Branching, cutoff: float, end: float) -> bool:
+def _under(b: Chosen, cutoff: float, end: float) -> bool:
     """Find every better plan under a cutoff; whether the search ended."""
-    search = b.local.search
     tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
     tree.figure[CUTOFF] = cutoff
-    begun = search.work
-    while search.work < end and not search.stopped:
-        found = explore(b.listed.configurations, tree, MANY_NODES, b.heat)
-        search.work = begun + float(tree.counter[EFFORT]) * WORK_PER_OPERATION
-        search.stopped = search.observer.stops()
-        if found == FOUND:
-            _offer(b, _found(tree))
-            goal = search.objective - search.limits.gap / 2
-            tree.figure[CUTOFF] = min(tree.figure[CUTOFF], goal)
-        elif found == EXHAUSTED:
-            proved = min(float(tree.figure[FLOOR]), search.objective) - SLACK
-            search.prove(proved, METHOD)
-            return True
-    return False
+    if not b.exhaust(b.listed.configurations, tree, end):
+        return False
+    b.prove(float(tree.figure[FLOOR]))
+    return True

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot import Bools, Floats, Ints
 from solver.kernels.columns import Columns
 from solver.kernels.nodebound import Configurations, link_configurations
 from solver.local import LocalSearch
@@ -51,6 +51,26 @@ class Listed:
             price=c.price[kept],
         )
         return link_configurations(part), kept
+
+    def counted(self, counts: Bools, stiffness: float) -> "Listed":
+        """With the number of rows whose configuration counts as one more deviation.
+
+        It begins at 0; one row adds `stiffness` to it. counts: (N,)
+        """
+        c, deviation = self.configurations, len(self.fixed)
+        at, load = np.pad(c.at, ((0, 0), (0, 1))), np.pad(c.load, ((0, 0), (0, 1)))
+        end = np.flatnonzero(counts), c.used[counts]
+        at[end], load[end] = deviation, stiffness
+        return Listed(
+            rows=self.rows,
+            brokers=self.brokers,
+            configurations=link_configurations(
+                Configurations(
+                    start=c.start, at=at, load=load, used=c.used + counts, price=c.price
+                )
+            ),
+            fixed=np.append(self.fixed, 0.0),
+        )
 
 
 def list_configurations(local: LocalSearch) -> Listed | None:

@@ -10,8 +10,12 @@ from benchmarks.instances import build, goals_of
 from benchmarks.shapes import shape_of
 from model.evaluate import evaluate
 from model.goals import Goals, SolveLimits
+from model.plan import PlanStatus
 from model.snapshot import BrokerState, Snapshot, StorageKind
-from solver.branchbound import METHOD, branch_and_bound
+from solver.branchbound import branch_and_bound
+from solver.chosen import METHOD, begin
+from solver.configurations import list_configurations
+from solver.counts import prove_by_counts
 from solver.local import LocalSearch, search_locally
 from solver.observer import SolveObserver
 from solver.placement import Placement
@@ -70,6 +74,31 @@ def test_plan_and_bound_meet_at_the_least_f_of_all_placements(
     assert search.objective >= best - 1e-9
     if capacity is None and search.method == METHOD:
         assert search.objective == pytest.approx(best, abs=1e-6)
+
+
+@settings(max_examples=15, deadline=None)
+@given(rows=ROWS, price=st.sampled_from([0.01, 0.3]))
+def test_numbers_of_moves_prove_no_more_than_all_placements_do(
+    rows: list[Row], price: float
+) -> None:
+    snapshot = cluster(BROKERS, rows)
+    wanted = goals(price)
+    local, best = searched(snapshot, wanted), least(snapshot, wanted)
+    listed = None if local is None else list_configurations(local)
+    if local is None or best is None or listed is None:
+        return
+    search = local.search
+    prove_by_counts(begin(local, listed), search.work + 1.0)
+    assert search.bound <= best + 1e-9
+    assert search.objective >= best - 1e-9
+
+
+def test_where_all_moves_cost_the_same_their_number_is_proved() -> None:
+    # Prices alone leave 12 and 13 moves open, and take ten times as long.
+    shape = shape_of("3x60")
+    result = solve(build(shape, 2), goals_of(shape), SolveLimits(work=2.0))
+    assert result.status is PlanStatus.OPTIMAL
+    assert result.objective == pytest.approx(0.0136023734, abs=1e-9)
 
 
 def test_a_small_replicated_cluster_gets_a_better_bound_than_prices_prove() -> None:

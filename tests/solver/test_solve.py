@@ -259,16 +259,6 @@ def test_three_brokers_and_sixty_partitions_are_proved(seed: int) -> None:
     assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_six_brokers_and_sixty_triples_are_proved(seed: int) -> None:
-    snapshot = synthetic(6, 60, rf=3, seed=seed)
-    result = solve(snapshot, Goals(), SolveLimits())
-    assert result.status is PlanStatus.OPTIMAL
-    assert result.best is not None
-    assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
-
-
 AFTER_A_SOLVE = """
 import signal
 from pathlib import Path
