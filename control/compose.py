@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from control.loop import Loop, LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
-from control.ports import Executor, FrontEnd
+from control.ports import FrontEnd
 from control.settings import Settings
 from control.view import Mode
 from model.errors import ConfigError
@@ -14,6 +14,7 @@ from model.snapshot import RecentMove
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from executor.connect import Executor
 
 
 def bootstrap_of(settings: Settings) -> str:
@@ -55,7 +56,7 @@ def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
     )
 
 
-def executor(settings: Settings) -> Executor:
+def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
     from executor.connect import connect
     from executor.tier import S3Settings
@@ -67,7 +68,7 @@ def executor(settings: Settings) -> Executor:
 
 def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:
     """Moves on a cluster since a time, from the journal."""
-    from executor.journal import recent_moves as read
+    from executor.history import recent_moves as read
 
     return lambda cluster_id, since_ms: read(
         journal_dir(settings), cluster_id, since_ms

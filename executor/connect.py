@@ -2,8 +2,8 @@
 
 import contextlib
 import threading
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -11,16 +11,19 @@ from typing import Final, Self
 
 from executor import preflight
 from executor.admin import Admin
-from executor.dialect import Dialect
+from executor.back import plan_back
+from executor.dialect import Dialect, Progress
 from executor.execution import Execution
-from executor.journal import Journal, unfinished
+from executor.history import PastRun, past_run, unfinished
+from executor.journal import Journal, sole_writer
 from executor.recognise import dialects
 from executor.schedule import in_order
 from executor.tier import S3Settings, Tier
 from executor.timing import RunLimits, Timing
+from model.errors import ConfigError, GuardrailRefused
 from model.ids import PartitionId
-from model.plan import Plan
-from model.run import RunProgress, RunReport
+from model.plan import Move, Plan
+from model.run import MoveState, RunProgress, RunReport
 from model.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
@@ -69,31 +72,91 @@ class Executor:
         cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
         or ExecutionStopped where it cannot be carried out.
         """
+        run_id = run_id_of(plan, self._timing.now_ms())
+        run = _Run(journal_dir, moves_in_flight, observe, stop)
+        return self._carry_out(plan, run_id, run, past=None)
+
+    def resume(
+        self,
+        *,
+        journal_dir: Path,
+        observe: Callable[[RunProgress], None],
+        stop: threading.Event,
+        moves_in_flight: int | None = None,
+    ) -> RunReport:
+        """Go on with the newest run, which was cut off, stopped or failed.
+
+        What became of its moves is read from the cluster; what has not begun must
+        still fit it, as in `execute`. Raises as that does, ConfigError also where
+        there is no run or nothing is left of it.
+        """
+        past = past_run(journal_dir)
+        if not past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK):
+            raise ConfigError(
+                f"The newest run {past.run_id} has ended; nothing is left to resume."
+            )
+        run = _Run(journal_dir, moves_in_flight, observe, stop)
+        return self._carry_out(past.plan, past.run_id, run, past=past)
+
+    def plan_back(
+        self, journal_dir: Path, run_id: str | None
+    ) -> tuple[Plan, list[str]]:
+        """The plan that undoes a run, the newest by default; and what it leaves alone.
+
+        What is to be moved back is read from the cluster. Raises as `past_run` does,
+        and GuardrailRefused where something still moves, or moved too short ago.
+        """
+        past = past_run(journal_dir, run_id)
+        seen = self._admin.cluster()
+        if seen.cluster_id != past.plan.cluster_id:
+            raise GuardrailRefused(
+                f"The run {past.run_id} was on the cluster {past.plan.cluster_id}, and "
+                f"this is {seen.cluster_id}. Name the right bootstrap servers."
+            )
+        sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
+        found: dict[PartitionId, Progress] = {}
+        for kind, dialect in self._dialects().items():
+            found |= dialect.progress([m for m in sent if m.storage is kind])
+        return plan_back(past, found, seen.alive, self._timing.now_ms())
+
+    def _carry_out(
+        self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None
+    ) -> RunReport:
         limits = self._limits
-        if moves_in_flight is not None:
-            limits = replace(limits, moves_in_flight=moves_in_flight)
+        if run.moves_in_flight is not None:
+            limits = replace(limits, moves_in_flight=run.moves_in_flight)
         ways = self._dialects()
+
+        def check(moves: Sequence[Move]) -> None:
+            ours = unfinished(run.journal_dir, plan.cluster_id)
+            going_on = {m.id for m in plan.moves} - {m.id for m in moves}
+            self._check(
+                plan.model_copy(update={"moves": tuple(moves)}), ways, ours, going_on
+            )
+
         journal = Journal(
-            journal_dir, plan, run_id_of(plan, self._timing.now_ms()), self._timing
+            run.journal_dir, plan, run_id, self._timing, resumed=past is not None
         )
-        with contextlib.closing(journal):
+        with (
+            sole_writer(run.journal_dir, plan.cluster_id),
+            contextlib.closing(journal),
+        ):
             return Execution(
                 plan,
                 ways,
                 journal,
-                check=lambda: self._check(
-                    plan, ways, unfinished(journal_dir, plan.cluster_id)
-                ),
+                check=check,
                 limits=limits,
                 timing=self._timing,
-                observe=observe,
-                stop=stop,
+                observe=run.observe,
+                stop=run.stop,
+                past=past,
             ).run()
 
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
-        self._check(plan, ways, {})
+        self._check(plan, ways, {}, frozenset())
         return [
             request
             for move in in_order(plan.moves)
@@ -117,10 +180,23 @@ class Executor:
         plan: Plan,
         ways: Mapping[StorageKind, Dialect],
         ours: Mapping[PartitionId, str],
+        going_on: Collection[PartitionId],
     ) -> None:
-        preflight.check(plan, preflight.observe(self._admin, plan), ours)
+        seen = preflight.observe(self._admin, plan)
+        listed = {p: r for p, r in seen.reassignments.items() if p not in going_on}
+        preflight.check(plan, replace(seen, reassignments=listed), ours)
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """How a run is carried out, whatever it does."""
+
+    journal_dir: Path
+    moves_in_flight: int | None
+    observe: Callable[[RunProgress], None]
+    stop: threading.Event
 
 
 def connect(

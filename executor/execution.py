@@ -7,13 +7,19 @@ from contextlib import contextmanager
 from typing import Final, assert_never
 
 from executor.answers import Answer, Verdict
-from executor.dialect import Dialect, Progress
+from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
+from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
 from executor.schedule import in_order, startable
 from executor.timing import RunLimits, Timing
-from model.errors import ClusterUnreachable, PlimsollError
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+)
 from model.ids import PartitionId
 from model.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
@@ -27,9 +33,12 @@ _log = logging.getLogger("plimsoll.executor")
 class Execution:
     """Carries out one plan, once.
 
-    `check` raises where the plan does not fit the cluster; nothing is journalled or
-    sent then. After that the run ends done, stopped (by `stop`) or failed, and what
-    is under way is always waited for, within `limits`.
+    `check` raises where moves that are to begin do not fit the cluster; nothing is
+    journalled or sent then. After that the run ends done, stopped (by `stop`) or
+    failed, and what is under way is always waited for, within `limits`.
+
+    With a `past` run of the same plan and journal it goes on with that one: what
+    became of its moves meanwhile is read from the cluster.
     """
 
     def __init__(
@@ -38,19 +47,21 @@ class Execution:
         dialects: Mapping[StorageKind, Dialect],
         journal: Journal,
         *,
-        check: Callable[[], None],
+        check: Callable[[Sequence[Move]], None],
         limits: RunLimits,
         timing: Timing,
         observe: Callable[[RunProgress], None],
         stop: threading.Event,
+        past: PastRun | None = None,
     ) -> None:
         self._plan = plan
+        self._past = past
         self._dialects = dialects
         self._check = check
         self._limits = limits
         self._timing = timing
         self._stop = stop
-        self._ledger = Ledger(plan, journal, timing, observe)
+        self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._flights: dict[PartitionId, Flight] = {}
         self._halt = ""
@@ -65,9 +76,14 @@ class Execution:
         errors of plimsoll where the run could not go on; those are journalled.
         """
         self._ledger.tell()
-        self._check()
-        self._ledger.started()
+        if self._past is None:
+            self._check(self._waiting)
+            self._ledger.started()
+        else:
+            self._ledger.resumed()
         try:
+            if self._past is not None:
+                self._adopt(self._past)
             self._prepare()
             self._move()
         except PlimsollError as exc:
@@ -76,7 +92,42 @@ class Execution:
         self._ledger.ended(*self._outcome())
         return self._ledger.report()
 
+    def _adopt(self, past: PastRun) -> None:
+        """Read from the cluster what became of the moves of a run that was cut off."""
+        ended = past.among(MoveState.DONE, MoveState.DROPPED)
+        open_moves = [move for move in self._waiting if move not in ended]
+        self._waiting = []
+        for dialect, moves in self._by_dialect(open_moves):
+            found = dialect.progress(moves)
+            for move in moves:
+                self._adopt_one(past, move, found[move.id])
+        if self._waiting and not self._halt:
+            try:
+                self._check(self._waiting)
+            except (PlanOutdated, GuardrailRefused) as exc:
+                self._halt_for(str(exc))
+
+    def _adopt_one(self, past: PastRun, move: Move, seen: Progress) -> None:
+        is_ours = past.moves[move.id].issued_at_ms is not None
+        match seen.stage:
+            case Stage.NOT_BEGUN:
+                self._ledger.put_back(move)
+                self._waiting.append(move)
+            case Stage.DONE if is_ours:
+                self._ledger.moved(move)
+            case Stage.MOVING | Stage.ARRIVED if is_ours:
+                self._ledger.adopted(move)
+                flight = Flight(move, self._limits.stuck_s)
+                flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
+                self._flights[move.id] = flight
+            case _:
+                reason = seen.reason or f"somebody else moves or moved {move.id}"
+                self._fail(move, MoveState.DROPPED, reason)
+                self._halt_for(reason)
+
     def _prepare(self) -> None:
+        if self._halt:
+            return
         begun_s = self._timing.now_s()
         for dialect, moves in self._by_dialect(self._waiting):
             prepared = dialect.prepare(moves, self._stop)

@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from executor.history import PastRun
 from executor.journal import Journal
 from executor.timing import Timing
 from model.plan import Move, Plan
@@ -27,17 +28,20 @@ class Ledger:
         journal: Journal,
         timing: Timing,
         observe: Callable[[RunProgress], None],
+        past: PastRun | None = None,
     ) -> None:
         self._journal = journal
         self._timing = timing
         self._observe = observe
         self._moves = {m.id: MoveProgress(move=m) for m in plan.moves}
+        if past is not None:
+            self._moves = dict(past.moves)
         self._run = RunProgress(
             run_id=journal.run_id,
             plan_hash=plan.hash,
             state=RunState.CHECKING,
             moves=(),
-            started_at_ms=timing.now_ms(),
+            started_at_ms=past.started_at_ms if past else timing.now_ms(),
         )
 
     def of(self, move: Move) -> MoveProgress:
@@ -56,6 +60,21 @@ class Ledger:
         """The plan was checked; from here on there is a journal."""
         self._journal.write(JournalEvent.STARTED, planned=len(self._moves))
         self._change_run(state=RunState.RUNNING)
+
+    def resumed(self) -> None:
+        """A run that was cut off goes on."""
+        self._journal.write(JournalEvent.RESUMED, planned=len(self._moves))
+        self._change_run(state=RunState.RUNNING)
+
+    def adopted(self, move: Move) -> None:
+        """One that was sent before is still under way."""
+        sent_ms = self.of(move).issued_at_ms
+        self._change(move, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+        self.tell()
+
+    def put_back(self, move: Move) -> None:
+        """One that was sent before did not begin."""
+        self._change(move, state=MoveState.PLANNED)
 
     def prepared(self, move: Move, note: str, detail: dict[str, Any]) -> None:
         """What preparing one move found."""

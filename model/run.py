@@ -74,6 +74,8 @@ class JournalEvent(StrEnum):
     """What a journal record says."""
 
     STARTED = "started"
+    RESUMED = "resumed"
+    """The run was cut off, and another process goes on with it."""
     PREPARED = "prepared"
     ISSUING = "issuing"
     """Written and synced before the request is sent."""
@@ -89,7 +91,7 @@ class JournalEvent(StrEnum):
 class JournalRecord(VersionedModel):
     """One line of a run's journal."""
 
-    schema_version: str = "1.0"
+    schema_version: str = "1.1"
     at_ms: int
     event: JournalEvent
     run_id: str

@@ -3,17 +3,20 @@
 import itertools
 import threading
 from collections import Counter
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from executor.execution import Execution
-from executor.journal import Journal, read_journal
+from executor.history import PastRun, past_run, read_journal
+from executor.journal import Journal
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
 from model.ids import PartitionId
@@ -45,8 +48,10 @@ class Bench:
         name = f"run-{next(_numbers)}"
         self.journal = Journal(self.folder, self.plan, name, self.time.timing)
 
-    def run(self, check_error: Exception | None = None) -> RunReport:
-        def check() -> None:
+    def run(
+        self, check_error: Exception | None = None, past: PastRun | None = None
+    ) -> RunReport:
+        def check(_moves: Sequence[Move]) -> None:
             if check_error is not None:
                 raise check_error
 
@@ -60,7 +65,17 @@ class Bench:
                 timing=self.time.timing,
                 observe=self.told.append,
                 stop=self.stop,
+                past=past,
             ).run()
+
+    def resume(self) -> RunReport:
+        """Go on in another process, which knows what is on disk alone."""
+        past = past_run(self.folder, self.journal.run_id)
+        self.told.clear()
+        self.journal = Journal(
+            self.folder, past.plan, past.run_id, self.time.timing, resumed=True
+        )
+        return self.run(past=past)
 
     def after(self, seconds: float, **changes: object) -> None:
         """Change the platform at some time of the run."""
@@ -251,6 +266,87 @@ def test_a_long_silence_ends_the_run_with_open_ends_named(tmp_path: Path) -> Non
     assert "no answer for 60 s" in report.reason
     assert states(report) == [MoveState.STUCK] * 2 + [MoveState.PLANNED] * 2
     assert report.moves[0].note == "its end was not seen"
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing is caught, written or cleaned up after it."""
+
+
+def kill_at(bench: Bench, record: int, *, written: bool) -> None:
+    """Die before or after the n-th record is on disk."""
+    write, count = bench.journal.write, itertools.count()
+
+    def dying(
+        event: JournalEvent, moves: Sequence[Move | None] = (None,), **more: Any
+    ) -> None:
+        at = next(count)
+        if at < record or written:
+            write(event, moves, **more)
+        if at == record:
+            raise Killed
+
+    bench.journal.write = dying  # type: ignore[method-assign]
+
+
+FAULTS = [{}, {FIRST: Fault.ELECTION}, {FIRST: Fault.ANSWER_LOST}]
+
+
+@pytest.mark.parametrize("faults", FAULTS, ids=["smooth", "election", "lost answer"])
+@pytest.mark.parametrize("written", [False, True], ids=["before", "after"])
+def test_killed_at_any_record_a_run_is_resumed_to_its_end(
+    tmp_path: Path, faults: dict[PartitionId, Fault], written: bool
+) -> None:
+    whole = Bench(tmp_path / "whole", faults=faults)
+    whole.run()
+    records = len({(r.at_ms, r.event) for r in read_journal(whole.journal.path)})
+    for record in itertools.count():
+        bench = Bench(tmp_path / f"{record}", faults=faults)
+        kill_at(bench, record, written=written)
+        try:
+            bench.run()
+        except Killed:
+            pass
+        else:
+            break
+        if not bench.journal.path.exists():
+            assert not bench.platform.sent
+            continue
+        report = bench.resume()
+        assert (report.state, report.reason) == (RunState.DONE, "")
+        assert states(report) == [MoveState.DONE] * 4
+        assert all(bench.platform.begun[m.id] == 0 for m in FOUR.moves)
+        # Only what had not begun was asked for again.
+        assert max(bench.platform.sent.values()) == 1
+        assert bench.platform.most_at_once <= 2
+    assert record >= records
+
+
+def test_a_move_that_somebody_undid_meanwhile_is_not_made_again(tmp_path: Path) -> None:
+    bench = Bench(tmp_path)
+    kill_at(bench, 7, written=True)
+    with pytest.raises(Killed):
+        bench.run()
+    bench.platform._faults = {FIRST: Fault.STOLEN}
+    report = bench.resume()
+    assert report.state is RunState.FAILED
+    assert report.reason == "orders-0 is on [9]"
+    assert states(report)[0] is MoveState.DROPPED
+    assert MoveState.PLANNED in states(report)
+
+
+def test_what_does_not_fit_any_more_is_not_begun(tmp_path: Path) -> None:
+    """What is under way is seen to its end."""
+    bench = Bench(tmp_path)
+    kill_at(bench, 8, written=True)
+    with pytest.raises(Killed):
+        bench.run()
+    past = past_run(tmp_path, bench.journal.run_id)
+    bench.journal = Journal(
+        tmp_path, FOUR, past.run_id, bench.time.timing, resumed=True
+    )
+    report = bench.run(PlanOutdated("broker 3 is dead"), past)
+    assert (report.state, report.reason) == (RunState.FAILED, "broker 3 is dead")
+    assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED] * 2
 
 
 @settings(

@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from executor.journal import Journal, read_journal, recent_moves, unfinished
+from executor.history import past_run, read_journal, recent_moves, unfinished
+from executor.journal import Journal, plan_path, sole_writer
 from executor.timing import Timing
-from model.errors import ConfigError, ExecutionStopped
-from model.run import JournalEvent
+from model.errors import ConfigError, ExecutionStopped, GuardrailRefused
+from model.run import JournalEvent, MoveState
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 
 FIRST, SECOND = move(0, (1,), (2,)), move(1, (1, 2), (3, 2))
@@ -57,7 +58,7 @@ def test_what_is_written_is_read_back(journal: Journals) -> None:
 def test_a_record_is_on_disk_when_write_returns(
     journal: Journals, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The file is synced after each record, the folder when the file is made."""
+    """The plan first, the folder when the file is made, the file after each record."""
     synced: list[int] = []
     sync = os.fsync
 
@@ -70,7 +71,8 @@ def test_a_record_is_on_disk_when_write_returns(
     written.write(JournalEvent.STARTED)
     written.write(JournalEvent.ISSUING, PLAN.moves)
     file = written.path.stat().st_ino
-    assert synced == [journal.folder.stat().st_ino, file, file]
+    planned = plan_path(journal.folder, "run-1").stat().st_ino
+    assert synced == [planned, journal.folder.stat().st_ino, file, file]
 
 
 def test_no_file_before_the_first_record(journal: Journals) -> None:
@@ -165,3 +167,53 @@ def test_moves_before_the_time_and_of_other_clusters_are_left_out(
 
 def test_a_folder_that_is_not_there_holds_no_moves(journal: Journals) -> None:
     assert recent_moves(journal.folder / "none", CLUSTER_ID, 0) == ()
+
+
+def test_a_run_that_was_cut_off_is_gone_on_with_after_its_last_whole_record(
+    journal: Journals,
+) -> None:
+    cut = journal()
+    cut.write(JournalEvent.STARTED, planned=2)
+    cut.write(JournalEvent.ISSUING, PLAN.moves)
+    cut.close()
+    cut.path.write_bytes(cut.path.read_bytes()[:-9])
+    again = Journal(journal.folder, PLAN, "run-1", Timing(), resumed=True)
+    with closing(again):
+        again.write(JournalEvent.MOVED, [FIRST], seconds=1.0, bytes=7)
+    events = [(r.id, r.event) for r in read_journal(cut.path)]
+    assert events == [
+        (None, JournalEvent.STARTED),
+        (FIRST.id, JournalEvent.ISSUING),
+        (FIRST.id, JournalEvent.MOVED),
+    ]
+    past = past_run(journal.folder, "run")
+    assert past.plan == PLAN
+    assert past.moves[FIRST.id].bytes_copied == 7
+    assert past.among(MoveState.DONE) == [FIRST]
+    assert past.among(MoveState.PLANNED) == [SECOND]
+
+
+def test_a_run_is_named_by_the_beginning_of_its_id(journal: Journals) -> None:
+    for run_id in ("run-1", "run-12", "sun-1"):
+        journal(run_id).write(JournalEvent.STARTED)
+    assert past_run(journal.folder).run_id == "sun-1"
+    assert past_run(journal.folder, "run-1").run_id == "run-1"
+    assert past_run(journal.folder, "run-12").run_id == "run-12"
+    with pytest.raises(ConfigError, match="run begins 2 runs"):
+        past_run(journal.folder, "run")
+    with pytest.raises(ConfigError, match="no run moon; the newest is sun-1"):
+        past_run(journal.folder, "moon")
+    with pytest.raises(ConfigError, match="has no run at all"):
+        past_run(journal.folder / "empty")
+
+
+def test_one_process_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
+    with (
+        sole_writer(tmp_path, "one"),
+        sole_writer(tmp_path, "another"),
+        pytest.raises(GuardrailRefused, match="Another plimsoll"),
+        sole_writer(tmp_path, "one"),
+    ):
+        pass
+    with sole_writer(tmp_path, "one"):
+        pass

@@ -12,7 +12,7 @@ from collector.jars import default_cache_dir
 from executor.admin import Admin, OffsetKind
 from executor.answers import Verdict
 from executor.connect import Executor, connect
-from executor.journal import read_journal, recent_moves
+from executor.history import read_journal, recent_moves
 from executor.tier import S3Settings
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
@@ -101,7 +101,7 @@ def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
         assert move.bytes_copied is not None
         assert 0 < move.bytes_copied < 3 * SEGMENT_BYTES
         assert "in the tier, seen through S3" in move.note
-    (journal,) = tmp_path.iterdir()
+    (journal,) = tmp_path.glob("*.jsonl")
     prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
     assert all(r.detail["tier_segments"] >= 5 for r in prepared)
     assert balance.acknowledged_records == balance.read_records > 0
@@ -238,4 +238,4 @@ def test_dead_targets_and_what_hangs_because_of_them_are_refused(
             GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"
         ):
             execute(executor, healthy, tmp_path)
-    assert not list(tmp_path.iterdir())
+    assert not list(tmp_path.glob("*.jsonl"))

@@ -1,0 +1,98 @@
+"""The plan that undoes a run."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from executor.dialect import Progress, Stage
+from executor.history import PastRun
+from executor.placement import text
+from model.errors import GuardrailRefused
+from model.ids import BrokerId, PartitionId
+from model.plan import BrokerChange, Move, Plan
+from model.snapshot import StorageKind
+
+_CALM_S: Final = 60.0
+"""AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
+
+
+def plan_back(
+    past: PastRun,
+    found: Mapping[PartitionId, Progress],
+    alive: Collection[BrokerId],
+    now_ms: int,
+) -> tuple[Plan, list[str]]:
+    """What a run has moved, moved back in the opposite order; what cannot be, in words.
+
+    `found`: where each move that was sent stands now. Raises GuardrailRefused where
+    one still runs, or ended too short ago.
+    """
+    back, left = [], []
+    for move in past.plan.moves:
+        seen = found.get(move.id)
+        if seen is None or seen.stage is Stage.NOT_BEGUN:
+            continue
+        if seen.stage is Stage.LOST:
+            left.append(seen.reason)
+            continue
+        _refuse_hasty(past, move, seen.stage, now_ms)
+        back.append(_reversed(move, past.run_id))
+    return _plan_of(past, tuple(reversed(back)), alive), left
+
+
+def _refuse_hasty(past: PastRun, move: Move, stage: Stage, now_ms: int) -> None:
+    if stage is Stage.MOVING:
+        raise GuardrailRefused(
+            f"{move.id} is still being moved by the run {past.run_id}. Wait until that "
+            "has ended, or say run --resume, then roll back."
+        )
+    done_ms = past.moves[move.id].done_at_ms or now_ms
+    calm_s = _CALM_S - (now_ms - done_ms) / 1000
+    if move.storage is StorageKind.SHARED and calm_s > 0:
+        raise GuardrailRefused(
+            f"{move.id} left broker {text(move.replicas_before)} less than "
+            f"{_CALM_S:.0f} s ago, and AutoMQ stalls when it returns so soon. Roll "
+            f"back in {calm_s:.0f} s."
+        )
+
+
+def _reversed(move: Move, run_id: str) -> Move:
+    return move.model_copy(
+        update={
+            "replicas_before": move.replicas_after,
+            "replicas_after": move.replicas_before,
+            "leader_before": move.leader_after,
+            # Kafka's own leader balancing would not let another one lead for long.
+            "leader_after": move.replicas_before[0],
+            "gain": 0.0,
+            "reason": f"as before the run {run_id}",
+        }
+    )
+
+
+def _plan_of(
+    past: PastRun, moves: tuple[Move, ...], alive: Collection[BrokerId]
+) -> Plan:
+    plan = past.plan
+    return plan.model_copy(
+        update={
+            "live_brokers": tuple(sorted(alive)),
+            "objective_before": plan.objective,
+            "objective": plan.objective_before,
+            "limited_by": f"the run {past.run_id}, which it undoes",
+            "brokers": tuple(map(_turned, plan.brokers)),
+            "moves": moves,
+        }
+    ).seal()
+
+
+def _turned(change: BrokerChange) -> BrokerChange:
+    return change.model_copy(
+        update={
+            "before": change.after,
+            "after": change.before,
+            "deviation_before": change.deviation_after,
+            "deviation_after": change.deviation_before,
+            "replicas_before": change.replicas_after,
+            "replicas_after": change.replicas_before,
+        }
+    )

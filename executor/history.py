@@ -1,0 +1,169 @@
+"""What the journals of earlier runs tell."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from executor.journal import plan_path, run_path, run_paths
+from model.errors import ConfigError
+from model.ids import PartitionId
+from model.plan import Move, Plan, read_plan
+from model.run import JournalEvent, JournalRecord, MoveProgress, MoveState
+from model.snapshot import RecentMove
+
+_SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
+
+
+def read_journal(path: Path) -> tuple[JournalRecord, ...]:
+    """The records of one run; a last line that was cut off is left out.
+
+    Raises ConfigError where another line cannot be read, with its number.
+    """
+    try:
+        lines = path.read_bytes().splitlines()
+    except OSError as exc:
+        raise ConfigError(f"cannot read the journal {path}: {exc.strerror}") from exc
+    records = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            records.append(JournalRecord.model_validate_json(line))
+        except ValidationError as exc:
+            if number == len(lines):
+                break
+            raise ConfigError(
+                f"{path}, line {number}, is no journal record. Move the file away if "
+                "its runs need not be remembered."
+            ) from exc
+    return tuple(records)
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What became of one partition in one run."""
+
+    run_id: str
+    move: RecentMove
+    open: bool
+    """Whether it was sent and its end was not seen."""
+
+
+def recent_moves(
+    journal_dir: Path, cluster_id: str, since_ms: int
+) -> tuple[RecentMove, ...]:
+    """Moves on a cluster since a time, oldest first.
+
+    A move that was sent counts even where its end was not seen: it may have been
+    made. Raises ConfigError for a journal that cannot be read.
+    """
+    found = [
+        trace.move
+        for path in run_paths(journal_dir)
+        # A file is not touched after its last record.
+        if path.stat().st_mtime_ns >= 1_000_000 * since_ms
+        for trace in _traces(path, cluster_id).values()
+        if trace.move.at_ms >= since_ms
+    ]
+    return tuple(sorted(found, key=lambda m: (m.at_ms, m.topic, m.partition)))
+
+
+def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
+    """Partitions whose last move was sent and not seen to its end, with the run's id.
+
+    Raises ConfigError for a journal that cannot be read.
+    """
+    last: dict[PartitionId, _Trace] = {}
+    for path in run_paths(journal_dir):
+        last |= _traces(path, cluster_id)
+    return {pid: trace.run_id for pid, trace in last.items() if trace.open}
+
+
+def _traces(path: Path, cluster_id: str) -> dict[PartitionId, _Trace]:
+    """What the run in a file did; nothing where it is about another cluster."""
+    traces: dict[PartitionId, _Trace] = {}
+    for record in read_journal(path):
+        pid = record.id
+        if pid is None or record.cluster_id != cluster_id:
+            continue
+        if record.event in _SENT or record.event is JournalEvent.MOVED:
+            is_open = record.event is not JournalEvent.MOVED
+            traces[pid] = _Trace(record.run_id, _recent(pid, record), is_open)
+        elif record.event is JournalEvent.DROPPED:
+            traces.pop(pid, None)
+    return traces
+
+
+def _recent(pid: PartitionId, record: JournalRecord) -> RecentMove:
+    before, after = record.replicas_before, record.replicas_after
+    return RecentMove(
+        topic=pid.topic,
+        partition=pid.partition,
+        left=tuple(b for b in before if b not in after),
+        at_ms=record.at_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A run of before, as its plan and its journal tell."""
+
+    run_id: str
+    plan: Plan
+    started_at_ms: int
+    moves: dict[PartitionId, MoveProgress]
+    """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
+
+    def among(self, *states: MoveState) -> list[Move]:
+        """Moves in any of these states, in the plan's order."""
+        return [at.move for at in self.moves.values() if at.state in states]
+
+
+def past_run(journal_dir: Path, run_id: str | None = None) -> PastRun:
+    """A run by its id or the beginning of it; by default the newest.
+
+    Raises ConfigError where there is none, or more than one, or it cannot be read.
+    """
+    ids = [path.stem for path in run_paths(journal_dir)]
+    found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
+    if not found:
+        known = f"; the newest is {ids[-1]}" if ids else ""
+        raise ConfigError(f"{journal_dir} has no run {run_id or 'at all'}{known}")
+    if len(found) > 1 and run_id not in found:
+        raise ConfigError(f"{run_id} begins {len(found)} runs; say more of the id")
+    name = run_id if run_id in found else found[0]
+    plan = read_plan(plan_path(journal_dir, name))
+    records = read_journal(run_path(journal_dir, name))
+    moves = {move.id: MoveProgress(move=move) for move in plan.moves}
+    for record in records:
+        if record.id is not None:
+            moves[record.id] = _after(moves[record.id], record)
+    return PastRun(
+        run_id=name,
+        plan=plan,
+        started_at_ms=min((r.at_ms for r in records), default=0),
+        moves=moves,
+    )
+
+
+def _after(at: MoveProgress, record: JournalRecord) -> MoveProgress:
+    """Where a move stands after one more record."""
+    told = record.detail
+    match record.event:
+        case JournalEvent.PREPARED:
+            return replace(at, note=told["note"])
+        case JournalEvent.ISSUING:
+            sent_ms = at.issued_at_ms or record.at_ms
+            return replace(at, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+        case JournalEvent.MOVED:
+            return replace(
+                at,
+                state=MoveState.DONE,
+                done_at_ms=record.at_ms,
+                bytes_copied=told["bytes"],
+            )
+        case JournalEvent.DROPPED:
+            return replace(at, state=MoveState.DROPPED, note=told["reason"])
+        case JournalEvent.STUCK:
+            return replace(at, state=MoveState.STUCK, note=told["reason"])
+    return at
