@@ -32,6 +32,9 @@ from model import __version__
 if TYPE_CHECKING:
     from control.settings import Settings
 
+DryRun = Annotated[bool, typer.Option(help="Print the requests that would be sent.")]
+Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
+
 EXIT_CODES = (__doc__ or "").partition("narration. ")[2]
 
 app = typer.Typer(
@@ -111,10 +114,8 @@ def apply(
     *,
     settings: "Settings",
     allow_changes: AllowChanges = False,
-    dry_run: Annotated[
-        bool, typer.Option(help="Print the requests that would be sent.")
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
     output: Output = Form.TABLE,
 ) -> int:
     """Carry out exactly this plan."""
@@ -123,6 +124,37 @@ def apply(
     return carry_out(
         settings,
         plan_file,
+        allow_changes=allow_changes,
+        dry_run=dry_run,
+        yes=yes,
+        output=output,
+    )
+
+
+@app.command()
+@guarded
+@with_settings
+def rollback(
+    run: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="RUN",
+            help="The run, or the beginning of its id; by default the newest.",
+        ),
+    ] = None,
+    *,
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> int:
+    """Bring back the assignment from before a run."""
+    from control.commands.apply import roll_back
+
+    return roll_back(
+        settings,
+        run,
         allow_changes=allow_changes,
         dry_run=dry_run,
         yes=yes,
@@ -142,6 +174,12 @@ def run(
     once: Annotated[
         bool, typer.Option("--once", help="End when level, or after one run.")
     ] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the newest run first; without --auto, only."
+        ),
+    ] = False,
     limits: Annotated[
         str | None, typer.Option(help="Limits of --auto, by name.")
     ] = None,
@@ -155,6 +193,7 @@ def run(
         settings,
         auto=auto,
         once=once,
+        resume=resume,
         limits=limits,
         allow_changes=allow_changes,
         output=output,

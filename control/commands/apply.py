@@ -1,4 +1,4 @@
-"""`plimsoll apply PLAN`: exactly this plan."""
+"""`plimsoll apply PLAN`, `rollback RUN`, `run --resume`: exactly one plan."""
 
 import contextlib
 import signal
@@ -6,6 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from control import compose
 from control.exits import Exit
@@ -16,6 +17,9 @@ from control.settings import Settings
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
 from model.run import MoveState, RunProgress, RunReport, RunState
+
+if TYPE_CHECKING:
+    from executor.connect import Executor
 
 
 def carry_out(
@@ -33,25 +37,83 @@ def carry_out(
     if not plan.moves:
         sys.stderr.write(f"plimsoll: {plan_file} has no moves; nothing to do\n")
         return Exit.DONE
-    if not (allow_changes or dry_run):
+    _refuse_read_only(allow_changes or dry_run)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        return _carried_out(
+            executor, settings, plan, dry_run=dry_run, yes=yes, output=output
+        )
+
+
+def roll_back(
+    settings: Settings,
+    run_id: str | None,
+    *,
+    allow_changes: bool,
+    dry_run: bool,
+    yes: bool,
+    output: Form,
+) -> int:
+    """Undo a run: the plan back, carried out as any other."""
+    compose.bootstrap_of(settings)
+    _refuse_read_only(allow_changes or dry_run)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        plan, left = executor.plan_back(compose.journal_dir(settings), run_id)
+        for words in left:
+            sys.stderr.write(f"plimsoll: left alone: {words}\n")
+        if not plan.moves:
+            sys.stderr.write("plimsoll: that run has nothing to undo\n")
+            return Exit.DONE
+        return _carried_out(
+            executor, settings, plan, dry_run=dry_run, yes=yes, output=output
+        )
+
+
+def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
+    """Finish the newest run, which was cut off, stopped or failed."""
+    compose.bootstrap_of(settings)
+    _refuse_read_only(allow_changes)
+    with (
+        contextlib.closing(compose.executor(settings)) as executor,
+        stop_on_signals() as stop,
+    ):
+        return executor.resume(
+            journal_dir=compose.journal_dir(settings),
+            moves_in_flight=EAGER.moves_in_flight,
+            observe=Narrator(),
+            stop=stop,
+        )
+
+
+def _refuse_read_only(allowed: bool) -> None:
+    if not allowed:
         raise GuardrailRefused(
             "plimsoll is read-only; say --allow-changes to carry out the plan, or "
             "--dry-run to see its requests"
         )
-    with contextlib.closing(compose.executor(settings)) as executor:
-        if dry_run:
-            sys.stdout.write("\n".join(executor.dry_run(plan)) + "\n")
-            return Exit.DONE
-        if not (yes or _confirmed(plan)):
-            raise GuardrailRefused("not confirmed; nothing was changed")
-        with stop_on_signals() as stop:
-            report = executor.execute(
-                plan,
-                journal_dir=compose.journal_dir(settings),
-                moves_in_flight=EAGER.moves_in_flight,
-                observe=Narrator(),
-                stop=stop,
-            )
+
+
+def _carried_out(
+    executor: "Executor",
+    settings: Settings,
+    plan: Plan,
+    *,
+    dry_run: bool,
+    yes: bool,
+    output: Form,
+) -> int:
+    if dry_run:
+        sys.stdout.write("\n".join(executor.dry_run(plan)) + "\n")
+        return Exit.DONE
+    if not (yes or _confirmed(plan)):
+        raise GuardrailRefused("not confirmed; nothing was changed")
+    with stop_on_signals() as stop:
+        report = executor.execute(
+            plan,
+            journal_dir=compose.journal_dir(settings),
+            moves_in_flight=EAGER.moves_in_flight,
+            observe=Narrator(),
+            stop=stop,
+        )
     return told(report, output)
 
 

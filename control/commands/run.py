@@ -4,7 +4,7 @@ import json
 import sys
 
 from control import compose
-from control.commands.apply import Narrator, stop_on_signals, told
+from control.commands.apply import Narrator, go_on, stop_on_signals, told
 from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
@@ -13,6 +13,7 @@ from control.policy import limits_named
 from control.settings import Settings
 from control.view import LoopView, Mode, Phase
 from model.errors import ConfigError, GuardrailRefused
+from model.run import RunState
 
 ANSWERS = (Phase.LEVEL, Phase.NO_PLAN, Phase.FAILED)
 """Phases in which `--once` has its answer, unless a run goes on."""
@@ -23,11 +24,14 @@ def keep_level(
     *,
     auto: bool,
     once: bool,
+    resume: bool,
     limits: str | None,
     allow_changes: bool,
     output: Form,
 ) -> int:
     """Keep the cluster level until stopped, or once.
+
+    With `resume` the newest run is gone on with first; alone, that is all.
 
     Raises
     ------
@@ -45,6 +49,10 @@ def keep_level(
     named = limits_named(limits or "conservative", settings.limits)
     if auto and not allow_changes:
         raise GuardrailRefused("--auto changes the cluster; say --allow-changes too")
+    if resume:
+        report = go_on(settings, allow_changes=allow_changes)
+        if not auto or report.state is not RunState.DONE:
+            return told(report, output)
     mode = Mode.AUTO if auto else Mode.READ_ONLY
     with (
         compose.loop(settings, mode=mode, limits=named, patient=not once) as loop,

@@ -139,7 +139,16 @@ def test_an_unreachable_cluster_is_named(here: Path, command: str) -> None:
 def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
     ask = ("apply", "p.json", "-b", "127.0.0.1:1", "--allow-changes", "--yes")
     refused(plimsoll(*ask), 3, "127.0.0.1:1")
-    assert not (here / "state" / "journal").exists()
+    assert not list((here / "state" / "journal").glob("*.json*"))
+
+
+@pytest.mark.parametrize("ask", [("run", "--resume"), ("rollback",)])
+def test_a_run_that_is_not_there_is_neither_resumed_nor_undone(
+    here: Path, ask: tuple[str, ...]
+) -> None:
+    here_alone = (*ask, "-b", "127.0.0.1:1")
+    refused(plimsoll(*here_alone), 5, "say --allow-changes")
+    refused(plimsoll(*here_alone, "--allow-changes"), 2, "has no run at all")
 
 
 def test_apply_is_read_only_unless_told_otherwise(here: Path) -> None:

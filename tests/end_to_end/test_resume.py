@@ -1,0 +1,95 @@
+"""A run that is killed is resumed to its end, and rolled back to its beginning."""
+
+import json
+import signal
+import subprocess
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from lab.local import LocalCluster
+from model.plan import Plan, write_plan
+from model.snapshot import StorageKind
+from tests.automq import AutoMQCluster
+from tests.end_to_end.commands import Running, Shell, placement
+from tests.executor.plans import plan_for
+
+PARTITIONS = 16
+
+
+def kill_after(running: Running, shell: Shell, events: int) -> None:
+    """SIGKILL as soon as the journal has so many records of requests."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        journals = list((shell.folder / "state" / "journal").glob("*.jsonl"))
+        text = journals[0].read_text() if journals else ""
+        if text.count('"event":"issu') >= events:
+            break
+        time.sleep(0.002)
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait(10)
+
+
+def killed_resumed_and_rolled_back(shell: Shell, plan: Plan, events: int) -> None:
+    topic = plan.moves[0].topic
+    before = placement(shell.bootstrap, topic)
+    write_plan(shell.folder / "plan.json", plan)
+    apply = ("apply", "plan.json", "--allow-changes", "--yes")
+    kill_after(shell.start(*apply), shell, events)
+    (cut,) = shell.runs()
+    assert cut["event"] != "ended"
+
+    again = shell.plimsoll("run", "--resume", "--allow-changes", "-o", "json")
+    assert again.returncode == 0, again.stderr
+    report = json.loads(again.stdout)
+    assert {m["state"] for m in report["moves"]} == {"done"}
+    after = {m.partition: list(m.replicas_after) for m in plan.moves}
+    assert placement(shell.bootstrap, topic) == before | after
+
+    nothing = shell.plimsoll("run", "--resume", "--allow-changes")
+    assert nothing.returncode == 2
+    assert f"{report['run_id']} has ended; nothing is left to resume" in nothing.stderr
+
+    if plan.moves[0].storage is StorageKind.SHARED:
+        hasty = roll_back(shell, report["run_id"])
+        assert hasty.returncode == 5
+        assert "AutoMQ stalls when it returns so soon. Roll back in " in hasty.stderr
+        time.sleep(60)
+    told = shell.plimsoll("rollback", "--dry-run")
+    assert told.returncode == 0, told.stderr
+    assert len(told.stdout.splitlines()) >= len(plan.moves)
+    assert placement(shell.bootstrap, topic) == before | after
+    back = roll_back(shell, report["run_id"])
+    assert back.returncode == 0, back.stderr
+    assert placement(shell.bootstrap, topic) == before
+
+
+def roll_back(shell: Shell, run_id: str) -> subprocess.CompletedProcess[str]:
+    return shell.plimsoll("rollback", run_id, "--allow-changes", "--yes")
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("events", [1, 5, 13, 25])
+def test_on_the_local_kafka(
+    local_cluster: LocalCluster, tmp_path: Path, events: int
+) -> None:
+    topic = f"resume-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
+    plan = plan_for(
+        local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)}
+    )
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    killed_resumed_and_rolled_back(shell, plan, events)
+
+
+@pytest.mark.automq
+def test_on_the_real_automq(automq_cluster: AutoMQCluster, tmp_path: Path) -> None:
+    topic = f"resume-{uuid.uuid4().hex[:6]}"
+    automq_cluster.create_topic(topic, [[1]] * PARTITIONS)
+    plan = plan_for(
+        automq_cluster.bootstrap, topic, {p: [2] for p in range(PARTITIONS)}
+    )
+    shell = Shell(tmp_path, automq_cluster.bootstrap)
+    killed_resumed_and_rolled_back(shell, plan, 7)
