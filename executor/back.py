@@ -3,6 +3,7 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
+from executor.answers import PartitionView
 from executor.dialect import Progress, Stage
 from executor.history import PastRun
 from executor.placement import text
@@ -31,11 +32,11 @@ def plan_back(
         seen = found.get(move.id)
         if seen is None or seen.stage is Stage.NOT_BEGUN:
             continue
-        if seen.stage is Stage.LOST:
+        if seen.view is None:
             left.append(seen.reason)
             continue
         _refuse_hasty(past, move, seen.stage, now_ms)
-        back.append(_reversed(move, past.run_id))
+        back.append(_reversed(move, seen.view, past.run_id))
     return _plan_of(past, tuple(reversed(back)), alive), left
 
 
@@ -55,12 +56,12 @@ def _refuse_hasty(past: PastRun, move: Move, stage: Stage, now_ms: int) -> None:
         )
 
 
-def _reversed(move: Move, run_id: str) -> Move:
+def _reversed(move: Move, view: PartitionView, run_id: str) -> Move:
     return move.model_copy(
         update={
-            "replicas_before": move.replicas_after,
+            "replicas_before": view.replicas,
             "replicas_after": move.replicas_before,
-            "leader_before": move.leader_after,
+            "leader_before": view.leader,
             # Kafka's own leader balancing would not let another one lead for long.
             "leader_after": move.replicas_before[0],
             "gain": 0.0,

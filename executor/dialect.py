@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Protocol
 
-from executor.answers import Answer
+from executor.answers import Answer, PartitionView
 from model.ids import PartitionId
 from model.plan import Move
 
@@ -17,6 +17,8 @@ class Stage(Enum):
     NOT_BEGUN = "not begun"
     """Placed as before the move, and nothing is under way."""
     MOVING = "moving"
+    HALFWAY = "halfway"
+    """One replica has been exchanged, and the next may be."""
     ARRIVED = "arrived"
     """Replicas as planned and in sync; the planned leader does not lead yet."""
     DONE = "done"
@@ -30,6 +32,8 @@ class Progress:
     """One move at one moment."""
 
     stage: Stage
+    view: PartitionView | None = None
+    """What metadata show, unless it is LOST."""
     bytes_copied: int | None = None
     """Local bytes on the added replicas; None where that cannot be seen."""
     reason: str = ""
@@ -67,7 +71,7 @@ class Dialect(Protocol):
         ...
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
-        """Send the requests; returns when they are answered, not when they are done."""
+        """Send the next request of each; returns when they are answered, not done."""
         ...
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:

@@ -115,7 +115,7 @@ class Execution:
                 self._waiting.append(move)
             case Stage.DONE if is_ours:
                 self._ledger.moved(move)
-            case Stage.MOVING | Stage.ARRIVED if is_ours:
+            case Stage.MOVING | Stage.HALFWAY | Stage.ARRIVED if is_ours:
                 self._ledger.adopted(move)
                 flight = Flight(move, self._limits.stuck_s)
                 flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
@@ -202,7 +202,7 @@ class Execution:
         match flight.see(seen, now_s):
             case Step.WAIT:
                 return
-            case Step.SEND_AGAIN:
+            case Step.SEND_NEXT | Step.SEND_AGAIN:
                 self._send(dialect, [move])
             case Step.FINISH:
                 self._ledger.electing([move])

@@ -6,6 +6,7 @@ from typing import Final
 
 from executor.answers import Verdict
 from executor.dialect import Progress, Stage
+from model.ids import BrokerId
 from model.plan import Move
 
 ATTEMPTS: Final = 3
@@ -22,6 +23,8 @@ class Step(Enum):
     """What to do with a move next."""
 
     WAIT = "wait"
+    SEND_NEXT = "send next"
+    """One replica is exchanged; ask for the next."""
     SEND_AGAIN = "send again"
     FINISH = "finish"
     DONE = "done"
@@ -45,9 +48,18 @@ class Flight:
     _sent_at_s: float = 0.0
     _progressed_at_s: float = 0.0
     _last: tuple[Stage, int | None] | None = None
+    _at: tuple[BrokerId, ...] = ()
+    """The replica list last seen."""
+    _sent_from: tuple[BrokerId, ...] = ()
+    """The one from which another was asked for."""
+
+    def __post_init__(self) -> None:
+        self._at = self._sent_from = self.move.replicas_before
 
     def sent(self, at_s: float, verdict: Verdict) -> None:
         """Note a request and its answer."""
+        if self._sent_from != self._at:
+            self.attempts, self._sent_from = 0, self._at
         self.attempts += 1
         self._verdict = verdict
         self._sent_at_s = self._progressed_at_s = at_s
@@ -57,6 +69,8 @@ class Flight:
         mark = (now.stage, now.bytes_copied if now.stage is Stage.MOVING else None)
         if mark != self._last:
             self._last, self._progressed_at_s = mark, now_s
+        if now.view is not None:
+            self._at = now.view.replicas
         match now.stage:
             case Stage.DONE:
                 return Step.DONE
@@ -64,6 +78,8 @@ class Flight:
                 return Step.LOST
             case Stage.NOT_BEGUN:
                 return self._not_begun(now_s)
+            case Stage.HALFWAY:
+                return self._halfway(now_s)
             case _ if now_s - self._progressed_at_s >= self.stuck_s:
                 return Step.STUCK
             case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
@@ -77,3 +93,10 @@ class Flight:
         if since_s < _AGAIN_S:
             return Step.WAIT
         return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.GIVE_UP
+
+    def _halfway(self, now_s: float) -> Step:
+        if self._sent_from != self._at:
+            return Step.SEND_NEXT
+        if now_s - self._sent_at_s < _AGAIN_S:
+            return Step.WAIT
+        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.STUCK

@@ -3,10 +3,12 @@
 import logging
 import threading
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from executor import placement
 from executor.admin import Admin
-from executor.answers import Answer
+from executor.answers import Answer, PartitionView
 from executor.dialect import Prepared, Progress
 from executor.tail import TailReader, Waited, wait_for_short_tails
 from executor.tier import Tier
@@ -33,15 +35,16 @@ class ReplicatedKafka:
         """Kafka forbids nothing that a plan can hold."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """The reassignment, and an election where the leader may have to change."""
-        change = (
+        """The reassignments, and an election where the leader may have to change."""
+        lists = (move.replicas_before, *placement.steps(move))
+        changes = tuple(
             f"AlterPartitionReassignments {move.id}: "
-            f"{placement.text(move.replicas_before)} -> "
-            f"{placement.text(move.replicas_after)}"
+            f"{placement.text(old)} -> {placement.text(new)}"
+            for old, new in pairwise(lists)
         )
         if not self._needs_election(move):
-            return (change,)
-        return (change, f"ElectLeaders preferred {move.id}: {move.leader_after}")
+            return changes
+        return (*changes, f"ElectLeaders preferred {move.id}: {move.leader_after}")
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
@@ -51,20 +54,22 @@ class ReplicatedKafka:
         return {move.id: Prepared() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
-        """Ask the controller for all of these lists at once."""
-        return self._admin.reassign({m.id: m.replicas_after for m in moves})
+        """Ask the controller for the next list of each, all at once."""
+        several = [m.id for m in moves if len(m.added) > 1]
+        views = self._admin.partitions(several) if several else {}
+        at = {pid: view.replicas for pid, view in views.items()}
+        lists = {m.id: placement.next_step(m, at.get(m.id, ())) for m in moves}
+        return self._admin.reassign(lists)
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         """What the controller lists, then the metadata, then bytes on the targets."""
         listed = self._admin.reassignments()
         views = self._admin.partitions([m.id for m in moves])
-        sizes = self._sizes(moves, {b for v in views.values() for b in v.offline})
+        sizes = self._sizes(moves, views)
         found = {}
         for move in moves:
             now = placement.progress_of(move, views.get(move.id), listed.get(move.id))
-            found[move.id] = Progress(
-                stage=now.stage, bytes_copied=sizes.get(move.id), reason=now.reason
-            )
+            found[move.id] = replace(now, bytes_copied=sizes.get(move.id))
         return found
 
     def finish(self, moves: Sequence[Move]) -> None:
@@ -85,12 +90,14 @@ class ReplicatedKafka:
         return len(move.replicas_after) > 1 and move.leader_after != move.leader_before
 
     def _sizes(
-        self, moves: Sequence[Move], offline: set[BrokerId]
+        self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
     ) -> dict[PartitionId, int]:
-        """Bytes on the added replicas, of the moves where all of them can be seen."""
+        """Bytes on the replicas added so far, of the moves where all can be seen."""
+        offline = {b for view in views.values() for b in view.offline}
         by_broker: dict[BrokerId, list[PartitionId]] = {}
         for move in moves:
-            for broker in move.added:
+            held = views[move.id].replicas if move.id in views else ()
+            for broker in (b for b in move.added if b in held):
                 by_broker.setdefault(broker, []).append(move.id)
         total = {move.id: 0 for move in moves}
         for broker, ids in by_broker.items():

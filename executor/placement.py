@@ -1,6 +1,7 @@
 """How far a move is, and what is wrong with a cluster, judged from what it shows."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 
 from executor.answers import PartitionView, Reassignment
 from executor.dialect import Progress, Stage
@@ -17,20 +18,56 @@ def progress_of(
     """
     if view is None or view.topic_id != move.topic_id:
         return _lost(f"{move.id} does not exist any more")
+    lists = (move.replicas_before, *steps(move))
     if listed is not None:
-        if set(listed.target) != set(move.replicas_after):
+        if set(listed.target) not in map(set, lists[1:]):
             return _lost(f"somebody else moves {move.id} to {text(listed.target)}")
-        return Progress(stage=Stage.MOVING)
+        return Progress(stage=Stage.MOVING, view=view)
+    stage = _stage(move, view, lists)
+    if stage is Stage.LOST:
+        return _lost(
+            f"{move.id} is on {text(view.replicas)}, the plan expects "
+            f"{text(move.replicas_after)}"
+        )
+    return Progress(stage=stage, view=view)
+
+
+def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
+    """The replica lists to ask for one after the other, the plan's last.
+
+    Each exchanges one replica: all at once, a partition would lie on twice its
+    replicas for a while. The one that leads is exchanged last.
+    """
+    if not move.added:
+        return (move.replicas_after,)
+    now, lists = list(move.replicas_before), []
+    removed = sorted(move.removed, key=lambda broker: broker == move.leader_before)
+    added = sorted(move.added, key=lambda broker: broker == move.leader_after)
+    for old, new in zip(removed, added, strict=True):
+        now[now.index(old)] = new
+        lists.append(tuple(now))
+    return (*lists[:-1], move.replicas_after)
+
+
+def next_step(move: Move, at: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
+    """The list to ask for when metadata show one."""
+    lists = (move.replicas_before, *steps(move))
+    here = lists.index(at) if at in lists[:-1] else 0
+    return lists[here + 1]
+
+
+def _stage(
+    move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]
+) -> Stage:
     if view.replicas == move.replicas_after:
-        return Progress(stage=_last_steps(move, view))
+        return _last_steps(move, view)
     if view.replicas == move.replicas_before:
-        return Progress(stage=Stage.NOT_BEGUN)
-    if set(view.replicas) == {*move.replicas_before, *move.replicas_after}:
-        return Progress(stage=Stage.MOVING)
-    return _lost(
-        f"{move.id} is on {text(view.replicas)}, the plan expects "
-        f"{text(move.replicas_after)}"
-    )
+        return Stage.NOT_BEGUN
+    if view.replicas in lists:
+        whole = view.in_sync.issuperset(view.replicas)
+        return Stage.HALFWAY if whole else Stage.MOVING
+    both = (set(old) | set(new) for old, new in pairwise(lists))
+    return Stage.MOVING if set(view.replicas) in both else Stage.LOST
 
 
 def _last_steps(move: Move, view: PartitionView) -> Stage:

@@ -11,7 +11,10 @@ from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import PartitionId
 from model.plan import Move
+from tests.executor.plans import view
 
+HALFWAY = (1, 9)
+"""Where a partition lies that has come halfway."""
 LOOKS = 2
 """Looks at a move until it is done."""
 
@@ -47,6 +50,7 @@ class Fault(Enum):
     STOLEN = "somebody moves it elsewhere"
     CANCELLED = "somebody cancels it"
     ELECTION = "it needs an election to end"
+    HALFWAY = "it has two replicas to exchange, one after the other"
 
 
 class FakePlatform:
@@ -126,6 +130,9 @@ class FakePlatform:
         if fault is Fault.STOLEN:
             self.begun[move.id] = 0
             return Progress(stage=Stage.LOST, reason=f"{move.id} is on [9]")
+        if fault is Fault.HALFWAY and self.sent[move.id] == 1:
+            shown = view(move, HALFWAY)
+            return Progress(stage=Stage.HALFWAY, view=shown, bytes_copied=100)
         if fault is Fault.STUCK or self.begun[move.id] > 1:
             self.begun[move.id] -= fault is not Fault.STUCK
             return Progress(stage=Stage.MOVING, bytes_copied=100)

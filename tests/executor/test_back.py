@@ -11,7 +11,7 @@ from model.errors import GuardrailRefused
 from model.plan import Move
 from model.run import MoveProgress, MoveState
 from model.snapshot import StorageKind
-from tests.executor.plans import ids, move, plan
+from tests.executor.plans import ids, move, plan, view
 
 NOW_MS = 1_800_000_000_000
 MOVES = [move(p, (1, 2), (3, 2)) for p in range(4)]
@@ -33,30 +33,46 @@ def past(moves: list[Move]) -> PastRun:
 
 
 def test_what_arrived_goes_back_last_first_and_nothing_else() -> None:
-    stages = (Stage.DONE, Stage.NOT_BEGUN, Stage.LOST, Stage.ARRIVED)
+    after = ids([3, 2])
     found = {
-        m.id: Progress(stage=stage, reason="orders-2 is on [9]")
-        for m, stage in zip(MOVES, stages, strict=True)
+        MOVES[0].id: Progress(stage=Stage.DONE, view=view(MOVES[0], after)),
+        MOVES[1].id: Progress(stage=Stage.NOT_BEGUN, view=view(MOVES[1])),
+        MOVES[2].id: Progress(stage=Stage.LOST, reason="orders-2 is on [9]"),
+        MOVES[3].id: Progress(
+            stage=Stage.ARRIVED, view=view(MOVES[3], after, leader=2)
+        ),
     }
     back, left = plan_back(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
-    assert [m.partition for m in back.moves] == [3, 0]
-    assert {m.replicas_before for m in back.moves} == {ids([3, 2])}
-    assert {m.replicas_after for m in back.moves} == {ids([1, 2])}
-    assert {(m.leader_before, m.leader_after) for m in back.moves} == {(3, 1)}
+    assert [(m.partition, m.leader_before) for m in back.moves] == [(3, 2), (0, 3)]
+    assert {m.replicas_before for m in back.moves} == {after}
+    assert {(m.replicas_after, m.leader_after) for m in back.moves} == {
+        (ids([1, 2]), 1)
+    }
     assert left == ["orders-2 is on [9]"]
     assert back.hash != plan(MOVES).hash
 
 
 def test_what_still_moves_is_not_turned_round() -> None:
-    found = {MOVES[0].id: Progress(stage=Stage.MOVING)}
+    moving = view(MOVES[0], (3, 2, 1), leader=1)
+    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=moving)}
     with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
         plan_back(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
 
 
 def test_shared_storage_rests_for_a_minute() -> None:
     shared = [move(0, (1,), (2,), storage=StorageKind.SHARED)]
-    found = {shared[0].id: Progress(stage=Stage.DONE)}
+    done = view(shared[0], (2,))
+    found = {shared[0].id: Progress(stage=Stage.DONE, view=done)}
     with pytest.raises(GuardrailRefused, match=r"Roll back in 50 s"):
         plan_back(past(shared), found, ids([1, 2]), NOW_MS)
     back, _ = plan_back(past(shared), found, ids([1, 2]), NOW_MS + 50_000)
     assert back.moves[0].replicas_after == ids([1])
+
+
+def test_what_came_halfway_goes_back_from_there() -> None:
+    both = [move(0, (1, 2), (3, 4))]
+    halfway = view(both[0], (1, 4))
+    found = {both[0].id: Progress(stage=Stage.HALFWAY, view=halfway)}
+    back, _ = plan_back(past(both), found, ids([1, 2, 3, 4]), NOW_MS)
+    assert (back.moves[0].replicas_before, back.moves[0].leader_before) == ((1, 4), 1)
+    assert back.moves[0].replicas_after == (1, 2)

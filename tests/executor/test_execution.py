@@ -243,6 +243,15 @@ def test_an_election_is_journalled_before_it_is_asked_for(tmp_path: Path) -> Non
     assert bench.events()[FIRST, JournalEvent.ELECTING] == 1
 
 
+def test_a_second_replica_is_asked_for_when_the_first_has_arrived(
+    tmp_path: Path,
+) -> None:
+    bench = Bench(tmp_path, faults={FIRST: Fault.HALFWAY})
+    assert bench.run().state is RunState.DONE
+    assert bench.platform.sent[FIRST] == 2
+    assert bench.events()[FIRST, JournalEvent.ISSUING] == 2
+
+
 def test_nothing_is_begun_in_a_cluster_that_does_not_answer(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.platform.silent = True

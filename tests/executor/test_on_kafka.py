@@ -3,6 +3,7 @@
 import threading
 import time
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -124,6 +125,35 @@ def test_a_tiered_partition_that_stands_still_is_moved_whole_and_says_so(
     (move,) = execute(executor, plan, tmp_path).moves
     assert (move.bytes_copied or 0) > 4 * SEGMENT_BYTES
     assert "are copied: its local retention keeps every segment" in move.note
+
+
+def test_replicas_are_exchanged_one_after_the_other(
+    four_brokers: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    four_brokers.create_topic(topic, [[1, 2]] * 2)
+    plan = plan_for(four_brokers.bootstrap, topic, {0: [3, 4], 1: [4, 2]})
+    with connect(four_brokers.bootstrap, timeout_s=10.0) as executor:
+        assert executor.dry_run(plan) == [
+            f"AlterPartitionReassignments {topic}-0: [1, 2] -> [1, 4]",
+            f"AlterPartitionReassignments {topic}-0: [1, 4] -> [3, 4]",
+            f"ElectLeaders preferred {topic}-0: 3",
+            f"AlterPartitionReassignments {topic}-1: [1, 2] -> [4, 2]",
+            f"ElectLeaders preferred {topic}-1: 4",
+        ]
+        report = execute(executor, plan, tmp_path)
+    assert report.state is RunState.DONE
+    (journal,) = tmp_path.glob("*.jsonl")
+    asked = Counter(
+        r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
+    )
+    assert asked == {0: 2, 1: 1}
+    with Admin(four_brokers.bootstrap, 10.0) as admin:
+        name = TopicName(topic)
+        views = admin.partitions([PartitionId(name, p) for p in (0, 1)])
+    assert {v.replicas: v.leader for v in views.values()} == {
+        ids([3, 4]): 3,
+        ids([4, 2]): 4,
+    }
 
 
 def test_replicas_and_leaders_end_exactly_as_planned(
