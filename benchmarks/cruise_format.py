@@ -2,14 +2,13 @@
 
 Its figures become a snapshot's: KB/s and MB become bytes, the leader's `nw_out`, which
 holds what followers fetch, becomes the rate of the consumers alone. Followers' loads
-are taken as Kafka has them: net in and disk as the leader's. Where an input says
-otherwise (a few of Cruise Control's own fixtures), the snapshot differs from it; the
-figures of both planners then still come from the input, by `score`.
+are taken as Kafka has them: net in and disk as the leader's.
 """
 
 import gzip
 import importlib.util
 import json
+import math
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from model.errors import InvalidCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.snapshot import (
@@ -76,8 +76,14 @@ def snapshot_of(document: Document, storage: StorageKind | None = None) -> Snaps
     Raises
     ------
     InvalidCluster
-        What the instance holds contradicts itself.
+        What the instance holds contradicts itself, or replicas of one partition have
+        loads of their own.
     """
+    if not all(map(_is_alike, document["partitions"])):
+        raise InvalidCluster(
+            f"{document.get('name')} gives replicas of one partition loads of their "
+            "own; in a snapshot net in and disk of followers are the leader's"
+        )
     entries = sorted(
         document["partitions"], key=lambda p: (p["topic"], int(p["partition"]))
     )
@@ -98,6 +104,16 @@ def snapshot_of(document: Document, storage: StorageKind | None = None) -> Snaps
     rows = [_row(entry, storage) for entry in entries]
     loads = np.array([_loads(entry, resources) for entry in entries])
     return Snapshot(header, partitions_from_rows(topics, rows, loads))
+
+
+def _is_alike(entry: Document) -> bool:
+    """Whether followers take in and hold what the leader does."""
+    told = entry.get("followers") or []
+    return all(
+        math.isclose(follower[name], entry["load"][name], rel_tol=0.01)
+        for follower in (told if isinstance(told, list) else [told])
+        for name in ("disk", "nw_in")
+    )
 
 
 def proposals(moves: Iterable[Move]) -> list[Document]:

@@ -41,7 +41,7 @@ INSTANCES: Final = (
     "50x5000",
     "51x5000-rf3",
 )
-TIME_LIMIT_S: Final = 900.0
+TIME_LIMIT_S: Final = 180.0
 COLUMNS: Final = (
     "instance",
     "planner",
