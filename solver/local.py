@@ -46,6 +46,13 @@ ROUND_ROBIN: Final = 6
 PATIENCE: Final = 40
 """Rounds between two looks at what was gained."""
 
+GLANCE: Final = 8
+"""Rounds between two looks at whether the first arm gets there alone, where there are
+many brokers with one replica of each row: others can gain ten times as much then."""
+
+MANY: Final = 48
+"""Brokers that are many."""
+
 SLOW: Final = 0.02
 """Share of F - bound; less gain than that asks for more arms and more effort."""
 
@@ -242,8 +249,9 @@ def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
 def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     """Anneal neighbourhoods until the work or the gain is used up.
 
-    The first arm alone as long as it gains: what others gain sooner stands in its way.
-    Where work is left over, another one leads, from home again.
+    The first arm alone as long as it gains, or closes the gap at its pace: what others
+    gain sooner stands in its way. Where work is left over, another one leads, from home
+    again.
     """
     search = local.search
     large = GIANT_ARMS if has_giants(local.columns) else ()
@@ -251,6 +259,8 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     arms, effort = stages.pop(0)
     profit = dict.fromkeys(ARMS + large, np.inf)
     gained, turn, told = 0.0, 0, search.work
+    glance, since = 0.0, search.work
+    hasty = len(local.columns.scale) >= MANY and local.columns.home.shape[1] == 1
     while search.work < end and not search.proved:
         if search.observer.stops():
             search.stopped = True
@@ -263,10 +273,18 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
         rate = gain / max(1e-9, search.work - before)
         profit[arm] = rate if np.isinf(profit[arm]) else (profit[arm] + rate) / 2
         gained += gain
+        glance += gain
         turn += 1
+        if hasty and turn % GLANCE == 0:
+            left, gap = end - search.work, search.objective - search.bound
+            if glance * left < gap * (search.work - since):
+                arms, effort = stages.pop(0)
+                hasty, gained = False, 0.0
+            glance, since = 0.0, search.work
         if turn % PATIENCE == 0:
             if stages and gained < SLOW * (search.objective - search.bound):
                 arms, effort = stages.pop(0)
+                hasty = False
             elif gained <= NOTHING:
                 break
             gained = 0.0
