@@ -23,8 +23,10 @@ from control.options import (
     LogFile,
     Output,
     Profile,
+    Throttle,
     Verbose,
     load_settings,
+    throttled,
     with_settings,
 )
 from model import __version__
@@ -114,6 +116,7 @@ def apply(
     *,
     settings: "Settings",
     allow_changes: AllowChanges = False,
+    throttle: Throttle = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -122,7 +125,7 @@ def apply(
     from control.commands.apply import carry_out
 
     return carry_out(
-        settings,
+        throttled(settings, throttle),
         plan_file,
         allow_changes=allow_changes,
         dry_run=dry_run,
@@ -145,6 +148,7 @@ def rollback(
     *,
     settings: "Settings",
     allow_changes: AllowChanges = False,
+    throttle: Throttle = None,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -153,13 +157,23 @@ def rollback(
     from control.commands.apply import roll_back
 
     return roll_back(
-        settings,
+        throttled(settings, throttle),
         run,
         allow_changes=allow_changes,
         dry_run=dry_run,
         yes=yes,
         output=output,
     )
+
+
+@app.command()
+@guarded
+@with_settings
+def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int:
+    """Take away throttles that runs which were cut off have left."""
+    from control.commands.apply import clean_up
+
+    return clean_up(settings, allow_changes=allow_changes)
 
 
 @app.command()
@@ -183,6 +197,7 @@ def run(
     limits: Annotated[
         str | None, typer.Option(help="Limits of --auto, by name.")
     ] = None,
+    throttle: Throttle = None,
     allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
@@ -190,7 +205,7 @@ def run(
     from control.commands.run import keep_level
 
     return keep_level(
-        settings,
+        throttled(settings, throttle),
         auto=auto,
         once=once,
         resume=resume,

@@ -60,10 +60,16 @@ def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
     from executor.connect import connect
     from executor.tier import S3Settings
+    from executor.timing import RunLimits
 
     tier = settings.tier
     s3 = S3Settings(**tier.model_dump()) if tier else None
-    return connect(bootstrap_of(settings), timeout_s=settings.timeout_s, s3=s3)
+    return connect(
+        bootstrap_of(settings),
+        timeout_s=settings.timeout_s,
+        s3=s3,
+        limits=RunLimits(throttle_bytes_per_s=settings.throttle),
+    )
 
 
 def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:

@@ -9,10 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control.form import Form
+from model.units import rate_of
 
 if TYPE_CHECKING:
     from control.origin import Origin
     from control.settings import Settings
+
+
+def _rate(text: str) -> int:
+    try:
+        return rate_of(text)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
+
 
 Bootstrap = Annotated[
     str | None,
@@ -29,6 +38,14 @@ AllowChanges = Annotated[
     typer.Option(
         "--allow-changes/--read-only",
         help="Build a client that can change the cluster; read-only by default.",
+    ),
+]
+Throttle = Annotated[
+    int | None,
+    typer.Option(
+        help="What moves may copy into a broker, and out of it: bytes/s, or 50MB/s.",
+        parser=_rate,
+        metavar="RATE",
     ),
 ]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
@@ -86,6 +103,13 @@ def load_settings(
 
     logs.configure(verbose=verbose, file=log_file)
     return settings.load(flags, config=config, profile=profile)
+
+
+def throttled(settings: "Settings", throttle: int | None) -> "Settings":
+    """The settings with the throttle that was typed, if any."""
+    if throttle is None:
+        return settings
+    return settings.model_copy(update={"throttle": throttle})
 
 
 def _origin_of(

@@ -25,6 +25,7 @@ from model.errors import ConfigError
 from model.exchange.source import nearest
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
+from model.units import rate_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -43,6 +44,10 @@ def _from_json(model: type[T]) -> BeforeValidator:
 
 def _strict(model: type[T], value: Any) -> T:
     return model.model_validate_json(json.dumps(value))
+
+
+def _rate(value: Any) -> Any:
+    return rate_of(str(value))
 
 
 class TierBucket(FileModel):
@@ -82,6 +87,8 @@ class Settings(BaseSettings):
     """Time that loads are averaged over."""
     samples_topic: str | None = None
     """Topic that samples go to; by default they go to files under `state_dir`."""
+    throttle: Annotated[int, BeforeValidator(_rate)] | None = None
+    """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}

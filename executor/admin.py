@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from executor.answers import Answer, ClusterView, PartitionView, Reassignment
 from executor.servers import addresses, knock, reason_of
-from model.errors import ClusterUnreachable, PlimsollError, RightsMissing
+from model.errors import (
+    ClusterUnreachable,
+    ExecutionStopped,
+    PlimsollError,
+    RightsMissing,
+)
 from model.ids import BrokerId, PartitionId, TopicName
 
 if TYPE_CHECKING:
@@ -22,6 +27,7 @@ _READS: Final = 3
 """Attempts at a question: the driver may ask a broker that has just gone."""
 _ALTER: Final = "ALTER on the cluster"
 _DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
+_ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
 _DESCRIBE_CONFIGS: Final = "DESCRIBE_CONFIGS on the cluster and its topics"
 # kafka-python warns on the terminal of every reconnect; what matters is raised.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
@@ -235,8 +241,69 @@ class Admin:
         found = self._configs("TOPIC", topics, keys)
         return {TopicName(name): values for name, values in found.items()}
 
+    def own_broker_configs(
+        self, broker: BrokerId, keys: Sequence[str]
+    ) -> dict[str, str]:
+        """Settings of one broker itself; those that are only in force are absent."""
+        found = self._configs("BROKER", [str(broker)], keys, "modified")
+        return found.get(str(broker), {})
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        """Settings of topics themselves; those that are only in force are absent."""
+        found = self._configs("TOPIC", topics, keys, "modified")
+        return {TopicName(name): values for name, values in found.items()}
+
+    def alter_broker_configs(
+        self, broker: BrokerId, values: Mapping[str, str | None]
+    ) -> None:
+        """Set values of one broker; None takes a setting away."""
+        entries = {
+            key: ("DELETE" if value is None else "SET", value)
+            for key, value in values.items()
+        }
+        self._alter("BROKER", str(broker), entries)
+
+    def append_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Add entries to settings that are lists."""
+        self._alter("TOPIC", topic, _joined("APPEND", lists))
+
+    def subtract_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Take entries out of settings that are lists; others stay."""
+        self._alter("TOPIC", topic, _joined("SUBTRACT", lists))
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        """Take settings of a topic away, so that the defaults are in force."""
+        self._alter("TOPIC", topic, dict.fromkeys(keys, ("DELETE", None)))
+
+    def _alter(
+        self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]
+    ) -> None:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        if not entries:
+            return
+        resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(entries))
+        what = f"change settings of {kind.lower()} {name}"
+        with self._calling(what, _ALTER_CONFIGS) as client:
+            answer = client.alter_configs(
+                [resource], raise_on_unknown=False, incremental=True
+            )
+        said = str(answer[kind.lower()][name])
+        if said != "OK":
+            raise ExecutionStopped(f"the cluster did not {what}: {said}")
+
     def _configs(
-        self, kind: str, names: Sequence[str], keys: Sequence[str]
+        self,
+        kind: str,
+        names: Sequence[str],
+        keys: Sequence[str],
+        which: str = "all",
     ) -> dict[str, dict[str, str]]:
         from kafka.admin import ConfigResource, ConfigResourceType
 
@@ -247,7 +314,7 @@ class Admin:
         answer = self._ask(
             "describe settings",
             _DESCRIBE_CONFIGS,
-            lambda client: client.describe_configs(resources, config_filter="all"),
+            lambda client: client.describe_configs(resources, config_filter=which),
         )
         return {
             name: {key: str(entry["value"]) for key, entry in configs.items()}
@@ -366,6 +433,12 @@ def _views(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
             offline=frozenset(map(BrokerId, part["offline_replicas"] or ())),
             leader=BrokerId(part["leader_id"]),
         )
+
+
+def _joined(
+    operation: str, lists: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, str | None]]:
+    return {key: (operation, ",".join(e)) for key, e in lists.items() if e}
 
 
 def _by_topic(ids: Iterable[PartitionId]) -> dict[TopicName, list[int]]:

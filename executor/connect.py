@@ -14,10 +14,11 @@ from executor.admin import Admin
 from executor.back import plan_back
 from executor.dialect import Dialect, Progress
 from executor.execution import Execution
-from executor.history import PastRun, past_run, unfinished
+from executor.history import PastRun, left_throttled, past_run, unfinished
 from executor.journal import Journal, sole_writer
 from executor.recognise import dialects
 from executor.schedule import in_order
+from executor.throttle import RunThrottle, Throttle
 from executor.tier import S3Settings, Tier
 from executor.timing import RunLimits, Timing
 from model.errors import ConfigError, GuardrailRefused
@@ -91,7 +92,8 @@ class Executor:
         there is no run or nothing is left of it.
         """
         past = past_run(journal_dir)
-        if not past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK):
+        is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
+        if not is_open and past.throttled is None:
             raise ConfigError(
                 f"The newest run {past.run_id} has ended; nothing is left to resume."
             )
@@ -150,8 +152,33 @@ class Executor:
                 timing=self._timing,
                 observe=run.observe,
                 stop=run.stop,
+                throttle=RunThrottle(
+                    Throttle(self._admin),
+                    journal,
+                    limits.throttle_bytes_per_s,
+                    past.throttled if past else None,
+                ),
                 past=past,
             ).run()
+
+    def clean_up(self, journal_dir: Path) -> list[str]:
+        """Take away what runs that were cut off have left set; what it did, in words.
+
+        Raises GuardrailRefused while a run goes on, else as the cluster does.
+        """
+        cluster = self._admin.cluster().cluster_id
+        did = []
+        with sole_writer(journal_dir, cluster):
+            for past in left_throttled(journal_dir, cluster):
+                journal = Journal(
+                    journal_dir, past.plan, past.run_id, self._timing, resumed=True
+                )
+                with contextlib.closing(journal):
+                    left = RunThrottle(
+                        Throttle(self._admin), journal, None, past.throttled
+                    ).end()
+                did.append(f"run {past.run_id}: {left or 'its throttle is gone'}")
+        return did
 
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""

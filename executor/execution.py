@@ -13,6 +13,7 @@ from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
 from executor.schedule import in_order, startable
+from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.errors import (
     ClusterUnreachable,
@@ -52,6 +53,7 @@ class Execution:
         timing: Timing,
         observe: Callable[[RunProgress], None],
         stop: threading.Event,
+        throttle: RunThrottle,
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -61,6 +63,7 @@ class Execution:
         self._limits = limits
         self._timing = timing
         self._stop = stop
+        self._throttle = throttle
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._flights: dict[PartitionId, Flight] = {}
@@ -87,10 +90,20 @@ class Execution:
             self._prepare()
             self._move()
         except PlimsollError as exc:
-            self._ledger.ended(RunState.FAILED, str(exc))
+            self._end(RunState.FAILED, str(exc))
             raise
-        self._ledger.ended(*self._outcome())
+        except BaseException:
+            # A second Ctrl-C does not wait, but leaves no throttle.
+            self._throttle.end()
+            raise
+        self._end(*self._outcome())
         return self._ledger.report()
+
+    def _end(self, state: RunState, reason: str) -> None:
+        if left := self._throttle.end():
+            state = RunState.FAILED
+            reason = f"{reason}; {left}" if reason else left
+        self._ledger.ended(state, reason)
 
     def _adopt(self, past: PastRun) -> None:
         """Read from the cluster what became of the moves of a run that was cut off."""
@@ -128,6 +141,7 @@ class Execution:
     def _prepare(self) -> None:
         if self._halt:
             return
+        self._throttle.begin(self._waiting)
         begun_s = self._timing.now_s()
         for dialect, moves in self._by_dialect(self._waiting):
             prepared = dialect.prepare(moves, self._stop)
@@ -209,6 +223,8 @@ class Execution:
                 flight.finished_at_s = now_s
                 dialect.finish([move])
             case Step.DONE:
+                # Where no answer comes, the next look does it again.
+                self._throttle.release(move)
                 del self._flights[move.id]
                 self._ledger.moved(move)
             case Step.GIVE_UP:

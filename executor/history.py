@@ -7,6 +7,7 @@ from typing import Final
 from pydantic import ValidationError
 
 from executor.journal import plan_path, run_path, run_paths
+from executor.throttle import Throttled
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan, read_plan
@@ -111,6 +112,8 @@ class PastRun:
     run_id: str
     plan: Plan
     started_at_ms: int
+    throttled: Throttled | None
+    """What it has set and not taken away."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
 
@@ -135,15 +138,32 @@ def past_run(journal_dir: Path, run_id: str | None = None) -> PastRun:
     plan = read_plan(plan_path(journal_dir, name))
     records = read_journal(run_path(journal_dir, name))
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
+    throttled = None
     for record in records:
+        if record.event is JournalEvent.THROTTLED:
+            throttled = Throttled.read(record.detail)
+        elif record.event is JournalEvent.UNTHROTTLED:
+            throttled = None
         if record.id is not None:
             moves[record.id] = _after(moves[record.id], record)
     return PastRun(
         run_id=name,
         plan=plan,
         started_at_ms=min((r.at_ms for r in records), default=0),
+        throttled=throttled,
         moves=moves,
     )
+
+
+def left_throttled(journal_dir: Path, cluster_id: str) -> list[PastRun]:
+    """Runs on a cluster that have left a throttle, oldest first."""
+    return [
+        past
+        for path in run_paths(journal_dir)
+        if b'"throttled"' in path.read_bytes()
+        and (past := past_run(journal_dir, path.stem)).throttled is not None
+        and past.plan.cluster_id == cluster_id
+    ]
 
 
 def _after(at: MoveProgress, record: JournalRecord) -> MoveProgress:

@@ -27,6 +27,8 @@ class RunLimits:
     """Moves under way in the cluster."""
     moves_per_broker: int = 10
     """Moves under way that a broker takes part in, in and out together."""
+    throttle_bytes_per_s: int | None = None
+    """What moves may copy into a broker, and out of it, each; None without limit."""
     stuck_s: float = 120.0
     """A move without any progress for this long is stuck and ends the run."""
     poll_s: float = 0.15
@@ -41,3 +43,5 @@ class RunLimits:
     def __post_init__(self) -> None:
         if self.moves_in_flight < 1 or self.moves_per_broker < 1:
             raise ValueError("at least one move must be allowed in flight")
+        if self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < 1:
+            raise ValueError("a throttle lets at least one byte per second through")

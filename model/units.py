@@ -1,5 +1,7 @@
 """Figures in words: bytes, rates, times and shares as people read them."""
 
+import re
+
 _STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
 
 
@@ -42,3 +44,18 @@ def seconds_text(seconds: float) -> str:
 def count_text(count: int, one: str, many: str | None = None) -> str:
     """A count with its noun: `1 move`, `3 moves`."""
     return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def rate_of(text: str) -> int:
+    """Bytes per second from a number, also with a unit: `50MB/s`, `50 MB`, `5e7`.
+
+    Raises ValueError, in words, for anything else and for less than one byte.
+    """
+    found = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([kMGT]?B)?(?:/s)?\s*", text)
+    try:
+        value = float(found[1]) * 1000 ** _STEPS.index(found[2] or "B") if found else 0
+    except ValueError:
+        value = 0.0
+    if not 1 <= value < 1e15:
+        raise ValueError(f"{text!r} is no rate; say bytes per second, or 50MB/s")
+    return int(value)

@@ -84,6 +84,17 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
         )
 
 
+def clean_up(settings: Settings, *, allow_changes: bool) -> int:
+    """Take away what runs that were cut off have left set."""
+    compose.bootstrap_of(settings)
+    _refuse_read_only(allow_changes)
+    with contextlib.closing(compose.executor(settings)) as executor:
+        did = executor.clean_up(compose.journal_dir(settings))
+    for words in did or ["no run has left a throttle"]:
+        sys.stdout.write(f"{words}\n")
+    return Exit.DONE
+
+
 def _refuse_read_only(allowed: bool) -> None:
     if not allowed:
         raise GuardrailRefused(

@@ -5,11 +5,17 @@ import signal
 import subprocess
 import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from executor.admin import Admin
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
+from lab.processes import Processes
+from model.ids import BrokerId, TopicName
 from model.plan import Plan, write_plan
 from model.snapshot import StorageKind
 from tests.automq import AutoMQCluster
@@ -17,6 +23,13 @@ from tests.end_to_end.commands import Running, Shell, placement
 from tests.executor.plans import plan_for
 
 PARTITIONS = 16
+
+
+@pytest.fixture
+def processes(tmp_path: Path) -> Iterator[Processes]:
+    started = Processes(tmp_path / "load")
+    yield started
+    started.close()
 
 
 def kill_after(running: Running, shell: Shell, events: int) -> None:
@@ -93,3 +106,39 @@ def test_on_the_real_automq(automq_cluster: AutoMQCluster, tmp_path: Path) -> No
     )
     shell = Shell(tmp_path, automq_cluster.bootstrap)
     killed_resumed_and_rolled_back(shell, plan, 7)
+
+
+@pytest.mark.kafka
+def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
+    local_cluster: LocalCluster, processes: Processes, tmp_path: Path
+) -> None:
+    topic = f"resume-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(topic, [[1, 2]])
+    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0,))
+    load = Load(processes, local_cluster.bootstrap, order)
+    load.start()
+    while min(load.status().acknowledged_bytes, default=0) < 20e6:
+        time.sleep(0.1)
+    load.finish()
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
+    write_plan(tmp_path / "plan.json", plan)
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
+    kill_after(shell.start(*slow), shell, 2)
+    with Admin(shell.bootstrap, 10.0) as admin:
+
+        def throttled() -> tuple[object, ...]:
+            brokers = (admin.own_broker_configs(BrokerId(b), RATES) for b in (1, 2, 3))
+            name = TopicName(topic)
+            return *brokers, admin.own_topic_configs([name], (LEADERS, FOLLOWERS))[name]
+
+        assert all(throttled())
+        cleaned = shell.plimsoll("cleanup", "--allow-changes")
+        assert cleaned.returncode == 0, cleaned.stderr
+        assert "its throttle is gone" in cleaned.stdout
+        assert throttled() == ({}, {}, {}, {})
+    again = shell.plimsoll("cleanup", "--allow-changes")
+    assert again.stdout == "no run has left a throttle\n"
+    resumed = shell.plimsoll("run", "--resume", "--allow-changes")
+    assert resumed.returncode == 0, resumed.stderr
+    assert placement(shell.bootstrap, topic) == {0: [3, 2]}

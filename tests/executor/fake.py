@@ -5,13 +5,13 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from executor.answers import Answer
+from executor.answers import Answer, ClusterView
 from executor.dialect import Prepared, Progress, Stage
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
-from model.ids import PartitionId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
-from tests.executor.plans import view
+from tests.executor.plans import CLUSTER_ID, ids, view
 
 HALFWAY = (1, 9)
 """Where a partition lies that has come halfway."""
@@ -140,3 +140,67 @@ class FakePlatform:
             return Progress(stage=Stage.ARRIVED, bytes_copied=200)
         self.begun[move.id] = 0
         return Progress(stage=Stage.DONE, bytes_copied=200)
+
+
+class FakeConfigs:
+    """The settings of three brokers and their topics, as far as throttles need them."""
+
+    def __init__(self) -> None:
+        self.cut_off = False
+        self.brokers: dict[BrokerId, dict[str, str]] = {}
+        self.topics: dict[TopicName, dict[str, str]] = {}
+
+    def cluster(self) -> ClusterView:
+        return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
+
+    def own_broker_configs(
+        self, broker: BrokerId, keys: Sequence[str]
+    ) -> dict[str, str]:
+        known = self.brokers.get(broker, {})
+        return {key: known[key] for key in keys if key in known}
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        known = {topic: self.topics.get(topic, {}) for topic in topics}
+        return {t: {k: c[k] for k in keys if k in c} for t, c in known.items()}
+
+    def alter_broker_configs(
+        self, broker: BrokerId, values: Mapping[str, str | None]
+    ) -> None:
+        self._answer()
+        now: dict[str, str | None] = {**self.brokers.pop(broker, {}), **values}
+        if kept := {key: value for key, value in now.items() if value is not None}:
+            self.brokers[broker] = kept
+
+    def append_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._answer()
+        for key, entries in lists.items():
+            self._set(topic, key, [*self._list(topic, key), *entries])
+
+    def subtract_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._answer()
+        for key, entries in lists.items():
+            left = [e for e in self._list(topic, key) if e not in entries]
+            self._set(topic, key, left)
+
+    def _answer(self) -> None:
+        if self.cut_off:
+            raise ClusterUnreachable("the connection was cut")
+
+    def _list(self, topic: TopicName, key: str) -> list[str]:
+        known = self.topics.get(topic, {}).get(key, "")
+        return known.split(",") if known else []
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        self._answer()
+        known = self.topics.pop(topic, {})
+        if kept := {key: value for key, value in known.items() if key not in keys}:
+            self.topics[topic] = kept
+
+    def _set(self, topic: TopicName, key: str, entries: Sequence[str]) -> None:
+        self.topics.setdefault(topic, {})[key] = ",".join(entries)

@@ -8,22 +8,24 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from executor.admin import Admin
 from executor.execution import Execution
 from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
+from executor.throttle import RATES, RunThrottle, Throttle
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
-from model.ids import PartitionId
+from model.ids import BrokerId, PartitionId
 from model.plan import Move, Plan
 from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
-from tests.executor.fake import FakePlatform, FakeTime, Fault
+from tests.executor.fake import FakeConfigs, FakePlatform, FakeTime, Fault
 from tests.executor.plans import move, plan
 
 FOUR = plan([move(i) for i in range(4)])
@@ -39,11 +41,13 @@ class Bench:
     plan: Plan = FOUR
     faults: dict[PartitionId, Fault] = field(default_factory=dict)
     limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
+    throttle: int | None = None
 
     def __post_init__(self) -> None:
         self.time = FakeTime()
         self.stop = threading.Event()
         self.told: list[RunProgress] = []
+        self.configs = FakeConfigs()
         self.platform = FakePlatform(self.faults, self.check_journal)
         name = f"run-{next(_numbers)}"
         self.journal = Journal(self.folder, self.plan, name, self.time.timing)
@@ -65,6 +69,12 @@ class Bench:
                 timing=self.time.timing,
                 observe=self.told.append,
                 stop=self.stop,
+                throttle=RunThrottle(
+                    Throttle(cast("Admin", self.configs)),
+                    self.journal,
+                    self.throttle,
+                    past.throttled if past else None,
+                ),
                 past=past,
             ).run()
 
@@ -72,6 +82,7 @@ class Bench:
         """Go on in another process, which knows what is on disk alone."""
         past = past_run(self.folder, self.journal.run_id)
         self.told.clear()
+        self.configs.cut_off = False
         self.journal = Journal(
             self.folder, past.plan, past.run_id, self.time.timing, resumed=True
         )
@@ -289,9 +300,10 @@ def kill_at(bench: Bench, record: int, *, written: bool) -> None:
         event: JournalEvent, moves: Sequence[Move | None] = (None,), **more: Any
     ) -> None:
         at = next(count)
-        if at < record or written:
+        if at < record or (at == record and written):
             write(event, moves, **more)
-        if at == record:
+        if at >= record:
+            bench.configs.cut_off = True
             raise Killed
 
     bench.journal.write = dying  # type: ignore[method-assign]
@@ -305,11 +317,12 @@ FAULTS = [{}, {FIRST: Fault.ELECTION}, {FIRST: Fault.ANSWER_LOST}]
 def test_killed_at_any_record_a_run_is_resumed_to_its_end(
     tmp_path: Path, faults: dict[PartitionId, Fault], written: bool
 ) -> None:
-    whole = Bench(tmp_path / "whole", faults=faults)
+    whole = Bench(tmp_path / "whole", faults=faults, throttle=10)
     whole.run()
     records = len({(r.at_ms, r.event) for r in read_journal(whole.journal.path)})
     for record in itertools.count():
-        bench = Bench(tmp_path / f"{record}", faults=faults)
+        bench = Bench(tmp_path / f"{record}", faults=faults, throttle=10)
+        theirs = bench.configs.brokers[BrokerId(2)] = {RATES[0]: "77"}
         kill_at(bench, record, written=written)
         try:
             bench.run()
@@ -327,6 +340,7 @@ def test_killed_at_any_record_a_run_is_resumed_to_its_end(
         # Only what had not begun was asked for again.
         assert max(bench.platform.sent.values()) == 1
         assert bench.platform.most_at_once <= 2
+        assert (bench.configs.brokers, bench.configs.topics) == ({2: theirs}, {})
     assert record >= records
 
 

@@ -6,6 +6,7 @@ import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,13 +15,15 @@ from executor.admin import Admin, OffsetKind
 from executor.answers import Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
+from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.tier import S3Settings
+from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan
-from model.run import JournalEvent, MoveState, RunReport, RunState
+from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
 from tests.executor.plans import ids, plan_for
 
 pytestmark = pytest.mark.kafka
@@ -125,6 +128,37 @@ def test_a_tiered_partition_that_stands_still_is_moved_whole_and_says_so(
     (move,) = execute(executor, plan, tmp_path).moves
     assert (move.bytes_copied or 0) > 4 * SEGMENT_BYTES
     assert "are copied: its local retention keeps every segment" in move.note
+
+
+def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
+    local_cluster: LocalCluster, admin: Admin, topic: str, tmp_path: Path
+) -> None:
+    rate = 3_000_000
+    local_cluster.create_topic(topic, [[1, 2]] * 2)
+    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0, 1.0))
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
+    load.start()
+    wait_for(lambda: min(load.status().acknowledged_bytes) > 20e6)
+    load.finish()
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [1, 3], 1: [1, 3]})
+    name, seen = TopicName(topic), list[tuple[Any, Any]]()
+
+    def look(_: RunProgress) -> None:
+        lists = admin.own_topic_configs([name], (LEADERS, FOLLOWERS))[name]
+        seen.append((admin.own_broker_configs(BrokerId(3), RATES), lists))
+
+    limits = RunLimits(throttle_bytes_per_s=rate)
+    with connect(local_cluster.bootstrap, timeout_s=10.0, limits=limits) as executor:
+        report = executor.execute(
+            plan, journal_dir=tmp_path, observe=look, stop=threading.Event()
+        )
+    assert report.state is RunState.DONE
+    copied = sum(m.bytes_copied or 0 for m in report.moves)
+    assert copied > 30e6
+    assert copied / report.duration_s < 1.5 * rate
+    lists = {LEADERS: "0:1,0:2,1:1,1:2", FOLLOWERS: "0:3,1:3"}
+    assert (dict.fromkeys(RATES, str(rate)), lists) in seen
+    assert seen[0] == seen[-1] == ({}, {})
 
 
 def test_replicas_are_exchanged_one_after_the_other(

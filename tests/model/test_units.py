@@ -6,6 +6,7 @@ from model.units import (
     bytes_text,
     count_text,
     percent_text,
+    rate_of,
     rate_text,
     seconds_text,
 )
@@ -57,3 +58,23 @@ def test_counts_have_their_noun(count: int, text: str) -> None:
 
 def test_an_odd_plural_may_be_given() -> None:
     assert count_text(2, "leader has", "leaders have") == "2 leaders have"
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [
+        ("50MB/s", 50_000_000),
+        ("50 MB", 50_000_000),
+        (" 1.5kB/s ", 1_500),
+        ("2e6", 2_000_000),
+        ("7B", 7),
+    ],
+)
+def test_a_rate_is_read_with_and_without_unit(text: str, rate: int) -> None:
+    assert rate_of(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "5xB", "1.2.3MB", "50MB/h", "9999TB"])
+def test_what_is_no_rate_is_said(text: str) -> None:
+    with pytest.raises(ValueError, match="is no rate; say bytes per second"):
+        rate_of(text)
