@@ -21,7 +21,7 @@ from executor.schedule import in_order
 from executor.throttle import RunThrottle, Throttle
 from executor.tier import S3Settings, Tier
 from executor.timing import RunLimits, Timing
-from model.errors import ConfigError, GuardrailRefused
+from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport
@@ -91,7 +91,7 @@ class Executor:
         still fit it, as in `execute`. Raises as that does, ConfigError also where
         there is no run or nothing is left of it.
         """
-        past = past_run(journal_dir)
+        past = past_run(journal_dir, self._admin.cluster().cluster_id)
         is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
         if not is_open and past.throttled is None:
             raise ConfigError(
@@ -108,18 +108,13 @@ class Executor:
         What is to be moved back is read from the cluster. Raises as `past_run` does,
         and GuardrailRefused where something still moves, or moved too short ago.
         """
-        past = past_run(journal_dir, run_id)
-        seen = self._admin.cluster()
-        if seen.cluster_id != past.plan.cluster_id:
-            raise GuardrailRefused(
-                f"The run {past.run_id} was on the cluster {past.plan.cluster_id}, and "
-                f"this is {seen.cluster_id}. Name the right bootstrap servers."
-            )
+        cluster = self._admin.cluster()
+        past = past_run(journal_dir, cluster.cluster_id, run_id)
         sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
         found: dict[PartitionId, Progress] = {}
         for kind, dialect in self._dialects().items():
             found |= dialect.progress([m for m in sent if m.storage is kind])
-        return plan_back(past, found, seen.alive, self._timing.now_ms())
+        return plan_back(past, found, cluster.alive, self._timing.now_ms())
 
     def _carry_out(
         self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None

@@ -122,16 +122,18 @@ class PastRun:
         return [at.move for at in self.moves.values() if at.state in states]
 
 
-def past_run(journal_dir: Path, run_id: str | None = None) -> PastRun:
-    """A run by its id or the beginning of it; by default the newest.
+def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
+    """A run on a cluster by its id or the beginning of it; by default the newest.
 
     Raises ConfigError where there is none, or more than one, or it cannot be read.
     """
-    ids = [path.stem for path in run_paths(journal_dir)]
+    ids = [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
     found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
     if not found:
         known = f"; the newest is {ids[-1]}" if ids else ""
-        raise ConfigError(f"{journal_dir} has no run {run_id or 'at all'}{known}")
+        raise ConfigError(
+            f"{journal_dir} has no run {run_id or 'at all'} on this cluster{known}"
+        )
     if len(found) > 1 and run_id not in found:
         raise ConfigError(f"{run_id} begins {len(found)} runs; say more of the id")
     name = run_id if run_id in found else found[0]
@@ -155,14 +157,23 @@ def past_run(journal_dir: Path, run_id: str | None = None) -> PastRun:
     )
 
 
+def _cluster_of(path: Path) -> str | None:
+    """The cluster of a run; None where its first record cannot be read."""
+    with path.open("rb") as lines:
+        try:
+            return JournalRecord.model_validate_json(lines.readline()).cluster_id
+        except ValidationError:
+            return None
+
+
 def left_throttled(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     """Runs on a cluster that have left a throttle, oldest first."""
     return [
         past
         for path in run_paths(journal_dir)
         if b'"throttled"' in path.read_bytes()
-        and (past := past_run(journal_dir, path.stem)).throttled is not None
-        and past.plan.cluster_id == cluster_id
+        and _cluster_of(path) == cluster_id
+        and (past := past_run(journal_dir, cluster_id, path.stem)).throttled is not None
     ]
 
 

@@ -143,12 +143,12 @@ def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
 
 
 @pytest.mark.parametrize("ask", [("run", "--resume"), ("rollback",)])
-def test_a_run_that_is_not_there_is_neither_resumed_nor_undone(
+def test_a_run_is_neither_resumed_nor_undone_without_its_cluster(
     here: Path, ask: tuple[str, ...]
 ) -> None:
     here_alone = (*ask, "-b", "127.0.0.1:1")
     refused(plimsoll(*here_alone), 5, "say --allow-changes")
-    refused(plimsoll(*here_alone, "--allow-changes"), 2, "has no run at all")
+    refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
 def test_apply_is_read_only_unless_told_otherwise(here: Path) -> None:

@@ -26,7 +26,7 @@ from model.plan import Move, Plan
 from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
 from tests.executor.fake import FakeConfigs, FakePlatform, FakeTime, Fault
-from tests.executor.plans import move, plan
+from tests.executor.plans import CLUSTER_ID, move, plan
 
 FOUR = plan([move(i) for i in range(4)])
 FIRST = FOUR.moves[0].id
@@ -80,7 +80,7 @@ class Bench:
 
     def resume(self) -> RunReport:
         """Go on in another process, which knows what is on disk alone."""
-        past = past_run(self.folder, self.journal.run_id)
+        past = past_run(self.folder, CLUSTER_ID, self.journal.run_id)
         self.told.clear()
         self.configs.cut_off = False
         self.journal = Journal(
@@ -363,7 +363,7 @@ def test_what_does_not_fit_any_more_is_not_begun(tmp_path: Path) -> None:
     kill_at(bench, 8, written=True)
     with pytest.raises(Killed):
         bench.run()
-    past = past_run(tmp_path, bench.journal.run_id)
+    past = past_run(tmp_path, CLUSTER_ID, bench.journal.run_id)
     bench.journal = Journal(
         tmp_path, FOUR, past.run_id, bench.time.timing, resumed=True
     )

@@ -186,7 +186,7 @@ def test_a_run_that_was_cut_off_is_gone_on_with_after_its_last_whole_record(
         (FIRST.id, JournalEvent.ISSUING),
         (FIRST.id, JournalEvent.MOVED),
     ]
-    past = past_run(journal.folder, "run")
+    past = past_run(journal.folder, CLUSTER_ID, "run")
     assert past.plan == PLAN
     assert past.moves[FIRST.id].bytes_copied == 7
     assert past.among(MoveState.DONE) == [FIRST]
@@ -196,15 +196,17 @@ def test_a_run_that_was_cut_off_is_gone_on_with_after_its_last_whole_record(
 def test_a_run_is_named_by_the_beginning_of_its_id(journal: Journals) -> None:
     for run_id in ("run-1", "run-12", "sun-1"):
         journal(run_id).write(JournalEvent.STARTED)
-    assert past_run(journal.folder).run_id == "sun-1"
-    assert past_run(journal.folder, "run-1").run_id == "run-1"
-    assert past_run(journal.folder, "run-12").run_id == "run-12"
+    assert past_run(journal.folder, CLUSTER_ID).run_id == "sun-1"
+    assert past_run(journal.folder, CLUSTER_ID, "run-1").run_id == "run-1"
+    assert past_run(journal.folder, CLUSTER_ID, "run-12").run_id == "run-12"
     with pytest.raises(ConfigError, match="run begins 2 runs"):
-        past_run(journal.folder, "run")
-    with pytest.raises(ConfigError, match="no run moon; the newest is sun-1"):
-        past_run(journal.folder, "moon")
+        past_run(journal.folder, CLUSTER_ID, "run")
+    with pytest.raises(ConfigError, match="no run moon on this cluster; the newest"):
+        past_run(journal.folder, CLUSTER_ID, "moon")
+    with pytest.raises(ConfigError, match="has no run at all on this cluster"):
+        past_run(journal.folder, "another")
     with pytest.raises(ConfigError, match="has no run at all"):
-        past_run(journal.folder / "empty")
+        past_run(journal.folder / "empty", CLUSTER_ID)
 
 
 def test_one_process_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
