@@ -148,7 +148,7 @@ class Executor:
                 observe=run.observe,
                 stop=run.stop,
                 throttle=RunThrottle(
-                    Throttle(self._admin),
+                    Throttle(self._admin, self._timing),
                     journal,
                     limits.throttle_bytes_per_s,
                     past.throttled if past else None,
@@ -170,7 +170,10 @@ class Executor:
                 )
                 with contextlib.closing(journal):
                     left = RunThrottle(
-                        Throttle(self._admin), journal, None, past.throttled
+                        Throttle(self._admin, self._timing),
+                        journal,
+                        None,
+                        past.throttled,
                     ).end()
                 did.append(f"run {past.run_id}: {left or 'its throttle is gone'}")
         return did

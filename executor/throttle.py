@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 from executor.admin import Admin
 from executor.journal import Journal
+from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
 from model.ids import BrokerId, TopicName
 from model.plan import Move
@@ -25,6 +26,7 @@ RATES: Final = (
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
 _ALL: Final = "*"
+_SETTLE_S: Final = 10.0
 _log = logging.getLogger("plimsoll.executor")
 
 Lists = dict[TopicName, dict[str, list[str]]]
@@ -61,8 +63,9 @@ class Throttled:
 class Throttle:
     """Sets and takes away the throttle of one run."""
 
-    def __init__(self, admin: Admin) -> None:
+    def __init__(self, admin: Admin, timing: Timing) -> None:
         self._admin = admin
+        self._timing = timing
 
     def plan(self, moves: Sequence[Move], bytes_per_s: int) -> Throttled:
         """What has to be set for moves that copy; nothing is changed.
@@ -96,12 +99,37 @@ class Throttle:
         for topic, lists in wanted.lists.items():
             self._admin.append_topic_configs(topic, lists)
         for broker in wanted.rates:
-            shown = self._admin.own_broker_configs(broker, RATES)
-            if any(shown.get(key) != rate for key in RATES):
+            if not self._shows(broker, rate):
                 raise ExecutionStopped(
                     f"broker {broker} does not take the throttle of {rate} bytes/s; "
                     "nothing was moved"
                 )
+
+    def _shows(self, broker: BrokerId, rate: str) -> bool:
+        """Whether a broker has taken a rate; it may lag behind the controller."""
+        end_s = self._timing.now_s() + _SETTLE_S
+        while True:
+            shown = self._admin.own_broker_configs(broker, RATES)
+            if all(shown.get(key) == rate for key in RATES):
+                return True
+            if self._timing.now_s() >= end_s:
+                return False
+            self._timing.pause(0.1)
+
+    def _without(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, str]:
+        """A topic's lists once ours are seen to be gone; as they are after a while."""
+        end_s = self._timing.now_s() + _SETTLE_S
+        while True:
+            shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
+            found = shown.get(topic, {})
+            left = any(
+                entry in found.get(key, "").split(",")
+                for key, entries in lists.items()
+                for entry in entries
+            )
+            if not left or self._timing.now_s() >= end_s:
+                return found
+            self._timing.pause(0.1)
 
     def release(self, moves: Iterable[Move], held: Throttled) -> None:
         """Take moves that ended out of the lists.
@@ -125,10 +153,8 @@ class Throttle:
         for topic, lists in held.lists.items():
             self._admin.subtract_topic_configs(topic, lists)
             # A list without entries stays set, to nothing.
-            shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
-            empty = [
-                key for key, entries in shown.get(topic, {}).items() if not entries
-            ]
+            shown = self._without(topic, lists)
+            empty = [key for key, entries in shown.items() if not entries]
             self._admin.delete_topic_configs(topic, empty)
         for broker, before in held.rates.items():
             try:

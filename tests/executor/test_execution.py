@@ -70,7 +70,7 @@ class Bench:
                 observe=self.told.append,
                 stop=self.stop,
                 throttle=RunThrottle(
-                    Throttle(cast("Admin", self.configs)),
+                    Throttle(cast("Admin", self.configs), self.time.timing),
                     self.journal,
                     self.throttle,
                     past.throttled if past else None,

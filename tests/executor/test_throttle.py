@@ -9,7 +9,7 @@ from executor.throttle import FOLLOWERS, LEADERS, RATES, Throttle, Throttled
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId, TopicName
 from model.snapshot import StorageKind
-from tests.executor.fake import FakeConfigs
+from tests.executor.fake import FakeConfigs, FakeTime
 from tests.executor.plans import ids, move
 
 ORDERS = TopicName("orders")
@@ -24,7 +24,7 @@ def configs() -> FakeConfigs:
 
 @pytest.fixture
 def throttle(configs: FakeConfigs) -> Throttle:
-    return Throttle(cast("Admin", configs))
+    return Throttle(cast("Admin", configs), FakeTime().timing)
 
 
 def test_leaders_are_limited_on_old_replicas_and_followers_on_new_ones(
