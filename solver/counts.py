@@ -20,7 +20,6 @@ from solver.kernels.nodebound import (
     CUTOFF,
     EFFORT,
     FLOOR,
-    NODES,
     Tree,
     bound_node,
     new_tree,
@@ -89,11 +88,12 @@ class _Counts:
         while 0 <= k <= len(self.listed.rows):
             tree = self._tree(k)
             tree.figure[CUTOFF] = self.best.goal
+            bound = self._bound(tree)
+            if bound >= self.best.goal and step * tree.pi[0, -1] <= 0.0:
+                return min(floor, bound)
             if not self.best.exhaust(self.listed.configurations, tree, end):
                 return None
             floor = min(floor, float(tree.figure[FLOOR]))
-            if tree.counter[NODES] == 1 and step * tree.pi[0, -1] <= 0.0:
-                break
             k += step
         return floor
 
@@ -101,7 +101,9 @@ class _Counts:
         """What is proved at once for a number; there are none under 0 or over R."""
         if not 0 <= k <= len(self.listed.rows):
             return np.inf
-        tree = self._tree(k)
+        return self._bound(self._tree(k))
+
+    def _bound(self, tree: Tree) -> float:
         bound = bound_node(self.listed.configurations, tree, 0, self.best.heat)
         self.best.local.search.work += float(tree.counter[EFFORT]) * WORK_PER_OPERATION
         return float(bound)
