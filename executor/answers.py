@@ -1,5 +1,6 @@
 """What a cluster says about itself and answers to requests, as values."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Self
@@ -42,6 +43,17 @@ class Reassignment:
 
     target: tuple[BrokerId, ...]
     """The replica list it ends with."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogDirView:
+    """One log directory of a broker."""
+
+    path: str
+    sizes: Mapping[PartitionId, int]
+    """Bytes of the replicas asked for; one that is only moving in is left out."""
+    usable_bytes: int | None
+    """Free for more (KIP-827); None where the broker does not say."""
 
 
 class Verdict(Enum):

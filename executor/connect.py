@@ -16,6 +16,7 @@ from executor.dialect import Dialect, Progress
 from executor.execution import Execution
 from executor.history import PastRun, left_throttled, past_run, unfinished
 from executor.journal import Journal, sole_writer
+from executor.kafka_admin import KafkaAdmin
 from executor.recognise import dialects
 from executor.schedule import in_order
 from executor.throttle import RunThrottle, Throttle
@@ -239,7 +240,7 @@ def connect(
     """
     tier = Tier(s3) if s3 is not None else None
     return Executor(
-        Admin(bootstrap, timeout_s), tier=tier, limits=limits, timing=timing
+        KafkaAdmin(bootstrap, timeout_s), tier=tier, limits=limits, timing=timing
     )
 
 

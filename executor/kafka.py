@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from executor import placement
-from executor.admin import Admin
+from executor.admin import Admin, local_bytes
 from executor.answers import Answer, PartitionView
 from executor.dialect import Prepared, Progress
 from executor.tail import TailReader, Waited, wait_for_short_tails
@@ -114,7 +114,7 @@ class ReplicatedKafka:
         self, broker: BrokerId, ids: Sequence[PartitionId]
     ) -> dict[PartitionId, int]:
         try:
-            return self._admin.local_bytes(broker, ids)
+            return local_bytes(self._admin, broker, ids)
         except ClusterUnreachable as exc:
             # Sizes are for show; whether the move goes on shows in the metadata.
             _log.debug("sizes on broker %s are not known: %s", broker, exc)

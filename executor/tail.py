@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor.admin import Admin, OffsetKind
+from executor.admin import Admin, OffsetKind, local_bytes
 from executor.answers import PartitionView
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -165,7 +165,7 @@ class TailReader:
         self, leader: BrokerId, ids: Sequence[PartitionId]
     ) -> dict[PartitionId, Tail]:
         offsets = {k: self._admin.offsets(leader, ids, k) for k in OffsetKind}
-        sizes = self._admin.local_bytes(leader, ids)
+        sizes = local_bytes(self._admin, leader, ids)
         known = set(sizes).intersection(*offsets.values())
         return {
             pid: Tail(

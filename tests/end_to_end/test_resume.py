@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.admin import Admin
+from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
@@ -125,7 +125,7 @@ def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
     shell = Shell(tmp_path, local_cluster.bootstrap)
     slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
     kill_after(shell.start(*slow), shell, 2)
-    with Admin(shell.bootstrap, 10.0) as admin:
+    with KafkaAdmin(shell.bootstrap, 10.0) as admin:
 
         def throttled() -> tuple[object, ...]:
             brokers = (admin.own_broker_configs(BrokerId(b), RATES) for b in (1, 2, 3))

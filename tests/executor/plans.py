@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from executor.admin import Admin
 from executor.answers import ClusterView, PartitionView
+from executor.kafka_admin import KafkaAdmin
 from executor.preflight import Observed
 from executor.recognise import storage_kinds
 from model.goals import Goals, SolveLimits
@@ -76,7 +76,7 @@ def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> 
     """A plan that fits the cluster as it is; the first of each list shall lead."""
     name = TopicName(topic)
     pids = [PartitionId(name, number) for number in after]
-    with Admin(bootstrap, 10.0) as admin:
+    with KafkaAdmin(bootstrap, 10.0) as admin:
         views = admin.partitions(pids)
         kind = storage_kinds(admin, [name])[name]
         cluster = admin.cluster()

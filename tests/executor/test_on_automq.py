@@ -15,6 +15,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from executor.admin import Admin
 from executor.answers import Verdict
 from executor.connect import Executor, connect
+from executor.kafka_admin import KafkaAdmin
 from executor.recognise import storage_kinds
 from lab.load import Load, LoadOrder
 from lab.processes import Processes
@@ -43,7 +44,7 @@ def topic() -> str:
 
 @pytest.fixture
 def admin(automq_cluster: AutoMQCluster) -> Iterator[Admin]:
-    with Admin(automq_cluster.bootstrap, 10.0) as opened:
+    with KafkaAdmin(automq_cluster.bootstrap, 10.0) as opened:
         yield opened
 
 

@@ -11,10 +11,11 @@ from typing import Any
 import pytest
 
 from collector.jars import default_cache_dir
-from executor.admin import Admin, OffsetKind
+from executor.admin import Admin, OffsetKind, local_bytes
 from executor.answers import Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
+from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.tier import S3Settings
 from executor.timing import RunLimits
@@ -46,7 +47,7 @@ def topic() -> str:
 
 @pytest.fixture
 def admin(local_cluster: LocalCluster) -> Iterator[Admin]:
-    with Admin(local_cluster.bootstrap, 10.0) as opened:
+    with KafkaAdmin(local_cluster.bootstrap, 10.0) as opened:
         yield opened
 
 
@@ -185,7 +186,7 @@ def test_replicas_are_exchanged_one_after_the_other(
         r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
     )
     assert asked == {0: 2, 1: 1}
-    with Admin(four_brokers.bootstrap, 10.0) as admin:
+    with KafkaAdmin(four_brokers.bootstrap, 10.0) as admin:
         name = TopicName(topic)
         views = admin.partitions([PartitionId(name, p) for p in (0, 1)])
     assert {v.replicas: v.leader for v in views.values()} == {
@@ -271,8 +272,8 @@ def test_offsets_and_sizes_are_those_of_an_empty_partition(
     found = {k: admin.offsets(BrokerId(1), [pid], k).get(pid) for k in OffsetKind}
     assert found[OffsetKind.LATEST] == found[OffsetKind.EARLIEST] == 0
     assert found[OffsetKind.LATEST_TIERED] == -1
-    assert admin.local_bytes(BrokerId(1), [pid]) == {pid: 0}
-    assert admin.local_bytes(BrokerId(2), [pid]) == {}
+    assert local_bytes(admin, BrokerId(1), [pid]) == {pid: 0}
+    assert local_bytes(admin, BrokerId(2), [pid]) == {}
 
 
 def test_three_replicas_move_with_their_leader(
@@ -295,7 +296,7 @@ def test_dead_targets_and_what_hangs_because_of_them_are_refused(
     four_brokers.kill_broker(DEAD)
     with (
         connect(bootstrap, timeout_s=10.0) as executor,
-        Admin(bootstrap, 10.0) as admin,
+        KafkaAdmin(bootstrap, 10.0) as admin,
     ):
         wait_for(lambda: DEAD not in admin.cluster().alive)
         with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from executor.admin import Admin
+from executor.kafka_admin import KafkaAdmin
 from lab.ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ConfigError
 
@@ -10,7 +10,7 @@ from model.errors import ClusterUnreachable, ConfigError
 def test_nobody_there_is_said_with_the_address() -> None:
     (port,) = free_ports(1)
     with (
-        Admin(f"{HOST}:{port}", 1.0) as admin,
+        KafkaAdmin(f"{HOST}:{port}", 1.0) as admin,
         pytest.raises(ClusterUnreachable, match=f"{port}: Connection refused"),
     ):
         admin.cluster()
@@ -19,7 +19,7 @@ def test_nobody_there_is_said_with_the_address() -> None:
 @pytest.mark.parametrize("text", ["localhost", "localhost:", ":9092", "a:1,b:x"])
 def test_what_is_no_address_is_named(text: str) -> None:
     with (
-        Admin(text, 1.0) as admin,
+        KafkaAdmin(text, 1.0) as admin,
         pytest.raises(ConfigError, match="is no host:port"),
     ):
         admin.cluster()

@@ -1,0 +1,451 @@
+"""The one place in this package that holds a Kafka client and reads its errors."""
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+
+from executor.admin import OffsetKind
+from executor.answers import (
+    Answer,
+    ClusterView,
+    LogDirView,
+    PartitionView,
+    Reassignment,
+)
+from executor.servers import addresses, knock, reason_of
+from model.errors import (
+    ClusterUnreachable,
+    ExecutionStopped,
+    PlimsollError,
+    RightsMissing,
+)
+from model.ids import BrokerId, PartitionId, TopicName
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+_T = TypeVar("_T")
+_CLIENT_ID: Final = "plimsoll"
+_UNKNOWN: Final = -1
+_READS: Final = 3
+"""Attempts at a question: the driver may ask a broker that has just gone."""
+_ALTER: Final = "ALTER on the cluster"
+_DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
+_ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
+_DESCRIBE_CONFIGS: Final = "DESCRIBE_CONFIGS on the cluster and its topics"
+# kafka-python warns on the terminal of every reconnect; what matters is raised.
+logging.getLogger("kafka").setLevel(logging.CRITICAL)
+
+
+class KafkaAdmin:
+    """The calls of `Admin` on one real cluster; errors come out as plimsoll's own.
+
+    One thread owns it. The client is made at the first call and made anew after a
+    failure, since one that met a cluster in trouble may never recover.
+    Every call raises ClusterUnreachable or RightsMissing.
+    """
+
+    def __init__(self, bootstrap: str, timeout_s: float) -> None:
+        self._bootstrap = bootstrap
+        self._timeout_s = timeout_s
+        self._client: KafkaAdminClient | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Drop the connection; the next call makes a new one."""
+        client, self._client = self._client, None
+        if client is not None:
+            client.close()
+
+    def cluster(self) -> ClusterView:
+        """The cluster's id and the brokers that serve."""
+        answer = self._ask(
+            "describe the cluster", _DESCRIBE, lambda client: client.describe_cluster()
+        )
+        return ClusterView(
+            cluster_id=answer["cluster_id"],
+            alive=frozenset(
+                BrokerId(b["broker_id"])
+                for b in answer["brokers"]
+                if not b.get("is_fenced")
+            ),
+        )
+
+    def features(self) -> frozenset[str]:
+        """Names of the features the cluster supports (KIP-584)."""
+        return frozenset(
+            self._ask(
+                "tell its features",
+                _DESCRIBE,
+                lambda client: client.describe_features(),
+            )
+        )
+
+    def partitions(
+        self, ids: Collection[PartitionId]
+    ) -> dict[PartitionId, "PartitionView"]:
+        """Placement now; what does not exist is absent."""
+        if not ids:
+            return {}
+        names = sorted({pid.topic for pid in ids})
+        topics = self._ask(
+            "describe topics", _DESCRIBE, lambda client: client.describe_topics(names)
+        )
+        found = {view.id: view for topic in topics for view in _views(topic)}
+        return {pid: found[pid] for pid in ids if pid in found}
+
+    def reassignments(self) -> dict[PartitionId, Reassignment]:
+        """All reassignments under way in the cluster."""
+        listed = self._ask(
+            "list reassignments",
+            _DESCRIBE,
+            lambda client: client.list_partition_reassignments(),
+        )
+        return {
+            PartitionId(tp.topic, tp.partition): Reassignment(
+                target=tuple(
+                    BrokerId(b)
+                    for b in found["replicas"]
+                    if b not in found["removing_replicas"]
+                )
+            )
+            for tp, found in listed.items()
+        }
+
+    def reassign(
+        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+    ) -> dict[PartitionId, Answer]:
+        """Ask for replica lists; one answer per partition, unknown where none came.
+
+        Brokers from 4.1 on are told to refuse a change of the replication factor
+        (KIP-860); the driver leaves that out for older ones.
+        """
+        from kafka.protocol.admin import AlterPartitionReassignmentsRequest as Request
+
+        topic_class = Request.ReassignableTopic
+        part_class = topic_class.ReassignablePartition
+        request = Request(
+            timeout_ms=int(1000 * self._timeout_s),
+            allow_replication_factor_change=False,
+            topics=[
+                topic_class(
+                    name=name,
+                    partitions=[
+                        part_class(
+                            partition_index=p,
+                            replicas=list(targets[PartitionId(name, p)]),
+                        )
+                        for p in numbers
+                    ],
+                )
+                for name, numbers in _by_topic(targets).items()
+            ],
+        )
+        with self._calling("reassign partitions", _ALTER) as client:
+            response = _to_controller(client, request)
+        return {pid: _answer(response) for pid in targets} | _answers(response)
+
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        """Ask for preferred leaders; whether they lead shows in the metadata only.
+
+        The driver's answer to a list of partitions comes back malformed.
+        """
+        from kafka.protocol.admin import ElectionType
+
+        with self._calling("elect preferred leaders", _ALTER) as client:
+            client.elect_leaders(
+                ElectionType.PREFERRED, _by_topic(ids), raise_errors=False
+            )
+
+    def log_dirs(
+        self, broker: BrokerId, ids: Collection[PartitionId]
+    ) -> tuple[LogDirView, ...]:
+        """As the broker tells; one whose disk fails has no replicas."""
+        (answer,) = self._ask(
+            "describe its log directories",
+            _DESCRIBE,
+            lambda client: client.describe_log_dirs(_by_topic(ids), [int(broker)]),
+        )
+        return tuple(map(_log_dir, answer["log_dirs"]))
+
+    def offsets(
+        self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
+    ) -> dict[PartitionId, int]:
+        """Offsets of one kind from the leader of these partitions.
+
+        Absent where the broker has no answer; -1 for LATEST_TIERED where nothing is
+        in the tier yet.
+        """
+        from kafka.protocol.consumer import ListOffsetsRequest as Request
+
+        topic_class = Request.ListOffsetsTopic
+        part_class = topic_class.ListOffsetsPartition
+        request = Request(
+            isolation_level=0,
+            topics=[
+                topic_class(
+                    name=name,
+                    partitions=[
+                        part_class(partition_index=p, timestamp=int(kind))
+                        for p in numbers
+                    ],
+                )
+                for name, numbers in _by_topic(ids).items()
+            ],
+            min_version=Request.min_version_for_timestamp(int(kind)),
+        )
+        response = self._ask(
+            "list offsets",
+            _DESCRIBE,
+            lambda client: _to_broker(client, request, leader),
+        )
+        return {
+            PartitionId(topic.name, part.partition_index): part.offset
+            for topic in response.topics
+            for part in topic.partitions
+            if part.error_code == 0
+        }
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        """Settings in force on one broker; those it does not have are absent."""
+        return self._configs("BROKER", [str(broker)], keys).get(str(broker), {})
+
+    def topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        """Settings in force for topics."""
+        found = self._configs("TOPIC", topics, keys)
+        return {TopicName(name): values for name, values in found.items()}
+
+    def own_broker_configs(
+        self, broker: BrokerId, keys: Sequence[str]
+    ) -> dict[str, str]:
+        """Settings of one broker itself; those that are only in force are absent."""
+        found = self._configs("BROKER", [str(broker)], keys, "modified")
+        return found.get(str(broker), {})
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        """Settings of topics themselves; those that are only in force are absent."""
+        found = self._configs("TOPIC", topics, keys, "modified")
+        return {TopicName(name): values for name, values in found.items()}
+
+    def alter_broker_configs(
+        self, broker: BrokerId, values: Mapping[str, str | None]
+    ) -> None:
+        """Set values of one broker; None takes a setting away."""
+        entries = {
+            key: ("DELETE" if value is None else "SET", value)
+            for key, value in values.items()
+        }
+        self._alter("BROKER", str(broker), entries)
+
+    def append_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Add entries to settings that are lists."""
+        self._alter("TOPIC", topic, _joined("APPEND", lists))
+
+    def subtract_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Take entries out of settings that are lists; others stay."""
+        self._alter("TOPIC", topic, _joined("SUBTRACT", lists))
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        """Take settings of a topic away, so that the defaults are in force."""
+        self._alter("TOPIC", topic, dict.fromkeys(keys, ("DELETE", None)))
+
+    def _alter(
+        self, kind: str, name: str, entries: Mapping[str, tuple[str, str | None]]
+    ) -> None:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        if not entries:
+            return
+        resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(entries))
+        what = f"change settings of {kind.lower()} {name}"
+        with self._calling(what, _ALTER_CONFIGS) as client:
+            answer = client.alter_configs(
+                [resource], raise_on_unknown=False, incremental=True
+            )
+        said = str(answer[kind.lower()][name])
+        if said != "OK":
+            raise ExecutionStopped(f"the cluster did not {what}: {said}")
+
+    def _configs(
+        self,
+        kind: str,
+        names: Sequence[str],
+        keys: Sequence[str],
+        which: str = "all",
+    ) -> dict[str, dict[str, str]]:
+        from kafka.admin import ConfigResource, ConfigResourceType
+
+        resources = [
+            ConfigResource(ConfigResourceType[kind], name, configs=dict.fromkeys(keys))
+            for name in names
+        ]
+        answer = self._ask(
+            "describe settings",
+            _DESCRIBE_CONFIGS,
+            lambda client: client.describe_configs(resources, config_filter=which),
+        )
+        return {
+            name: {key: str(entry["value"]) for key, entry in configs.items()}
+            for name, configs in answer.get(kind.lower(), {}).items()
+        }
+
+    def _ask(
+        self, what: str, right: str, question: "Callable[[KafkaAdminClient], _T]"
+    ) -> _T:
+        """The answer to what changes nothing, and so may be asked again."""
+        end_s = time.monotonic() + self._timeout_s
+        for _ in range(_READS - 1):
+            try:
+                with self._calling(what, right) as client:
+                    return question(client)
+            except ClusterUnreachable:
+                if time.monotonic() >= end_s:
+                    raise
+        with self._calling(what, right) as client:
+            return question(client)
+
+    @contextmanager
+    def _calling(self, what: str, right: str) -> "Iterator[KafkaAdminClient]":
+        """The client, for one kind of call; `what` completes "did not ..."."""
+        from kafka.errors import AuthorizationError, KafkaError
+
+        try:
+            yield self._connected()
+        except PlimsollError:
+            raise
+        except AuthorizationError as exc:
+            raise RightsMissing(
+                f"The cluster at {self._bootstrap} refused to {what}. Give plimsoll's "
+                f"user the right {right}."
+            ) from exc
+        # The driver raises RuntimeError where it finds no controller.
+        except (KafkaError, OSError, RuntimeError) as exc:
+            self.close()
+            raise ClusterUnreachable(
+                f"The cluster at {self._bootstrap} did not {what} ({reason_of(exc)}). "
+                "Check that its brokers run and can be reached."
+            ) from exc
+
+    def _connected(self) -> "KafkaAdminClient":
+        if self._client is None:
+            from kafka import KafkaAdminClient  # 0.2 s
+
+            servers = addresses(self._bootstrap)
+            # The driver would leave a thread behind for each server that is not there.
+            knock(servers, self._timeout_s)
+            timeout_ms = int(1000 * self._timeout_s)
+            self._client = KafkaAdminClient(
+                bootstrap_servers=[f"{host}:{port}" for host, port in servers],
+                client_id=_CLIENT_ID,
+                request_timeout_ms=timeout_ms,
+                bootstrap_timeout_ms=timeout_ms,
+                reconnect_backoff_max_ms=1000,
+            )
+        return self._client
+
+
+def _to_controller(client: "KafkaAdminClient", request: object) -> Any:
+    """Send one request the driver has no full call for; raises where it may not be."""
+    from kafka.errors import AuthorizationError, for_code
+
+    def errors(response: Any) -> list[type[Exception]]:
+        return [for_code(response.error_code)]
+
+    manager = client._manager  # noqa: SLF001 - the public call lacks a field
+    send = client._send_request_to_controller  # noqa: SLF001 - as above
+    response = manager.run(send, request, errors, False)
+    (error,) = errors(response)
+    if issubclass(error, AuthorizationError):
+        raise error(response.error_message)
+    return response
+
+
+def _to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
+    manager = client._manager  # noqa: SLF001 - there is no public way to one broker
+
+    async def send() -> Any:
+        return await manager.send(request, node_id=broker)
+
+    return manager.run(send)
+
+
+def _answers(response: Any) -> dict[PartitionId, Answer]:
+    return {
+        PartitionId(topic.name, part.partition_index): (
+            _refusal(part) if part.error_code else Answer.accepted()
+        )
+        for topic in response.responses
+        for part in topic.partitions
+    }
+
+
+def _answer(response: Any) -> Answer:
+    """For a partition that is not mentioned: refused with the whole, or unknown."""
+    return _refusal(response) if response.error_code else Answer.unknown()
+
+
+def _refusal(faulty: Any) -> Answer:
+    from kafka.errors import for_code
+
+    name = for_code(faulty.error_code).__name__.removesuffix("Error")
+    return Answer.refused(faulty.error_message or f"{name} ({faulty.error_code})")
+
+
+def _views(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
+    for part in topic["partitions"]:
+        yield PartitionView(
+            id=PartitionId(TopicName(topic["name"]), part["partition_index"]),
+            topic_id=str(topic["topic_id"]),
+            replicas=tuple(map(BrokerId, part["replica_nodes"])),
+            in_sync=frozenset(map(BrokerId, part["isr_nodes"])),
+            offline=frozenset(map(BrokerId, part["offline_replicas"] or ())),
+            leader=BrokerId(part["leader_id"]),
+        )
+
+
+def _log_dir(told: Mapping[str, Any]) -> LogDirView:
+    usable = told.get("usable_bytes", _UNKNOWN)
+    return LogDirView(
+        path=told["log_dir"],
+        sizes={
+            PartitionId(topic["name"], part["partition_index"]): part["partition_size"]
+            for topic in told["topics"]
+            for part in topic["partitions"]
+            if not part["is_future_key"]
+        },
+        usable_bytes=None if usable == _UNKNOWN else usable,
+    )
+
+
+def _joined(
+    operation: str, lists: Mapping[str, Sequence[str]]
+) -> dict[str, tuple[str, str | None]]:
+    return {key: (operation, ",".join(e)) for key, e in lists.items() if e}
+
+
+def _by_topic(ids: Iterable[PartitionId]) -> dict[TopicName, list[int]]:
+    grouped: dict[TopicName, list[int]] = {}
+    for pid in sorted(ids):
+        grouped.setdefault(pid.topic, []).append(pid.partition)
+    return grouped
