@@ -10,10 +10,15 @@ from executor.placement import text
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.plan import BrokerChange, Move, Plan
+from model.run import MoveProgress
 from model.snapshot import StorageKind
 
 _CALM_S: Final = 60.0
 """AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
+
+_LONGEST_S: Final = 120
+"""A move whose end nobody saw has ended after so long: after 60 s AutoMQ looks after
+one that hangs, and it does so every 30 s."""
 
 
 def plan_back(
@@ -46,14 +51,20 @@ def _refuse_hasty(past: PastRun, move: Move, stage: Stage, now_ms: int) -> None:
             f"{move.id} is still being moved by the run {past.run_id}. Wait until that "
             "has ended, or say run --resume, then roll back."
         )
-    done_ms = past.moves[move.id].done_at_ms or now_ms
-    calm_s = _CALM_S - (now_ms - done_ms) / 1000
+    calm_s = _CALM_S - (now_ms - _ended_ms(past.moves[move.id], now_ms)) / 1000
     if move.storage is StorageKind.SHARED and calm_s > 0:
         raise GuardrailRefused(
             f"{move.id} left broker {text(move.replicas_before)} less than "
             f"{_CALM_S:.0f} s ago, and AutoMQ stalls when it returns so soon. Roll "
             f"back in {calm_s:.0f} s."
         )
+
+
+def _ended_ms(at: MoveProgress, now_ms: int) -> int:
+    """When a move ended; at the latest where nobody saw it."""
+    if at.done_at_ms is not None:
+        return at.done_at_ms
+    return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
 
 
 def _reversed(move: Move, view: PartitionView, run_id: str) -> Move:
