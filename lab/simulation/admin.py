@@ -1,0 +1,300 @@
+"""The executor's calls, answered by a simulated cluster."""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
+
+from executor.admin import OffsetKind
+from executor.answers import (
+    Answer,
+    ClusterView,
+    LogDirView,
+    PartitionView,
+    Reassignment,
+)
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults, Lost
+from lab.simulation.state import SimulatedPartition
+from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing
+from model.ids import BrokerId, PartitionId, TopicName
+from model.snapshot import StorageKind
+
+_T = TypeVar("_T")
+_ANSWER_S: Final = 0.01
+_TIMEOUT_S: Final = 10.0
+"""What a call takes that nobody answers."""
+_RECORD_BYTES: Final = 1000
+_MOST_RECORDS: Final = 10_000
+"""Of one controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
+_BROKER_DEFAULTS: Final = {"follower.fetch.last.tiered.offset.enable": "true"}
+_AUTOMQ_DEFAULTS: Final = {
+    "elasticstream.enable": "true",
+    "autobalancer.controller.enable": "false",
+}
+_TOPIC_DEFAULTS: Final = {
+    "segment.bytes": "8388608",
+    "retention.bytes": "-1",
+    "retention.ms": "-1",
+    "local.retention.bytes": "-2",
+    "local.retention.ms": "1000",
+}
+
+
+class SimulatedAdmin:
+    """Implements `executor.admin.Admin`; calls take time of the simulated clock."""
+
+    def __init__(self, cluster: SimulatedCluster, faults: Faults) -> None:
+        self._cluster = cluster
+        self._faults = faults
+        self.changes = 0
+        """Calls so far that were to change something."""
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def cluster(self) -> ClusterView:
+        """The cluster's id and the brokers that serve."""
+        of = self._cluster
+        return self._read(
+            "cluster",
+            lambda: ClusterView(cluster_id=of.cluster_id, alive=of.alive),
+        )
+
+    def features(self) -> frozenset[str]:
+        """AutoMQ shows itself by one."""
+        known = {"automq.version"} if self._cluster.is_automq else set()
+        return self._read("features", lambda: frozenset(known))
+
+    def partitions(
+        self, ids: Collection[PartitionId]
+    ) -> dict[PartitionId, PartitionView]:
+        """Placement now."""
+        of = self._cluster
+        return self._read(
+            "partitions",
+            lambda: {
+                pid: of.partitions[pid].view(of.dead)
+                for pid in ids
+                if pid in of.partitions
+            },
+        )
+
+    def reassignments(self) -> dict[PartitionId, Reassignment]:
+        """All that are under way."""
+        return self._read(
+            "reassignments",
+            lambda: {
+                p.id: Reassignment(target=tuple(p.target))
+                for p in self._cluster.partitions.values()
+                if p.is_moving
+            },
+        )
+
+    def reassign(
+        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+    ) -> dict[PartitionId, Answer]:
+        """Each by itself, but all refused where they are too many."""
+
+        def ask() -> dict[PartitionId, Answer]:
+            refused = self._faults.refusals.get("reassign")
+            if len(targets) > _MOST_RECORDS:
+                refused = "PolicyViolation (44)"
+            if refused is not None:
+                return dict.fromkeys(targets, Answer.refused(refused))
+            return {pid: self._cluster.reassign(pid, to) for pid, to in targets.items()}
+
+        return self._change("reassign", ask)
+
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        """At once, where the preferred replica is in sync."""
+        self._change(
+            "elect_preferred", lambda: self._cluster.elect_preferred(list(ids))
+        )
+
+    def log_dirs(
+        self, broker: BrokerId, ids: Collection[PartitionId]
+    ) -> tuple[LogDirView, ...]:
+        """One directory each."""
+        of = self._cluster
+
+        def ask() -> tuple[LogDirView, ...]:
+            if broker not in of.alive:
+                raise ClusterUnreachable(f"broker {broker} does not answer")
+            sizes = {
+                pid: int(of.partitions[pid].bytes_on(broker))
+                for pid in ids
+                if pid in of.partitions and broker in of.partitions[pid].held
+            }
+            free = of.brokers[broker].disk_bytes - of.used_bytes(broker)
+            usable = int(free) if free < float("inf") else None
+            return (LogDirView(path="/data", sizes=sizes, usable_bytes=usable),)
+
+        return self._read("log_dirs", ask)
+
+    def offsets(
+        self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
+    ) -> dict[PartitionId, int]:
+        """Of records of equal size."""
+        of = self._cluster
+        led = [
+            of.partitions[pid]
+            for pid in ids
+            if pid in of.partitions and of.partitions[pid].leader == leader
+        ]
+        return self._read("offsets", lambda: {p.id: _offset(p, kind) for p in led})
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        """Defaults, and what was set."""
+        defaults = _BROKER_DEFAULTS
+        if self._cluster.is_automq:
+            defaults = defaults | _AUTOMQ_DEFAULTS
+        own = self._cluster.brokers[broker].configs
+        return self._read("broker_configs", lambda: _of_keys(defaults | own, keys))
+
+    def topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        """Defaults, and what was set."""
+        of = self._cluster
+        tiered = {
+            p.id.topic
+            for p in of.partitions.values()
+            if p.storage is StorageKind.TIERED
+        }
+        there = {p.topic for p in of.partitions}
+        return self._read(
+            "topic_configs",
+            lambda: {
+                topic: _of_keys(
+                    _TOPIC_DEFAULTS
+                    | {"remote.storage.enable": str(topic in tiered).lower()}
+                    | of.topic_configs.get(topic, {}),
+                    keys,
+                )
+                for topic in topics
+                if topic in there
+            },
+        )
+
+    def own_broker_configs(
+        self, broker: BrokerId, keys: Sequence[str]
+    ) -> dict[str, str]:
+        """What was set."""
+        own = self._cluster.brokers[broker].configs
+        return self._read("own_broker_configs", lambda: _of_keys(own, keys))
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        """What was set."""
+        own = self._cluster.topic_configs
+        return self._read(
+            "own_topic_configs",
+            lambda: {topic: _of_keys(own.get(topic, {}), keys) for topic in topics},
+        )
+
+    def alter_broker_configs(
+        self, broker: BrokerId, values: Mapping[str, str | None]
+    ) -> None:
+        """Set or take away."""
+
+        def ask() -> None:
+            own = self._cluster.brokers[broker].configs
+            for key, value in values.items():
+                if value is None:
+                    own.pop(key, None)
+                else:
+                    own[key] = value
+
+        self._change("alter_broker_configs", ask)
+
+    def append_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """Entries that are there already are not added again."""
+
+        def ask() -> None:
+            own = self._cluster.topic_configs.setdefault(topic, {})
+            for key, entries in lists.items():
+                now = _entries(own, key)
+                new = [e for e in entries if e not in now]
+                own[key] = ",".join([*now, *new])
+
+        self._change("append_topic_configs", ask)
+
+    def subtract_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        """A list stays set, to nothing, when its last entry goes; as in Kafka."""
+
+        def ask() -> None:
+            own = self._cluster.topic_configs.setdefault(topic, {})
+            for key, entries in lists.items():
+                if key in own or entries:
+                    left = [e for e in _entries(own, key) if e not in entries]
+                    own[key] = ",".join(left)
+
+        self._change("subtract_topic_configs", ask)
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        """Take settings away."""
+
+        def ask() -> None:
+            own = self._cluster.topic_configs.setdefault(topic, {})
+            for key in keys:
+                own.pop(key, None)
+            if not own:
+                del self._cluster.topic_configs[topic]
+
+        self._change("delete_topic_configs", ask)
+
+    def _read(self, call: str, ask: Callable[[], _T]) -> _T:
+        self._meet(call)
+        return ask()
+
+    def _change(self, call: str, ask: Callable[[], _T]) -> _T:
+        number, self.changes = self.changes, self.changes + 1
+        self._faults.on_call(call, made=False)
+        self._meet(call)
+        lost = self._faults.lost.get(number)
+        if lost is Lost.REQUEST:
+            raise self._nobody()
+        if call != "reassign" and (words := self._faults.refusals.get(call)):
+            raise ExecutionStopped(f"the cluster did not {call}: {words}")
+        answer = ask()
+        self._faults.on_call(call, made=True)
+        if lost is Lost.ANSWER:
+            raise self._nobody()
+        return answer
+
+    def _meet(self, call: str) -> None:
+        if self._faults.away:
+            raise self._nobody()
+        self._cluster.advance(_ANSWER_S)
+        if call in self._faults.denied:
+            raise RightsMissing(f"The cluster refused to {call}.")
+
+    def _nobody(self) -> ClusterUnreachable:
+        self._cluster.advance(_TIMEOUT_S)
+        return ClusterUnreachable("No broker answers.")
+
+
+def _offset(partition: SimulatedPartition, kind: OffsetKind) -> int:
+    end = int(partition.log_bytes) // _RECORD_BYTES
+    local = int(partition.start) // _RECORD_BYTES
+    match kind:
+        case OffsetKind.LATEST:
+            return end
+        case OffsetKind.EARLIEST:
+            return 0
+        case OffsetKind.EARLIEST_LOCAL:
+            return local
+        case OffsetKind.LATEST_TIERED:
+            return local - 1
+
+
+def _of_keys(values: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
+    return {key: values[key] for key in keys if key in values}
+
+
+def _entries(own: Mapping[str, str], key: str) -> list[str]:
+    return own[key].split(",") if own.get(key) else []

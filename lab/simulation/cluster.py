@@ -1,0 +1,318 @@
+"""The simulated cluster itself: its clock, and what happens as it goes on."""
+
+import itertools
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from typing import Final
+
+from executor.answers import Answer
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.timing import Timing
+from lab.simulation.flows import fair_rates
+from lab.simulation.state import SimulatedBroker, SimulatedPartition
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.snapshot import Resource, Snapshot, StorageKind
+
+_TICK_S: Final = 1.0
+"""Rates of producers are taken as constant for so long."""
+_OPENING_S: Final = 1.5
+"""AutoMQ's time for a move, whatever the size of the partition."""
+
+
+class Way(Enum):
+    """Which way a copy passes a broker."""
+
+    IN = "in"
+    OUT = "out"
+
+
+_Copy = tuple[PartitionId, BrokerId]
+_Limit = tuple[BrokerId, Way, bool]
+"""A broker's card, one way; or, where True, its quota for throttled replicas."""
+
+
+class SimulatedCluster:
+    """Brokers and partitions whose time passes only when told to.
+
+    Parameters
+    ----------
+    leader_check_s
+        Kafka's own leader balancing elects preferred leaders so often; None where
+        `auto.leader.rebalance.enable` is off.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        brokers: Iterable[SimulatedBroker],
+        partitions: Iterable[SimulatedPartition],
+        *,
+        now_s: float,
+        leader_check_s: float | None = None,
+    ) -> None:
+        self.cluster_id = cluster_id
+        self.now_s = now_s
+        self.brokers = {b.id: b for b in brokers}
+        self.partitions = {p.id: p for p in partitions}
+        self.topic_configs: dict[TopicName, dict[str, str]] = {}
+        self._order = itertools.count()
+        self._due: list[tuple[float, int, Callable[[], None]]] = []
+        self._leader_check_s = leader_check_s
+        if leader_check_s is not None:
+            self.after(leader_check_s, self._check_leaders)
+
+    @classmethod
+    def of(
+        cls, snapshot: Snapshot, *, leader_check_s: float | None = None
+    ) -> "SimulatedCluster":
+        """The cluster of a snapshot, its loads going on as they were then."""
+        header = snapshot.header
+        return cls(
+            header.cluster_id,
+            (
+                SimulatedBroker(
+                    id=b.id,
+                    rack=b.rack,
+                    disk_bytes=b.capacity.get(Resource.DISK, math.inf),
+                    network_bytes_per_s=b.capacity.get(Resource.NET_IN, 125e6),
+                )
+                for b in header.brokers
+            ),
+            _partitions_of(snapshot),
+            now_s=header.taken_at_ms / 1000,
+            leader_check_s=leader_check_s,
+        )
+
+    @property
+    def timing(self) -> Timing:
+        """Its clock; waiting makes its time pass."""
+        return Timing(now_s=lambda: self.now_s, pause=self.advance)
+
+    @property
+    def alive(self) -> frozenset[BrokerId]:
+        """Brokers that serve."""
+        return frozenset(b.id for b in self.brokers.values() if b.alive)
+
+    @property
+    def dead(self) -> frozenset[BrokerId]:
+        """Brokers that do not."""
+        return frozenset(self.brokers) - self.alive
+
+    @property
+    def is_automq(self) -> bool:
+        """Whether partitions are in object storage alone."""
+        return any(p.storage is StorageKind.SHARED for p in self.partitions.values())
+
+    def after(self, seconds: float, action: Callable[[], None]) -> None:
+        """Let something happen when so much time has passed."""
+        self._due.append((self.now_s + seconds, next(self._order), action))
+        self._due.sort(reverse=True)
+
+    def advance(self, seconds: float) -> None:
+        """Let time pass."""
+        end_s = self.now_s + seconds
+        while self.now_s < end_s:
+            rates = self._rates()
+            step_s = min(end_s - self.now_s, _TICK_S, *self._ends_in_s(rates))
+            self._pass(step_s, rates)
+            self._settle()
+            while self._due and self._due[-1][0] <= self.now_s:
+                self._due.pop()[2]()
+
+    def kill(self, broker: BrokerId) -> None:
+        """A broker dies; others lead what it led where one is in sync."""
+        self.brokers[broker].alive = False
+        for partition in self._on(broker):
+            if len(partition.in_sync) > 1:
+                partition.in_sync.discard(broker)
+            partition.elect(self.alive)
+
+    def revive(self, broker: BrokerId) -> None:
+        """It comes back with what it had, and copies the rest."""
+        self.brokers[broker].alive = True
+        for partition in self._on(broker):
+            partition.elect(self.alive)
+
+    def reassign(self, pid: PartitionId, target: Sequence[BrokerId]) -> Answer:
+        """As the controller does (`ReplicationControlManager`)."""
+        partition = self.partitions.get(pid)
+        if partition is None:
+            return Answer.refused(f"Unable to find a topic named {pid.topic}.")
+        if not target or len(set(target)) < len(target):
+            return Answer.refused("The manual partition assignment is not valid.")
+        if unknown := [b for b in target if b not in self.brokers]:
+            return Answer.refused(f"Broker {unknown[0]} is not registered.")
+        if partition.storage is StorageKind.SHARED:
+            return self._hand_over(partition, target)
+        before = [b for b in partition.replicas if b not in partition.adding]
+        if len(target) != len(before):
+            return Answer.refused("The replication factor would change.")
+        partition.adding = tuple(b for b in target if b not in before)
+        partition.removing = tuple(b for b in before if b not in target)
+        partition.replicas = [*target, *partition.removing]
+        for broker in set(partition.held) - set(partition.replicas):
+            partition.held.pop(broker)
+            partition.in_sync.discard(broker)
+        for broker in partition.adding:
+            partition.held.setdefault(broker, partition.start)
+        self._settle()
+        return Answer.accepted()
+
+    def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
+        """Make the first replica lead where it is in sync (KIP-460)."""
+        for pid in ids:
+            if pid in self.partitions:
+                self.partitions[pid].elect(self.alive, preferred=True)
+
+    def used_bytes(self, broker: BrokerId) -> float:
+        """What lies on a broker's disk."""
+        return sum(p.bytes_on(broker) for p in self._on(broker) if broker in p.held)
+
+    def _hand_over(
+        self, partition: SimulatedPartition, target: Sequence[BrokerId]
+    ) -> Answer:
+        if len(target) != 1 or target[0] not in self.alive:
+            return Answer.refused("The target must be one broker that serves.")
+        if list(target) != partition.replicas:
+            partition.replicas, partition.leader = list(target), NO_BROKER
+            partition.in_sync = set(target)
+            partition.held = {target[0]: partition.log_bytes}
+            partition.opens_at_s = self.now_s + _OPENING_S
+        return Answer.accepted()
+
+    def _on(self, broker: BrokerId) -> Iterator[SimulatedPartition]:
+        return (p for p in self.partitions.values() if broker in p.replicas)
+
+    def _copies(self) -> Iterator[tuple[SimulatedPartition, BrokerId]]:
+        """Replicas that fetch what they lack."""
+        for partition in self.partitions.values():
+            if partition.leader in self.alive:
+                for broker in partition.replicas:
+                    if broker not in partition.in_sync and broker in self.alive:
+                        yield partition, broker
+
+    def _rates(self) -> dict[_Copy, float]:
+        """Bytes per second of every copy under way."""
+        flows: dict[_Copy, list[_Limit]] = {}
+        for partition, broker in self._copies():
+            ways = ((partition.leader, Way.OUT), (broker, Way.IN))
+            flows[partition.id, broker] = [
+                (at, way, quota)
+                for at, way in ways
+                for quota in (False, True)
+                if not quota or self.throttles(partition.id, at, way)
+            ]
+        if not flows:
+            return {}
+        limits = {limit for of in flows.values() for limit in of}
+        return fair_rates(flows, {limit: self._free(limit) for limit in limits})
+
+    def throttles(self, pid: PartitionId, broker: BrokerId, way: Way) -> bool:
+        """Whether a broker has a rate for a replica that is listed."""
+        key, rate = (LEADERS, RATES[0]) if way is Way.OUT else (FOLLOWERS, RATES[1])
+        if rate not in self.brokers[broker].configs:
+            return False
+        listed = self.topic_configs.get(pid.topic, {}).get(key, "").split(",")
+        return "*" in listed or f"{pid.partition}:{broker}" in listed
+
+    def _free(self, limit: _Limit) -> float:
+        """What producers and replicas in sync leave of a card or a quota."""
+        broker, way, is_quota = limit
+        total = self.brokers[broker].network_bytes_per_s
+        if is_quota:
+            rate = RATES[0] if way is Way.OUT else RATES[1]
+            total = float(self.brokers[broker].configs[rate])
+        for partition in self._on(broker):
+            if is_quota and not self.throttles(partition.id, broker, way):
+                continue
+            total -= partition.bytes_in(self.now_s) * _times(partition, broker, way)
+        return total
+
+    def _ends_in_s(self, rates: Mapping[_Copy, float]) -> Iterator[float]:
+        """Seconds until something happens."""
+        for (pid, broker), rate in rates.items():
+            partition = self.partitions[pid]
+            gain = rate - partition.bytes_in(self.now_s)
+            if gain > 0.0:
+                yield max(1e-6, partition.lags(broker) / gain)
+        for partition in self.partitions.values():
+            if partition.opens_at_s is not None:
+                yield max(0.0, partition.opens_at_s - self.now_s)
+        if self._due:
+            yield max(0.0, self._due[-1][0] - self.now_s)
+
+    def _pass(self, seconds: float, rates: Mapping[_Copy, float]) -> None:
+        for partition in self.partitions.values():
+            if partition.leader in self.alive:
+                partition.log_bytes += seconds * partition.bytes_in(self.now_s)
+            for broker in partition.held:
+                rate = rates.get((partition.id, broker))
+                if rate is not None:
+                    reached = partition.held[broker] + seconds * rate
+                    partition.held[broker] = min(reached, partition.log_bytes)
+                elif broker in partition.in_sync and broker in self.alive:
+                    partition.held[broker] = partition.log_bytes
+        self.now_s += seconds
+
+    def _settle(self) -> None:
+        """What follows from how far the copies are."""
+        for partition, broker in list(self._copies()):
+            if not partition.lags(broker):
+                partition.in_sync.add(broker)
+        for partition in self.partitions.values():
+            if partition.is_moving and partition.in_sync.issuperset(partition.adding):
+                self._complete(partition)
+            if partition.opens_at_s is not None and self.now_s >= partition.opens_at_s:
+                partition.opens_at_s = None
+                partition.elect(self.alive)
+        for broker in self.alive:
+            if self.used_bytes(broker) > self.brokers[broker].disk_bytes:
+                # A broker halts when its last log directory fails.
+                self.kill(broker)
+
+    def _complete(self, partition: SimulatedPartition) -> None:
+        partition.replicas = partition.target
+        partition.in_sync.intersection_update(partition.replicas)
+        for broker in partition.removing:
+            partition.held.pop(broker)
+        partition.adding = partition.removing = ()
+        partition.elect(self.alive)
+
+    def _check_leaders(self) -> None:
+        self.elect_preferred(self.partitions)
+        if self._leader_check_s is not None:
+            self.after(self._leader_check_s, self._check_leaders)
+
+
+def _times(partition: SimulatedPartition, broker: BrokerId, way: Way) -> int:
+    """How often what is produced passes a broker's card that way."""
+    if broker != partition.leader:
+        return int(way is Way.IN and broker in partition.in_sync)
+    return 1 if way is Way.IN else len(partition.in_sync) - 1
+
+
+def _partitions_of(snapshot: Snapshot) -> Iterator[SimulatedPartition]:
+    columns = snapshot.partitions
+    resources = snapshot.header.resources
+    rates = (
+        columns.loads[:, resources.index(Resource.NET_IN)].tolist()
+        if Resource.NET_IN in resources
+        else [0.0] * len(snapshot)
+    )
+    for row, rate in zip(snapshot.rows(), rates, strict=True):
+        tail = math.inf if row.storage is StorageKind.REPLICATED else row.local_bytes
+        yield SimulatedPartition(
+            id=row.id,
+            topic_id=row.topic_id,
+            storage=row.storage,
+            replicas=list(row.replicas),
+            leader=row.leader,
+            bytes_in=_constant(0.0 if math.isnan(rate) else rate),
+            log_bytes=float(max(0, row.size_bytes)),
+            tail_bytes=float(max(0, tail)),
+        )
+
+
+def _constant(rate: float) -> Callable[[float], float]:
+    return lambda _: rate

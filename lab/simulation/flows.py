@@ -1,0 +1,41 @@
+"""How fast replicas copy where they share network cards and quotas."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TypeVar
+
+_Flow = TypeVar("_Flow", bound=Hashable)
+_Limit = TypeVar("_Limit", bound=Hashable)
+
+
+def fair_rates(
+    flows: Mapping[_Flow, Sequence[_Limit]], free: Mapping[_Limit, float]
+) -> dict[_Flow, float]:
+    """Max-min fair rates: none can be raised without lowering a lower one.
+
+    The limit with the least left per flow is filled first (progressive filling;
+    Bertsekas and Gallager, Data Networks, 6.5.2).
+
+    Parameters
+    ----------
+    flows
+        The limits that each flow counts into, one at least.
+    free
+        Of each limit, bytes per second.
+    """
+    left = {limit: max(0.0, rate) for limit, rate in free.items()}
+    rates: dict[_Flow, float] = {}
+    while len(rates) < len(flows):
+        open_flows: dict[_Limit, list[_Flow]] = {}
+        for flow, limits in flows.items():
+            if flow not in rates:
+                for limit in limits:
+                    open_flows.setdefault(limit, []).append(flow)
+        tightest = min(
+            open_flows, key=lambda limit: left[limit] / len(open_flows[limit])
+        )
+        share = left[tightest] / len(open_flows[tightest])
+        for flow in open_flows[tightest]:
+            rates[flow] = share
+            for limit in flows[flow]:
+                left[limit] = max(0.0, left[limit] - share)
+    return rates

@@ -1,0 +1,138 @@
+"""Runs on a simulated cluster, which may be cut off at any call and gone on with."""
+
+import itertools
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executor.connect import Executor
+from executor.timing import RunLimits
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults
+from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Plan
+from model.run import RunReport
+from model.snapshot import StorageKind
+from tests.executor.plans import CLUSTER_ID, ids, move, plan
+
+MB = 10**6
+TOPIC = TopicName("orders")
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing is caught, written or cleaned up after it."""
+
+
+def steady(rate: float) -> Curve:
+    """A producer that never changes."""
+    return lambda _: rate
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """A simulated cluster, a folder for journals, and a plan for the cluster."""
+
+    folder: Path
+    before: Mapping[int, Sequence[int]]
+    """Replicas of each partition of the topic, leader first."""
+    after: Mapping[int, Sequence[int]]
+    storage: StorageKind = StorageKind.REPLICATED
+    brokers: int = 5
+    log_bytes: float = 200.0 * MB
+    bytes_in: float = 0.0
+    disk_bytes: float = float("inf")
+    leader_check_s: float | None = None
+    limits: RunLimits = field(default_factory=RunLimits)
+    cluster: SimulatedCluster = field(init=False)
+    faults: Faults = field(init=False, default_factory=Faults)
+    stop: threading.Event = field(init=False, default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        numbers = range(1, self.brokers + 1)
+        self.cluster = SimulatedCluster(
+            CLUSTER_ID,
+            [SimulatedBroker(id=b, disk_bytes=self.disk_bytes) for b in ids(numbers)],
+            [self._partition(number) for number in self.before],
+            now_s=1_800_000_000.0,
+            leader_check_s=self.leader_check_s,
+        )
+
+    @property
+    def plan(self) -> Plan:
+        """From `before` to `after`."""
+        return plan(
+            [
+                move(n, self.before[n], to, storage=self.storage)
+                for n, to in self.after.items()
+            ],
+            live=range(1, self.brokers + 1),
+        )
+
+    @property
+    def placement(self) -> dict[int, tuple[tuple[int, ...], int]]:
+        """Replicas and leader of each partition."""
+        return {
+            pid.partition: (tuple(p.replicas), p.leader)
+            for pid, p in self.cluster.partitions.items()
+        }
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no setting is left anywhere."""
+        brokers = [b.configs for b in self.cluster.brokers.values()]
+        return not any([*self.cluster.topic_configs.values(), *brokers])
+
+    def executor(self) -> Executor:
+        """A new process: it knows what is on disk and what the cluster shows."""
+        admin = SimulatedAdmin(self.cluster, self.faults)
+        return Executor(admin, timing=self.cluster.timing, limits=self.limits)
+
+    def run(self, to_run: Plan | None = None) -> RunReport:
+        """Carry out the plan, or another one."""
+        return self.executor().execute(
+            to_run or self.plan,
+            journal_dir=self.folder,
+            observe=lambda _: None,
+            stop=self.stop,
+        )
+
+    def resume(self) -> RunReport:
+        """Go on with the newest run."""
+        return self.executor().resume(
+            journal_dir=self.folder, observe=lambda _: None, stop=self.stop
+        )
+
+    def roll_back(self) -> RunReport:
+        """Undo the newest run."""
+        back, left = self.executor().plan_back(self.folder, None)
+        assert not left
+        return self.run(back)
+
+    def kill_at(self, change: int, *, made: bool) -> None:
+        """Die right before or after the n-th call that changes something; stay dead."""
+        count = itertools.count()
+
+        def on_call(_call: str, *, made: bool) -> None:
+            if made == wanted and next(count) >= change:
+                raise Killed
+
+        wanted, self.faults.on_call = made, on_call
+
+    def live_on(self) -> None:
+        """Nothing kills any more."""
+        self.faults.on_call = Faults().on_call
+
+    def _partition(self, number: int) -> SimulatedPartition:
+        replicas = ids(self.before[number])
+        return SimulatedPartition(
+            id=PartitionId(TOPIC, number),
+            topic_id=move().topic_id,
+            storage=self.storage,
+            replicas=list(replicas),
+            leader=BrokerId(replicas[0]),
+            bytes_in=steady(self.bytes_in),
+            log_bytes=self.log_bytes,
+        )

@@ -1,0 +1,188 @@
+"""Whole runs of every dialect on a simulated cluster, cut off at every call."""
+
+import itertools
+from contextlib import suppress
+from enum import Enum
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from executor.timing import RunLimits
+from lab.simulation.faults import Lost
+from model.errors import ConfigError, PlimsollError
+from model.ids import BrokerId, PartitionId
+from model.run import MoveState, RunReport, RunState
+from model.snapshot import StorageKind
+from tests.executor.plans import ids
+from tests.executor.simulated import MB, TOPIC, Killed, Site, steady
+
+SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
+REPLICATED = (
+    {0: (1, 2, 3), 1: (1, 2), 2: (1, 2), 3: (3, 1)},
+    {0: (4, 5, 3), 1: (2, 1), 2: (3, 4), 3: (3, 2)},
+)
+"""Two replicas at once, a leader alone, both, and a follower."""
+
+
+def site(folder: Path, storage: StorageKind, throttle: int | None = None) -> Site:
+    before, after = SHARED if storage is StorageKind.SHARED else REPLICATED
+    return Site(
+        folder=folder,
+        before=before,
+        after=after,
+        storage=storage,
+        limits=RunLimits(moves_in_flight=2, throttle_bytes_per_s=throttle),
+    )
+
+
+def planned(of: Site) -> dict[int, tuple[tuple[int, ...], int]]:
+    return {n: (tuple(to), to[0]) for n, to in of.after.items()}
+
+
+CASES = pytest.mark.parametrize(
+    ("storage", "throttle"),
+    [
+        (StorageKind.SHARED, None),
+        (StorageKind.TIERED, None),
+        (StorageKind.REPLICATED, None),
+        (StorageKind.REPLICATED, 50 * MB),
+    ],
+)
+
+
+@CASES
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_a_run_is_resumed_to_its_end(
+    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
+) -> None:
+    for change in itertools.count():
+        cut = site(tmp_path / f"{change}", storage, throttle)
+        cut.kill_at(change, made=made)
+        try:
+            cut.run()
+        except Killed:
+            cut.live_on()
+        else:
+            break
+        report = cut.resume()
+        assert (report.state, report.reason) == (RunState.DONE, "")
+        assert cut.placement == planned(cut)
+        assert cut.is_clean
+    assert change > 1
+
+
+@CASES
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
+    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
+) -> None:
+    for change in itertools.count():
+        cut = site(tmp_path / f"{change}", storage, throttle)
+        as_before = cut.placement
+        cut.kill_at(change, made=made)
+        try:
+            cut.run()
+        except Killed:
+            cut.live_on()
+        else:
+            break
+        # What was asked for goes on without anybody; AutoMQ wants a minute of calm.
+        cut.cluster.advance(100.0)
+        cut.executor().clean_up(cut.folder)
+        cut.cluster.advance(100.0)
+        assert cut.roll_back().state is RunState.DONE
+        assert cut.placement == as_before
+        assert cut.is_clean
+    assert change > 1
+
+
+class Event(Enum):
+    """What happens to the cluster while a run goes on."""
+
+    BROKER_DIES = "a target dies"
+    BROKER_RETURNS = "it comes back"
+    NOBODY_ANSWERS = "the connection is cut"
+    ALL_ANSWER = "and back"
+    FOREIGN_MOVE = "somebody else moves a partition of the plan"
+    TOPIC_GROWS = "records keep coming, faster"
+    STOP = "the operator stops it"
+
+
+def happen(at: Site, event: Event) -> None:
+    match event:
+        case Event.BROKER_DIES:
+            at.cluster.kill(BrokerId(4))
+        case Event.BROKER_RETURNS:
+            at.cluster.revive(BrokerId(4))
+        case Event.NOBODY_ANSWERS:
+            at.faults.away = True
+        case Event.ALL_ANSWER:
+            at.faults.away = False
+        case Event.FOREIGN_MOVE:
+            at.cluster.reassign(PartitionId(TOPIC, 2), FOREIGN[at.storage])
+        case Event.TOPIC_GROWS:
+            for partition in at.cluster.partitions.values():
+                partition.bytes_in = steady(20.0 * MB)
+        case Event.STOP:
+            at.stop.set()
+
+
+FOREIGN = {
+    StorageKind.SHARED: ids([5]),
+    StorageKind.TIERED: ids([5, 2]),
+    StorageKind.REPLICATED: ids([5, 2]),
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    storage=st.sampled_from(StorageKind),
+    throttle=st.sampled_from([None, 50 * MB]),
+    events=st.lists(st.tuples(st.floats(0, 40), st.sampled_from(Event)), max_size=4),
+    lost=st.dictionaries(st.integers(0, 20), st.sampled_from(Lost), max_size=3),
+    killed_at=st.none() | st.tuples(st.integers(0, 20), st.booleans()),
+)
+def test_whatever_happens_ends_in_a_legal_state_that_says_what_it_is(
+    tmp_path_factory: pytest.TempPathFactory,
+    storage: StorageKind,
+    throttle: int | None,
+    events: list[tuple[float, Event]],
+    lost: dict[int, Lost],
+    killed_at: tuple[int, bool] | None,
+) -> None:
+    at = site(tmp_path_factory.mktemp("run"), storage, throttle)
+    at.faults.lost = lost
+    for seconds, event in events:
+        at.cluster.after(seconds, partial(happen, at, event))
+    if killed_at is not None:
+        at.kill_at(killed_at[0], made=killed_at[1])
+    report = ended(at)
+    at.live_on()
+    at.faults.lost.clear()
+    at.cluster.advance(200.0)
+    for number, (replicas, _) in at.placement.items():
+        assert len(set(replicas)) == len(replicas) >= len(at.before[number])
+    if report is not None:
+        told = {m.partition: m.state for m in report.moves}
+        where = {n: replicas for n, (replicas, _) in at.placement.items()}
+        stolen = Event.FOREIGN_MOVE in {event for _, event in events}
+        for number, state in told.items():
+            if state is MoveState.DONE and not stolen:
+                assert where[number] == tuple(at.after[number])
+            if state is MoveState.PLANNED and not stolen:
+                assert where[number] == tuple(at.before[number])
+    at.faults.away = False
+    at.cluster.revive(BrokerId(4))
+    with suppress(ConfigError):
+        at.executor().clean_up(at.folder)
+    assert at.is_clean
+
+
+def ended(at: Site) -> RunReport | None:
+    """How a run ended; None where it raised, in plimsoll's own words, or was killed."""
+    with suppress(PlimsollError, Killed):
+        return at.run()
+    return None

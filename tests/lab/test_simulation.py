@@ -1,0 +1,236 @@
+"""The simulated cluster moves as real ones do: what is written here was seen there."""
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.answers import Verdict
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults, Lost
+from lab.simulation.flows import fair_rates
+from lab.simulation.state import SimulatedBroker, SimulatedPartition
+from model.errors import ClusterUnreachable, RightsMissing
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.snapshot import StorageKind
+
+MB = 1e6
+CARD = 100 * MB
+
+
+def of(numbers: Sequence[int]) -> list[BrokerId]:
+    return list(map(BrokerId, numbers))
+
+
+def cluster(
+    *,
+    replicas: Sequence[int] = (1,),
+    storage: StorageKind = StorageKind.REPLICATED,
+    produced: float = 0.0,
+    tail: float = math.inf,
+    partitions: int = 1,
+    disk: float = math.inf,
+) -> SimulatedCluster:
+    """Five brokers; partitions of 1,000 MB each."""
+    topic = TopicName("orders")
+    return SimulatedCluster(
+        "simulated",
+        [
+            SimulatedBroker(id=b, network_bytes_per_s=CARD, disk_bytes=disk)
+            for b in of(range(1, 6))
+        ],
+        [
+            SimulatedPartition(
+                id=PartitionId(topic, number),
+                topic_id="id",
+                storage=storage,
+                replicas=of(replicas),
+                leader=BrokerId(replicas[0]),
+                bytes_in=lambda _: produced,
+                log_bytes=1000 * MB,
+                tail_bytes=tail,
+            )
+            for number in range(partitions)
+        ],
+        now_s=1_800_000_000.0,
+    )
+
+
+def only(simulated: SimulatedCluster) -> SimulatedPartition:
+    (partition,) = simulated.partitions.values()
+    return partition
+
+
+def seconds_until_moved(simulated: SimulatedCluster) -> float:
+    begun_s = simulated.now_s
+    while any(p.is_moving for p in simulated.partitions.values()):
+        simulated.advance(0.5)
+    return simulated.now_s - begun_s
+
+
+def test_a_replica_copies_the_whole_log_over_the_card() -> None:
+    simulated = cluster()
+    simulated.reassign(only(simulated).id, of([2]))
+    assert only(simulated).replicas == of([2, 1])
+    assert seconds_until_moved(simulated) == pytest.approx(10.0, abs=0.5)
+    assert (only(simulated).replicas, only(simulated).leader) == ([2], 2)
+    assert simulated.used_bytes(BrokerId(1)) == 0.0
+
+
+def test_two_copies_share_the_card_of_their_leader() -> None:
+    simulated = cluster(partitions=2)
+    for number, pid in enumerate(simulated.partitions):
+        simulated.reassign(pid, of([2 + number]))
+    assert seconds_until_moved(simulated) == pytest.approx(20.0, abs=0.5)
+
+
+def test_what_is_produced_leaves_less_for_copies() -> None:
+    simulated = cluster(produced=20 * MB)
+    simulated.reassign(only(simulated).id, of([2]))
+    # 100 MB/s catch up with 1,000 MB that grow by 20 MB/s.
+    assert seconds_until_moved(simulated) == pytest.approx(1000 / 80, abs=0.5)
+
+
+def test_a_throttle_below_what_is_produced_never_ends() -> None:
+    simulated = cluster(produced=20 * MB)
+    partition = only(simulated)
+    simulated.brokers[BrokerId(1)].configs[RATES[0]] = str(int(15 * MB))
+    simulated.topic_configs[partition.id.topic] = {LEADERS: "0:1"}
+    simulated.reassign(partition.id, of([2]))
+    simulated.advance(3600.0)
+    assert partition.is_moving
+    del simulated.topic_configs[partition.id.topic]
+    simulated.advance(3600.0)
+    assert not partition.is_moving
+
+
+def test_a_throttle_holds_only_for_what_is_listed() -> None:
+    simulated = cluster(partitions=2)
+    one, other = simulated.partitions.values()
+    simulated.brokers[BrokerId(2)].configs[RATES[1]] = str(int(10 * MB))
+    simulated.topic_configs[one.id.topic] = {FOLLOWERS: "0:2"}
+    for pid in simulated.partitions:
+        simulated.reassign(pid, of([2]))
+    simulated.advance(15.0)
+    assert one.is_moving
+    assert not other.is_moving
+
+
+def test_a_tiered_replica_copies_the_tail_alone() -> None:
+    simulated = cluster(storage=StorageKind.TIERED, tail=50 * MB)
+    simulated.reassign(only(simulated).id, of([2]))
+    assert seconds_until_moved(simulated) == pytest.approx(0.5, abs=0.5)
+    assert only(simulated).bytes_on(BrokerId(2)) == 50 * MB
+
+
+def test_automq_hands_over_with_nobody_leading_meanwhile() -> None:
+    simulated = cluster(storage=StorageKind.SHARED)
+    simulated.reassign(only(simulated).id, of([2]))
+    assert (only(simulated).replicas, only(simulated).leader) == ([2], NO_BROKER)
+    assert not SimulatedAdmin(simulated, Faults()).reassignments()
+    simulated.advance(1.6)
+    assert only(simulated).leader == 2
+
+
+def test_a_list_that_only_reorders_does_not_move_leadership() -> None:
+    simulated = cluster(replicas=(1, 2))
+    simulated.reassign(only(simulated).id, of([2, 1]))
+    assert (only(simulated).replicas, only(simulated).leader) == ([2, 1], 1)
+    simulated.elect_preferred([only(simulated).id])
+    assert only(simulated).leader == 2
+
+
+def test_a_move_to_a_dead_broker_is_accepted_and_hangs() -> None:
+    simulated = cluster()
+    simulated.kill(BrokerId(2))
+    answer = simulated.reassign(only(simulated).id, of([2]))
+    assert answer.verdict is Verdict.ACCEPTED
+    simulated.advance(600.0)
+    assert only(simulated).is_moving
+    simulated.revive(BrokerId(2))
+    simulated.advance(60.0)
+    assert only(simulated).replicas == [2]
+
+
+@pytest.mark.parametrize("target", [[], [2, 2], [9], [2, 3]])
+def test_lists_that_kafka_refuses_change_nothing(target: list[int]) -> None:
+    simulated = cluster()
+    answer = simulated.reassign(only(simulated).id, of(target))
+    assert answer.verdict is Verdict.REFUSED
+    assert only(simulated).replicas == [1]
+
+
+def test_another_leader_in_sync_takes_over_from_a_dead_one() -> None:
+    simulated = cluster(replicas=(1, 2))
+    simulated.kill(BrokerId(1))
+    assert only(simulated).leader == 2
+    simulated.kill(BrokerId(2))
+    assert only(simulated).leader == NO_BROKER
+    simulated.revive(BrokerId(1))
+    # It may lack records that only the other one has.
+    assert only(simulated).leader == NO_BROKER
+
+
+def test_a_full_disk_takes_its_broker_away() -> None:
+    simulated = cluster(disk=1500 * MB, produced=10 * MB)
+    simulated.reassign(only(simulated).id, of([2]))
+    simulated.advance(100.0)
+    assert simulated.dead == {2}
+    assert only(simulated).leader == NO_BROKER
+
+
+def test_kafkas_own_leader_balancing_elects_every_few_seconds() -> None:
+    simulated = SimulatedCluster(
+        "simulated",
+        cluster().brokers.values(),
+        cluster(replicas=(1, 2)).partitions.values(),
+        now_s=0.0,
+        leader_check_s=5.0,
+    )
+    simulated.reassign(only(simulated).id, of([2, 1]))
+    simulated.advance(4.0)
+    assert only(simulated).leader == 1
+    simulated.advance(2.0)
+    assert only(simulated).leader == 2
+
+
+def test_a_lost_answer_was_done_and_a_lost_request_was_not() -> None:
+    for lost, moved in ((Lost.REQUEST, False), (Lost.ANSWER, True)):
+        simulated = cluster()
+        admin = SimulatedAdmin(simulated, Faults(lost={0: lost}))
+        with pytest.raises(ClusterUnreachable):
+            admin.reassign({only(simulated).id: of([2])})
+        assert (2 in only(simulated).replicas) == moved
+
+
+def test_denied_rights_change_nothing() -> None:
+    simulated = cluster()
+    admin = SimulatedAdmin(simulated, Faults(denied={"reassign"}))
+    with pytest.raises(RightsMissing):
+        admin.reassign({only(simulated).id: of([2])})
+    assert not only(simulated).is_moving
+
+
+@given(
+    flows=st.dictionaries(
+        st.integers(0, 9),
+        st.lists(st.integers(0, 4), min_size=1, max_size=3, unique=True),
+        min_size=1,
+    ),
+    free=st.fixed_dictionaries({i: st.floats(-1.0, 100.0) for i in range(5)}),
+)
+def test_fair_rates_fill_a_limit_of_every_flow_and_break_none(
+    flows: dict[int, list[int]], free: dict[int, float]
+) -> None:
+    rates = fair_rates(flows, free)
+    used = {
+        limit: sum(rates[f] for f, limits in flows.items() if limit in limits)
+        for limit in free
+    }
+    assert all(used[limit] <= max(0.0, free[limit]) + 1e-6 for limit in free)
+    for limits in flows.values():
+        assert any(used[limit] >= max(0.0, free[limit]) - 1e-6 for limit in limits)
