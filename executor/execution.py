@@ -180,7 +180,23 @@ class Execution:
         chosen = startable(self._waiting, running, self._limits)
         self._waiting = [move for move in self._waiting if move not in chosen]
         for dialect, moves in self._by_dialect(chosen):
-            self._send(dialect, moves)
+            if fitting := self._still_fit(dialect, moves):
+                self._send(dialect, fitting)
+
+    def _still_fit(self, dialect: Dialect, moves: Sequence[Move]) -> list[Move]:
+        """Those whose partitions are as planned; others are dropped by name."""
+        found: Mapping[PartitionId, Progress] = {}
+        with self._asking():
+            found = dialect.progress(moves)
+        if not found:
+            self._waiting = [*moves, *self._waiting]
+        for move in (m for m in moves if m.id in found):
+            if found[move.id].stage is not Stage.NOT_BEGUN:
+                reason = found[move.id].reason or f"somebody else moves {move.id}"
+                self._fail(move, MoveState.DROPPED, reason)
+        return [
+            m for m in moves if m.id in found and found[m.id].stage is Stage.NOT_BEGUN
+        ]
 
     def _send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
         sent_at_s = self._timing.now_s()

@@ -186,3 +186,18 @@ def ended(at: Site) -> RunReport | None:
     with suppress(PlimsollError, Killed):
         return at.run()
     return None
+
+
+def test_what_changed_meanwhile_is_dropped_by_name_and_the_rest_goes_on(
+    tmp_path: Path,
+) -> None:
+    at = site(tmp_path, StorageKind.SHARED)
+    at.cluster.after(1.0, partial(happen, at, Event.FOREIGN_MOVE))
+    report = at.run()
+    assert [m.state for m in report.moves] == [
+        *[MoveState.DONE] * 2,
+        MoveState.DROPPED,
+        MoveState.DONE,
+    ]
+    assert report.moves[2].note == "orders-2 is on [5], the plan expects [2]"
+    assert report.state is RunState.FAILED
