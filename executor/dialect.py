@@ -36,6 +36,8 @@ class Progress:
     """What metadata show, unless it is LOST."""
     bytes_copied: int | None = None
     """Local bytes on the added replicas; None where that cannot be seen."""
+    bytes_left: int | None = None
+    """What the replica being added still lacks; None where that cannot be seen."""
     reason: str = ""
     """What was found in place of the plan; only for LOST."""
 

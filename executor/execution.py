@@ -25,7 +25,7 @@ from model.ids import PartitionId
 from model.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
-from model.units import count_text
+from model.units import bytes_text, count_text
 
 _BY_OPERATOR: Final = "stopped by the operator"
 _log = logging.getLogger("plimsoll.executor")
@@ -234,6 +234,8 @@ class Execution:
                 return
             case Step.SEND_NEXT | Step.SEND_AGAIN:
                 self._send(dialect, [move])
+            case Step.HURRY:
+                self._hurry(move)
             case Step.FINISH:
                 self._ledger.electing([move])
                 flight.finished_at_s = now_s
@@ -256,6 +258,15 @@ class Execution:
                 self._halt_for(reason)
             case never:
                 assert_never(never)
+
+    def _hurry(self, move: Move) -> None:
+        """A throttle under what is produced would keep a copy behind for ever."""
+        if rate := self._throttle.raise_rate():
+            self._ledger.noted(
+                move,
+                f"{move.id} fell behind what is produced, so the throttle was raised "
+                f"to {bytes_text(rate)}/s",
+            )
 
     def _fail(self, move: Move, state: MoveState, reason: str) -> None:
         self._flights.pop(move.id, None)

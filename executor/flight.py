@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
+from math import inf
 from typing import Final
 
 from executor.answers import Verdict
@@ -15,6 +16,8 @@ _AGAIN_S: Final = 2.0
 """A lost request had time to take effect; then one look, then it is sent again."""
 _SETTLE_S: Final = 5.0
 """Metadata may show the old placement for this long after a move was accepted."""
+_LAGS_S: Final = 30.0
+"""A copy that has not come nearer to its leader for this long falls behind."""
 _ELECT_S: Final = 1.0
 """Between two elections for one move."""
 
@@ -26,6 +29,8 @@ class Step(Enum):
     SEND_NEXT = "send next"
     """One replica is exchanged; ask for the next."""
     SEND_AGAIN = "send again"
+    HURRY = "hurry"
+    """It falls behind what is produced."""
     FINISH = "finish"
     DONE = "done"
     GIVE_UP = "give up"
@@ -47,7 +52,10 @@ class Flight:
     _verdict: Verdict = Verdict.UNKNOWN
     _sent_at_s: float = 0.0
     _progressed_at_s: float = 0.0
-    _last: tuple[Stage, int | None] | None = None
+    _hurried_at_s: float = 0.0
+    _last: tuple[Stage, float | None] | None = None
+    _least_left: float = inf
+    """Of what the replica being added lacks."""
     _at: tuple[BrokerId, ...] = ()
     """The replica list last seen."""
     _sent_from: tuple[BrokerId, ...] = ()
@@ -62,13 +70,12 @@ class Flight:
             self.attempts, self._sent_from = 0, self._at
         self.attempts += 1
         self._verdict = verdict
-        self._sent_at_s = self._progressed_at_s = at_s
+        self._sent_at_s = self._progressed_at_s = self._hurried_at_s = at_s
+        self._least_left = inf
 
     def see(self, now: Progress, now_s: float) -> Step:
         """What one look at the cluster asks for."""
-        mark = (now.stage, now.bytes_copied if now.stage is Stage.MOVING else None)
-        if mark != self._last:
-            self._last, self._progressed_at_s = mark, now_s
+        self._note_progress(now, now_s)
         if now.view is not None:
             self._at = now.view.replicas
         match now.stage:
@@ -82,9 +89,25 @@ class Flight:
                 return self._halfway(now_s)
             case _ if now_s - self._progressed_at_s >= self.stuck_s:
                 return Step.STUCK
+            case Stage.MOVING if self._falls_behind(now, now_s):
+                self._hurried_at_s = now_s
+                return Step.HURRY
             case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
                 return Step.FINISH
         return Step.WAIT
+
+    def _note_progress(self, now: Progress, now_s: float) -> None:
+        counted: float | None = now.bytes_copied if now.stage is Stage.MOVING else None
+        if now.bytes_left is not None:
+            # Bytes may come and the end of the log run away all the same.
+            counted = self._least_left = min(self._least_left, now.bytes_left)
+        mark = (now.stage, counted)
+        if mark != self._last:
+            self._last, self._progressed_at_s = mark, now_s
+
+    def _falls_behind(self, now: Progress, now_s: float) -> bool:
+        since_s = now_s - max(self._progressed_at_s, self._hurried_at_s)
+        return now.bytes_left is not None and since_s >= _LAGS_S
 
     def _not_begun(self, now_s: float) -> Step:
         since_s = now_s - self._sent_at_s

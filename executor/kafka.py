@@ -69,7 +69,8 @@ class ReplicatedKafka:
         found = {}
         for move in moves:
             now = placement.progress_of(move, views.get(move.id), listed.get(move.id))
-            found[move.id] = replace(now, bytes_copied=sizes.get(move.id))
+            copied, left = _copied(move, views.get(move.id), sizes)
+            found[move.id] = replace(now, bytes_copied=copied, bytes_left=left)
         return found
 
     def finish(self, moves: Sequence[Move]) -> None:
@@ -91,24 +92,21 @@ class ReplicatedKafka:
 
     def _sizes(
         self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
-    ) -> dict[PartitionId, int]:
-        """Bytes on the replicas added so far, of the moves where all can be seen."""
+    ) -> "_Sizes":
+        """Bytes on leaders and on the replicas added so far, where they can be seen."""
         offline = {b for view in views.values() for b in view.offline}
         by_broker: dict[BrokerId, list[PartitionId]] = {}
         for move in moves:
-            held = views[move.id].replicas if move.id in views else ()
-            for broker in (b for b in move.added if b in held):
-                by_broker.setdefault(broker, []).append(move.id)
-        total = {move.id: 0 for move in moves}
-        for broker, ids in by_broker.items():
-            # A dead broker would keep the whole look waiting for its time-out.
-            seen = {} if broker in offline else self._sizes_on(broker, ids)
-            for pid in ids:
-                if pid not in seen:
-                    total.pop(pid, None)
-                elif pid in total:
-                    total[pid] += seen[pid]
-        return total
+            if move.added and move.id in views:
+                view = views[move.id]
+                for broker in {view.leader, *move.added} & {*view.replicas} - offline:
+                    # A dead broker would keep the whole look waiting.
+                    by_broker.setdefault(broker, []).append(move.id)
+        return {
+            (pid, broker): size
+            for broker, ids in by_broker.items()
+            for pid, size in self._sizes_on(broker, ids).items()
+        }
 
     def _sizes_on(
         self, broker: BrokerId, ids: Sequence[PartitionId]
@@ -119,6 +117,25 @@ class ReplicatedKafka:
             # Sizes are for show; whether the move goes on shows in the metadata.
             _log.debug("sizes on broker %s are not known: %s", broker, exc)
             return {}
+
+
+_Sizes = dict[tuple[PartitionId, BrokerId], int]
+
+
+def _copied(
+    move: Move, view: PartitionView | None, sizes: "_Sizes"
+) -> tuple[int | None, int | None]:
+    """Bytes on the replicas added so far, and what the last of them lacks."""
+    held = () if view is None else [b for b in move.added if b in view.replicas]
+    known = [sizes.get((move.id, broker)) for broker in held]
+    copied = sum(n for n in known if n is not None) if None not in known else None
+    if view is None or None in known:
+        return copied, None
+    whole = sizes.get((move.id, view.leader))
+    behind = [b for b in held if b not in view.in_sync]
+    if whole is None or not behind:
+        return copied, None
+    return copied, max(0, whole - min(sizes[move.id, b] for b in behind))
 
 
 class TieredKafka(ReplicatedKafka):

@@ -1,6 +1,7 @@
 """The state of a run: every change is journalled, then shown."""
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from model.run import (
     RunReport,
     RunState,
 )
+
+_log = logging.getLogger("plimsoll.executor")
 
 
 class Ledger:
@@ -80,6 +83,13 @@ class Ledger:
         """What preparing one move found."""
         self._journal.write(JournalEvent.PREPARED, [move], note=note, **detail)
         self._change(move, note=note)
+
+    def noted(self, move: Move, words: str) -> None:
+        """Something to be known of a move that goes on."""
+        _log.warning("%s", words)
+        note = self.of(move).note
+        self._change(move, note=f"{note}; {words}" if note else words)
+        self.tell()
 
     def preparation_took(self, seconds: float) -> None:
         """Time spent before the first move."""

@@ -6,8 +6,9 @@ crash can take them away. Entries and rates of others stay as they are.
 """
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, Self
 
 from executor.admin import Admin
@@ -37,6 +38,8 @@ class Throttled:
     """What was set, and what was there before."""
 
     bytes_per_s: int
+    earlier: tuple[int, ...] = ()
+    """Rates that this run had set before."""
     rates: dict[BrokerId, dict[str, str | None]] = field(default_factory=dict)
     """Of each broker before, None where none was set."""
     lists: Lists = field(default_factory=dict)
@@ -46,6 +49,7 @@ class Throttled:
         """For the journal."""
         return {
             "bytes_per_s": self.bytes_per_s,
+            "earlier": list(self.earlier),
             "rates": {str(b): dict(old) for b, old in sorted(self.rates.items())},
             "lists": {topic: dict(keys) for topic, keys in sorted(self.lists.items())},
         }
@@ -55,6 +59,7 @@ class Throttled:
         """From the journal."""
         return cls(
             bytes_per_s=document["bytes_per_s"],
+            earlier=tuple(document.get("earlier", ())),
             rates={BrokerId(int(b)): old for b, old in document["rates"].items()},
             lists={TopicName(t): keys for t, keys in document["lists"].items()},
         )
@@ -93,43 +98,42 @@ class Throttle:
 
         Raises ExecutionStopped where the cluster does not show it afterwards.
         """
+        for topic, lists in wanted.lists.items():
+            self._admin.append_topic_configs(topic, lists)
+        self.set_rates(wanted)
+
+    def set_rates(self, wanted: Throttled) -> None:
+        """Set the rates alone, as `set` does."""
         rate = str(wanted.bytes_per_s)
         for broker in wanted.rates:
             self._admin.alter_broker_configs(broker, dict.fromkeys(RATES, rate))
-        for topic, lists in wanted.lists.items():
-            self._admin.append_topic_configs(topic, lists)
         for broker in wanted.rates:
-            if not self._shows(broker, rate):
+            if not self._until(partial(self._shows, broker, rate)):
                 raise ExecutionStopped(
                     f"broker {broker} does not take the throttle of {rate} bytes/s; "
                     "nothing was moved"
                 )
 
-    def _shows(self, broker: BrokerId, rate: str) -> bool:
-        """Whether a broker has taken a rate; it may lag behind the controller."""
+    def _until(self, look: Callable[[], bool]) -> bool:
+        """Whether something shows in time; brokers may lag behind the controller."""
         end_s = self._timing.now_s() + _SETTLE_S
-        while True:
-            shown = self._admin.own_broker_configs(broker, RATES)
-            if all(shown.get(key) == rate for key in RATES):
-                return True
+        while not look():
             if self._timing.now_s() >= end_s:
                 return False
             self._timing.pause(0.1)
+        return True
 
-    def _without(self, topic: TopicName, lists: dict[str, list[str]]) -> dict[str, str]:
-        """A topic's lists once ours are seen to be gone; as they are after a while."""
-        end_s = self._timing.now_s() + _SETTLE_S
-        while True:
-            shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
-            found = shown.get(topic, {})
-            left = any(
-                entry in found.get(key, "").split(",")
-                for key, entries in lists.items()
-                for entry in entries
-            )
-            if not left or self._timing.now_s() >= end_s:
-                return found
-            self._timing.pause(0.1)
+    def _shows(self, broker: BrokerId, rate: str) -> bool:
+        shown = self._admin.own_broker_configs(broker, RATES)
+        return all(shown.get(key) == rate for key in RATES)
+
+    def _lists(self, topic: TopicName) -> dict[str, list[str]]:
+        shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
+        return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
+
+    def _is_without(self, topic: TopicName, lists: dict[str, list[str]]) -> bool:
+        now = self._lists(topic)
+        return not any(e in now.get(k, ()) for k, of in lists.items() for e in of)
 
     def release(self, moves: Iterable[Move], held: Throttled) -> None:
         """Take moves that ended out of the lists.
@@ -149,23 +153,24 @@ class Throttle:
 
         Repeating it does no harm. A rate that somebody has changed meanwhile is theirs.
         """
-        left = []
+        kept = []
         for topic, lists in held.lists.items():
             self._admin.subtract_topic_configs(topic, lists)
+            self._until(partial(self._is_without, topic, lists))
             # A list without entries stays set, to nothing.
-            shown = self._without(topic, lists)
-            empty = [key for key, entries in shown.items() if not entries]
+            empty = [key for key, left in self._lists(topic).items() if not left]
             self._admin.delete_topic_configs(topic, empty)
+        set_by_us = {str(rate) for rate in (held.bytes_per_s, *held.earlier)}
         for broker, before in held.rates.items():
             try:
                 now = self._admin.own_broker_configs(broker, RATES)
-                ours = {k for k in RATES if now.get(k) == str(held.bytes_per_s)}
+                ours = {k for k in RATES if now.get(k) in set_by_us}
                 back = {k: old for k, old in before.items() if k in ours}
                 self._admin.alter_broker_configs(broker, back)
             except ClusterUnreachable as exc:
                 _log.warning("the throttle of broker %s stays: %s", broker, exc)
-                left.append(f"broker {broker} did not answer and keeps its throttle")
-        return left
+                kept.append(f"broker {broker} did not answer and keeps its throttle")
+        return kept
 
 
 def _involved(move: Move) -> set[BrokerId]:
@@ -202,14 +207,28 @@ class RunThrottle:
         wanted = self._throttle.plan(moves, self._bytes_per_s)
         if self._held is not None:
             # What was there before the first of both is to come back.
+            wanted.earlier = (*self._held.earlier, self._held.bytes_per_s)
             wanted.rates |= self._held.rates
             for topic, lists in self._held.lists.items():
                 ours = wanted.lists.setdefault(topic, {})
                 for key, entries in lists.items():
                     ours[key] = [*ours.get(key, ()), *entries]
+        self._write(wanted)
+        self._throttle.set(wanted)
+
+    def raise_rate(self) -> int | None:
+        """Double the rate; what it is then, None where there is no throttle."""
+        if self._held is None:
+            return None
+        rate = self._held.bytes_per_s
+        earlier = (*self._held.earlier, rate)
+        self._write(replace(self._held, bytes_per_s=2 * rate, earlier=earlier))
+        self._throttle.set_rates(self._held)
+        return 2 * rate
+
+    def _write(self, wanted: Throttled) -> None:
         self._journal.write(JournalEvent.THROTTLED, **wanted.document())
         self._held = wanted
-        self._throttle.set(wanted)
 
     def release(self, move: Move) -> None:
         """One move has ended."""

@@ -201,3 +201,19 @@ def test_what_changed_meanwhile_is_dropped_by_name_and_the_rest_goes_on(
     ]
     assert report.moves[2].note == "orders-2 is on [5], the plan expects [2]"
     assert report.state is RunState.FAILED
+
+
+def test_a_throttle_that_a_copy_cannot_keep_up_under_is_raised_and_said(
+    tmp_path: Path,
+) -> None:
+    at = Site(
+        folder=tmp_path,
+        before={0: (1, 2)},
+        after={0: (1, 3)},
+        bytes_in=40.0 * MB,
+        limits=RunLimits(throttle_bytes_per_s=30 * MB),
+    )
+    report = at.run()
+    assert report.state is RunState.DONE
+    assert "fell behind what is produced" in report.moves[0].note
+    assert at.is_clean
