@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from model.evaluate import Evaluation
 from model.files import rounded
@@ -18,6 +18,9 @@ from model.units import (
     rate_text,
     seconds_text,
 )
+
+if TYPE_CHECKING:
+    from executor.forecast import Forecast
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -303,6 +306,22 @@ def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
 
 
 # ---- a run
+
+
+def forecast_text(told: "Forecast") -> str:
+    """What a run will take, in a sentence."""
+    words = (
+        f"will take about {seconds_text(told.seconds)} and copy "
+        f"{bytes_text(told.bytes_to_copy)}"
+    )
+    if told.most_more_bytes:
+        broker = max(told.most_more_bytes, key=told.most_more_bytes.__getitem__)
+        more = bytes_text(told.most_more_bytes[broker])
+        words += f"; broker {broker} holds up to {more} more meanwhile"
+    by = (
+        f"{count_text(told.known, 'move')} of before" if told.known else "usual figures"
+    )
+    return f"{words} (by {by})\n"
 
 
 def run_text(report: RunReport) -> str:

@@ -14,10 +14,18 @@ from executor.admin import Admin
 from executor.back import plan_back
 from executor.dialect import Dialect, Progress
 from executor.execution import Execution
-from executor.history import PastRun, left_throttled, past_run, unfinished
+from executor.forecast import Forecast, Pace, forecast
+from executor.history import (
+    PastRun,
+    left_throttled,
+    moves_done,
+    past_run,
+    unfinished,
+)
 from executor.journal import Journal, sole_writer
 from executor.kafka_admin import KafkaAdmin
 from executor.recognise import dialects
+from executor.room import Room
 from executor.schedule import in_order
 from executor.throttle import RunThrottle, Throttle
 from executor.tier import S3Settings, Tier
@@ -154,6 +162,7 @@ class Executor:
                     limits.throttle_bytes_per_s,
                     past.throttled if past else None,
                 ),
+                room=Room(self._admin, limits, self._timing).of,
                 past=past,
             ).run()
 
@@ -178,6 +187,17 @@ class Executor:
                     ).end()
                 did.append(f"run {past.run_id}: {left or 'its throttle is gone'}")
         return did
+
+    def forecast(
+        self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
+    ) -> Forecast:
+        """What a plan will take, judged by earlier runs on this cluster."""
+        limits = self._limits
+        if moves_in_flight is not None:
+            limits = replace(limits, moves_in_flight=moves_in_flight)
+        pace = Pace.of(moves_done(journal_dir, plan.cluster_id))
+        room = Room(self._admin, limits, self._timing).of(plan.moves)
+        return forecast(plan.moves, limits, pace, room)
 
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""

@@ -12,7 +12,7 @@ from executor.flight import ATTEMPTS, Flight, Step
 from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
-from executor.schedule import in_order, startable
+from executor.schedule import in_order, startable, too_big
 from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.errors import (
@@ -21,7 +21,7 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
-from model.ids import PartitionId
+from model.ids import BrokerId, PartitionId
 from model.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
@@ -54,6 +54,7 @@ class Execution:
         observe: Callable[[RunProgress], None],
         stop: threading.Event,
         throttle: RunThrottle,
+        room: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -64,6 +65,7 @@ class Execution:
         self._timing = timing
         self._stop = stop
         self._throttle = throttle
+        self._room = room
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._flights: dict[PartitionId, Flight] = {}
@@ -177,7 +179,11 @@ class Execution:
 
     def _start_next(self) -> None:
         running = [flight.move for flight in self._flights.values()]
-        chosen = startable(self._waiting, running, self._limits)
+        free = self._room(self._plan.moves) if self._waiting else {}
+        chosen = startable(self._waiting, running, self._limits, free)
+        if self._waiting and not chosen and not running:
+            move = self._waiting.pop(0)
+            self._fail(move, MoveState.DROPPED, too_big(move, free))
         self._waiting = [move for move in self._waiting if move not in chosen]
         for dialect, moves in self._by_dialect(chosen):
             if fitting := self._still_fit(dialect, moves):

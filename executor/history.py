@@ -122,6 +122,21 @@ class PastRun:
         return [at.move for at in self.moves.values() if at.state in states]
 
 
+def moves_done(journal_dir: Path, cluster_id: str) -> list[tuple[float, int]]:
+    """Seconds and bytes copied of every move that ended well on a cluster.
+
+    Raises ConfigError for a journal that cannot be read.
+    """
+    return [
+        (record.detail["seconds"], record.detail["bytes"] or 0)
+        for path in run_paths(journal_dir)
+        for record in read_journal(path)
+        if record.event is JournalEvent.MOVED
+        and record.cluster_id == cluster_id
+        and record.detail["seconds"] is not None
+    ]
+
+
 def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
     """A run on a cluster by its id or the beginning of it; by default the newest.
 

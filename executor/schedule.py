@@ -1,11 +1,15 @@
 """Which of the moves that wait may start now."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from executor.timing import RunLimits
 from model.ids import BrokerId
 from model.plan import Move
+from model.units import bytes_text
+
+NO_LIMIT: Final[Mapping[BrokerId, int]] = {}
 
 
 def in_order(moves: Iterable[Move]) -> list[Move]:
@@ -14,13 +18,21 @@ def in_order(moves: Iterable[Move]) -> list[Move]:
 
 
 def startable(
-    waiting: Iterable[Move], running: Sequence[Move], limits: RunLimits
+    waiting: Iterable[Move],
+    running: Sequence[Move],
+    limits: RunLimits,
+    free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
 ) -> list[Move]:
     """Those that may start beside the running ones, in order.
 
-    Moves of internal topics, on which groups and transactions hang, run alone.
+    Moves of internal topics, on which groups and transactions hang, run alone. A move
+    waits while one of its new brokers lacks the room for it and for those that run;
+    `free_bytes` has the brokers where that is known.
     """
     chosen: list[Move] = []
+    room = Counter(free_bytes)
+    for move in running:
+        room.subtract(dict.fromkeys(move.added, bytes_per_replica(move)))
     busy = Counter(broker for move in running for broker in brokers_of(move))
     for move in waiting:
         beside = [*running, *chosen]
@@ -30,9 +42,29 @@ def startable(
             break
         if max(busy[b] for b in brokers_of(move)) >= limits.moves_per_broker:
             continue
+        needs = dict.fromkeys(move.added, bytes_per_replica(move))
+        if any(b in free_bytes and room[b] < size for b, size in needs.items()):
+            continue
         chosen.append(move)
         busy.update(brokers_of(move))
+        room.subtract(needs)
     return chosen
+
+
+def bytes_per_replica(move: Move) -> int:
+    """What each new replica copies, as the plan has it."""
+    return move.bytes_to_copy // len(move.added) if move.added else 0
+
+
+def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:
+    """Why a move cannot start although nothing runs."""
+    size = bytes_per_replica(move)
+    tight = [b for b in move.added if b in free_bytes and free_bytes[b] < size]
+    room = max(0, free_bytes[tight[0]])
+    return (
+        f"broker {tight[0]} has room for {bytes_text(room)} beside its reserve, and "
+        f"{move.id} needs {bytes_text(size)}"
+    )
 
 
 def brokers_of(move: Move) -> set[BrokerId]:

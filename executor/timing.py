@@ -29,6 +29,8 @@ class RunLimits:
     """Moves under way that a broker takes part in, in and out together."""
     throttle_bytes_per_s: int | None = None
     """What moves may copy into a broker, and out of it, each; None without limit."""
+    disk_reserve_bytes: int = 10**9
+    """What stays free on every target's disk."""
     stuck_s: float = 120.0
     """A move without any progress for this long is stuck and ends the run."""
     poll_s: float = 0.15
@@ -37,6 +39,8 @@ class RunLimits:
     """Between two looks at the cluster as a whole."""
     unreachable_s: float = 60.0
     """A cluster that does not answer for this long ends the run."""
+    disk_look_s: float = 10.0
+    """Between two looks at the free room of targets."""
     tier_wait_s: float = 30.0
     """How long to wait until segments are in the remote tier."""
 

@@ -12,7 +12,7 @@ from control import compose
 from control.exits import Exit
 from control.form import Form
 from control.policy import EAGER
-from control.render import json_text, plan_text, run_text
+from control.render import forecast_text, json_text, plan_text, run_text
 from control.settings import Settings
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
@@ -112,16 +112,20 @@ def _carried_out(
     yes: bool,
     output: Form,
 ) -> int:
+    journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
+    requests = executor.dry_run(plan) if dry_run else []
+    told_before = executor.forecast(plan, journal_dir, in_flight)
+    sys.stderr.write(f"plimsoll: {forecast_text(told_before)}")
     if dry_run:
-        sys.stdout.write("\n".join(executor.dry_run(plan)) + "\n")
+        sys.stdout.write("\n".join(requests) + "\n")
         return Exit.DONE
     if not (yes or _confirmed(plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with stop_on_signals() as stop:
         report = executor.execute(
             plan,
-            journal_dir=compose.journal_dir(settings),
-            moves_in_flight=EAGER.moves_in_flight,
+            journal_dir=journal_dir,
+            moves_in_flight=in_flight,
             observe=Narrator(),
             stop=stop,
         )

@@ -7,9 +7,9 @@ from enum import Enum
 from typing import Final
 
 from executor.answers import Answer
+from executor.flows import fair_rates
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
-from lab.simulation.flows import fair_rates
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot import Resource, Snapshot, StorageKind

@@ -28,6 +28,7 @@ def move(
     leader_after: int | None = None,
     storage: StorageKind = StorageKind.REPLICATED,
     topic_id: str = "77Amyr9V",
+    bytes_to_copy: int = 0,
 ) -> Move:
     """One move; the first of a list leads unless something else is said."""
     old = before[0] if leader_before is None else leader_before
@@ -41,7 +42,7 @@ def move(
         replicas_after=ids(after),
         leader_before=BrokerId(old),
         leader_after=BrokerId(new),
-        bytes_to_copy=0,
+        bytes_to_copy=bytes_to_copy,
         gain=0.0,
         reason="by hand",
     )

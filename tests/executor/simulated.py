@@ -13,7 +13,7 @@ from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
 from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
+from model.plan import Move, Plan
 from model.run import RunReport
 from model.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
@@ -65,7 +65,7 @@ class Site:
         """From `before` to `after`."""
         return plan(
             [
-                move(n, self.before[n], to, storage=self.storage)
+                self._sized(move(n, self.before[n], to, storage=self.storage))
                 for n, to in self.after.items()
             ],
             live=range(1, self.brokers + 1),
@@ -124,6 +124,10 @@ class Site:
     def live_on(self) -> None:
         """Nothing kills any more."""
         self.faults.on_call = Faults().on_call
+
+    def _sized(self, of: Move) -> Move:
+        size = 0 if self.storage is StorageKind.SHARED else int(self.log_bytes)
+        return of.model_copy(update={"bytes_to_copy": size * len(of.added)})
 
     def _partition(self, number: int) -> SimulatedPartition:
         replicas = ids(self.before[number])

@@ -75,6 +75,7 @@ class Bench:
                     self.throttle,
                     past.throttled if past else None,
                 ),
+                room=lambda _moves: {},
                 past=past,
             ).run()
 

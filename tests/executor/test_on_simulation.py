@@ -217,3 +217,33 @@ def test_a_throttle_that_a_copy_cannot_keep_up_under_is_raised_and_said(
     assert report.state is RunState.DONE
     assert "fell behind what is produced" in report.moves[0].note
     assert at.is_clean
+
+
+def test_a_move_waits_until_its_target_has_room(tmp_path: Path) -> None:
+    """All at once they would fill the disk of broker 2, which then halts."""
+    at = Site(
+        folder=tmp_path,
+        before={0: (1,), 1: (1,), 2: (2,)},
+        after={0: (2,), 1: (2,), 2: (3,)},
+        log_bytes=600.0 * MB,
+        disk_bytes=1500.0 * MB,
+        limits=RunLimits(disk_reserve_bytes=50 * MB),
+    )
+    assert at.run().state is RunState.DONE
+    assert not at.cluster.dead
+
+
+def test_a_move_that_never_fits_is_dropped_with_the_figures(tmp_path: Path) -> None:
+    at = Site(
+        folder=tmp_path,
+        before={0: (1,), 1: (2,)},
+        after={0: (2,), 1: (3,)},
+        log_bytes=600.0 * MB,
+        disk_bytes=1000.0 * MB,
+        limits=RunLimits(moves_in_flight=1, disk_reserve_bytes=50 * MB),
+    )
+    report = at.run()
+    assert report.moves[0].note == (
+        "broker 2 has room for 350 MB beside its reserve, and orders-0 needs 600 MB"
+    )
+    assert report.moves[1].state is MoveState.DONE

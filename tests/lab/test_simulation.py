@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executor.answers import Verdict
+from executor.flows import fair_rates
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults, Lost
-from lab.simulation.flows import fair_rates
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
