@@ -179,6 +179,44 @@ def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int
 @app.command()
 @guarded
 @with_settings
+def elect(
+    *,
+    settings: "Settings",
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this topic's partitions; may be repeated."),
+    ] = None,
+    election: Annotated[
+        Path | None,
+        typer.Option("--from", help="Only those of this kafka-leader-election JSON."),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="Write that JSON here instead of electing."),
+    ] = None,
+    allow_changes: AllowChanges = False,
+    dry_run: DryRun = False,
+    yes: Yes = False,
+    output: Output = Form.TABLE,
+) -> int:
+    """Elect preferred leaders where another replica leads."""
+    from control.commands.elect import hold
+
+    return hold(
+        settings,
+        topic,
+        file=election,
+        out=out,
+        allow_changes=allow_changes,
+        dry_run=dry_run,
+        yes=yes,
+        output=output,
+    )
+
+
+@app.command()
+@guarded
+@with_settings
 def run(
     *,
     settings: "Settings",

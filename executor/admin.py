@@ -41,6 +41,10 @@ class Admin(Protocol):
         """Names of the features the cluster supports (KIP-584)."""
         ...
 
+    def topics(self) -> dict[TopicName, int]:
+        """All topics, Kafka's own among them, and how many partitions each has."""
+        ...
+
     def partitions(
         self, ids: Collection[PartitionId]
     ) -> dict[PartitionId, PartitionView]:

@@ -13,6 +13,7 @@ from executor import preflight
 from executor.admin import Admin
 from executor.back import plan_back
 from executor.dialect import Dialect, Progress
+from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
 from executor.forecast import Forecast, Pace, forecast
 from executor.history import (
@@ -198,6 +199,23 @@ class Executor:
         pace = Pace.of(moves_done(journal_dir, plan.cluster_id))
         room = Room(self._admin, limits, self._timing).of(plan.moves)
         return forecast(plan.moves, limits, pace, room)
+
+    def elections(
+        self,
+        topics: Collection[str] | None = None,
+        ids: Collection[PartitionId] | None = None,
+    ) -> Elections:
+        """Where another than the preferred replica leads; as `find_elections`."""
+        return find_elections(self._admin, topics, ids)
+
+    def elect(self, wanted: Elections, journal_dir: Path) -> tuple[Election, ...]:
+        """Hold what elections are possible; those without success, and why.
+
+        Raises GuardrailRefused while a run goes on, else as the cluster does.
+        """
+        with sole_writer(journal_dir, wanted.cluster_id):
+            ids = [election.id for election in wanted.possible]
+            return hold_elections(self._admin, self._timing, ids)
 
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""

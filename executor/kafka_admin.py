@@ -94,6 +94,13 @@ class KafkaAdmin:
             )
         )
 
+    def topics(self) -> dict[TopicName, int]:
+        """All topics, Kafka's own among them, and how many partitions each has."""
+        told = self._ask(
+            "list topics", _DESCRIBE, lambda client: client.describe_topics()
+        )
+        return {TopicName(topic["name"]): len(topic["partitions"]) for topic in told}
+
     def partitions(
         self, ids: Collection[PartitionId]
     ) -> dict[PartitionId, "PartitionView"]:

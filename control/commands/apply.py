@@ -162,14 +162,20 @@ class Narrator:
 
 
 def _confirmed(plan: Plan) -> bool:
+    shown = plan_text(plan, f"plan of {plan.cluster_id}")
+    return confirmed(shown, plan.cluster_id, "carry out this plan")
+
+
+def confirmed(shown: str, cluster_id: str, to: str) -> bool:
+    """Whether the one at the terminal types what stands for the cluster.
+
+    Raises GuardrailRefused where there is none.
+    """
     if not sys.stdin.isatty():
-        raise GuardrailRefused(
-            "there is no terminal to ask on; say --yes to carry out the plan"
-        )
-    sys.stderr.write(plan_text(plan, f"plan of {plan.cluster_id}"))
-    sys.stderr.write(f"\nType {plan.cluster_id[:8]} to carry out this plan: ")
+        raise GuardrailRefused(f"there is no terminal to ask on; say --yes to {to}")
+    sys.stderr.write(f"{shown}\nType {cluster_id[:8]} to {to}: ")
     sys.stderr.flush()
-    return sys.stdin.readline().strip() == plan.cluster_id[:8]
+    return sys.stdin.readline().strip() == cluster_id[:8]
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """The executor's calls, answered by a simulated cluster."""
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -63,6 +64,11 @@ class SimulatedAdmin:
         """AutoMQ shows itself by one."""
         known = {"automq.version"} if self._cluster.is_automq else set()
         return self._read("features", lambda: frozenset(known))
+
+    def topics(self) -> dict[TopicName, int]:
+        """Those of its partitions."""
+        there = (pid.topic for pid in self._cluster.partitions)
+        return self._read("topics", lambda: dict(Counter(there)))
 
     def partitions(
         self, ids: Collection[PartitionId]

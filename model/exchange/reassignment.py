@@ -80,12 +80,17 @@ def election(plan: Plan) -> dict[str, Any]:
     The partitions that the plan gives another leader; Kafka keeps the present one as
     long as it holds a replica. The same file serves after a rollback.
     """
-    rows = sorted(
-        (m.topic, m.partition)
+    return election_of(
+        m.id
         for m in plan.moves
         if m.leader_before != m.leader_after == m.replicas_after[0]
     )
-    return {"partitions": [{"topic": t, "partition": p} for t, p in rows]}
+
+
+def election_of(partitions: Iterable[PartitionId]) -> dict[str, Any]:
+    """What `kafka-leader-election --path-to-json-file` takes for these partitions."""
+    rows = [{"topic": p.topic, "partition": p.partition} for p in sorted(partitions)]
+    return {"partitions": rows}
 
 
 def topics(plan: Plan) -> dict[str, Any]:

@@ -151,6 +151,14 @@ def test_a_run_is_neither_resumed_nor_undone_without_its_cluster(
     refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
+def test_no_leader_is_elected_without_leave_or_without_its_cluster(here: Path) -> None:
+    elect = ("elect", "-b", "127.0.0.1:1")
+    refused(plimsoll(*elect), 5, "say --allow-changes to elect")
+    refused(plimsoll(*elect, "--allow-changes", "--yes"), 3, "127.0.0.1:1")
+    refused(plimsoll(*elect, "--out", "e.json"), 3, "127.0.0.1:1")
+    assert not (here / "e.json").exists()
+
+
 def test_apply_is_read_only_unless_told_otherwise(here: Path) -> None:
     run = plimsoll("apply", "p.json", "-b", "127.0.0.1:1")
     refused(run, 5, "say --allow-changes")
@@ -197,6 +205,14 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("explain", "p.json", "--to", "1"), "--to needs a partition"),
         (("frontier", "--snapshot", "gone.json"), "gone.json: No such file"),
         (("apply", "uneven.json", "-b", "x:1"), "is no plimsoll.plan file"),
+        (
+            ("elect", "--from", "gone.json", "-b", "x:1"),
+            "cannot read gone.json: No such",
+        ),
+        (("elect", "--from", "loads.csv", "-b", "x:1"), "line 1: this is no JSON"),
+        (("elect", "--from", "uneven.json", "-b", "x:1"), "partitions: Input should"),
+        (("elect", "--from", "e", "--topic", "a", "-b", "x:1"), "name one of them"),
+        (("elect", "--allow-changes"), "no cluster is named; say --bootstrap-server"),
         (("run", "--auto", "-b", "x:1"), "only with every limit set"),
         (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
         (("status", "-b", "nonsense"), "nonsense"),

@@ -91,6 +91,14 @@ class Running:
         return self.process.wait(60)
 
 
+def wait_until(fits: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    """Look until it is so."""
+    deadline = time.monotonic() + timeout_s
+    while not fits():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
 def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
     """Replicas of each partition as the cluster's metadata have them."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
