@@ -1,0 +1,101 @@
+"""Kafka's own `--verify` says of a finished run what plimsoll says of it."""
+
+import re
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor.history import read_journal
+from executor.kafka_admin import KafkaAdmin
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster
+from lab.processes import Processes
+from model.exchange.reassignment import write_stock
+from model.ids import PartitionId, TopicName
+from model.plan import Plan, write_plan
+from model.run import JournalEvent
+from tests.end_to_end.commands import Shell, wait_until
+from tests.end_to_end.stock import REASSIGN, stock_tool
+from tests.executor.plans import plan_for
+
+pytestmark = pytest.mark.kafka
+
+AFTER = {0: [3, 2], 1: [1, 3], 2: [2, 1], 3: [3, 1]}
+"""A replica that led, one that followed, a mere reorder, and a new leader."""
+CHANGE = ("--allow-changes", "--yes", "--throttle", "50MB/s")
+
+
+@pytest.fixture
+def topic() -> str:
+    return f"verify-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def filled(
+    local_cluster: LocalCluster, topic: str, tmp_path: Path
+) -> Iterator[LocalCluster]:
+    """With some megabytes in each partition, so that something is copied."""
+    local_cluster.create_topic(topic, [[1, 2]] * len(AFTER))
+    processes = Processes(tmp_path / "load")
+    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0,) * len(AFTER))
+    load = Load(processes, local_cluster.bootstrap, order)
+    load.start()
+    wait_until(lambda: min(load.status().acknowledged_bytes, default=0) > 4e6)
+    load.finish()
+    yield local_cluster
+    processes.close()
+
+
+def verified(bootstrap: str, assignment: Path) -> dict[PartitionId, str]:
+    """What the tool says of each partition."""
+    file = ("--reassignment-json-file", assignment)
+    said = stock_tool(REASSIGN, bootstrap, *file, "--verify")
+    lines = re.finditer(r"^.* of partition (\S+)-(\d+)\b.*$", said, re.MULTILINE)
+    return {PartitionId(TopicName(m[1]), int(m[2])): m[0] for m in lines}
+
+
+def completed(plan: Plan) -> dict[PartitionId, str]:
+    """What it says where every move has ended as planned."""
+    return {m.id: f"Reassignment of partition {m.id} is completed." for m in plan.moves}
+
+
+def throttles(bootstrap: str) -> list[object]:
+    """All that is set on any topic or broker."""
+    with KafkaAdmin(bootstrap, 10.0) as admin:
+        topics = admin.own_topic_configs(list(admin.topics()), (LEADERS, FOLLOWERS))
+        brokers = admin.cluster().alive
+        rates = [admin.own_broker_configs(broker, RATES) for broker in brokers]
+    return [found for found in (*topics.values(), *rates) if found]
+
+
+def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
+    filled: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    """The tool takes throttles away itself, so they are looked for before it runs."""
+    shell = Shell(tmp_path, filled.bootstrap)
+    plan = plan_for(shell.bootstrap, topic, AFTER)
+    write_plan(tmp_path / "plan.json", plan)
+    write_stock(tmp_path / "stock", plan)
+    there = tmp_path / "stock" / "reassignment.json"
+    before = verified(shell.bootstrap, there)
+    assert before.keys() == completed(plan).keys()
+    for pid, said in before.items():
+        assert said.startswith(f"There is no active reassignment of partition {pid}, ")
+
+    done = shell.plimsoll("apply", "plan.json", *CHANGE)
+    assert done.returncode == 0, done.stderr
+    # Each broker is asked itself, and may lag behind the controller.
+    wait_until(lambda: not throttles(shell.bootstrap))
+    assert verified(shell.bootstrap, there) == completed(plan)
+
+    undone = shell.plimsoll("rollback", *CHANGE)
+    assert undone.returncode == 0, undone.stderr
+    wait_until(lambda: not throttles(shell.bootstrap))
+    back = tmp_path / "stock" / "rollback.json"
+    assert verified(shell.bootstrap, back) == completed(plan)
+    for journal in (tmp_path / "state" / "journal").glob("*.jsonl"):
+        events = [record.event for record in read_journal(journal)]
+        assert JournalEvent.THROTTLED in events
