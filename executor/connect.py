@@ -1,6 +1,7 @@
 """The executor as the rest of plimsoll sees it: one object per cluster."""
 
 import contextlib
+import logging
 import threading
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from executor import preflight
+from executor import authorities, preflight
 from executor.admin import Admin
 from executor.back import plan_back
 from executor.dialect import Dialect, Progress
@@ -39,6 +40,7 @@ from model.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
 _REAL_TIME: Final = Timing()
+_log = logging.getLogger("plimsoll.executor")
 
 
 class Executor:
@@ -249,6 +251,8 @@ class Executor:
         seen = preflight.observe(self._admin, plan)
         listed = {p: r for p, r in seen.reassignments.items() if p not in going_on}
         preflight.check(plan, replace(seen, reassignments=listed), ours)
+        for words in authorities.check(self._admin, seen.cluster):
+            _log.warning("%s", words)
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])
 

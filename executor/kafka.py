@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from executor import placement
+from executor import authorities, placement
 from executor.admin import Admin, local_bytes
 from executor.answers import Answer, PartitionView
 from executor.dialect import Prepared, Progress
@@ -59,7 +59,7 @@ class ReplicatedKafka:
         views = self._admin.partitions(several) if several else {}
         at = {pid: view.replicas for pid, view in views.items()}
         lists = {m.id: placement.next_step(m, at.get(m.id, ())) for m in moves}
-        return self._admin.reassign(lists)
+        return authorities.reassign(self._admin, lists)
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         """What the controller lists, then the metadata, then bytes on the targets."""
