@@ -17,6 +17,7 @@ from executor.dialect import Dialect, Progress
 from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
 from executor.forecast import Forecast, Pace, forecast
+from executor.guards import Watch
 from executor.history import (
     PastRun,
     left_throttled,
@@ -166,6 +167,7 @@ class Executor:
                     past.throttled if past else None,
                 ),
                 room=Room(self._admin, limits, self._timing).of,
+                watch=Watch(self._admin, plan.moves, limits, self._timing),
                 past=past,
             ).run()
 

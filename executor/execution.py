@@ -55,6 +55,7 @@ class Execution:
         stop: threading.Event,
         throttle: RunThrottle,
         room: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
+        watch: Callable[[], str | None],
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -66,6 +67,7 @@ class Execution:
         self._stop = stop
         self._throttle = throttle
         self._room = room
+        self._watch = watch
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._flights: dict[PartitionId, Flight] = {}
@@ -174,6 +176,8 @@ class Execution:
             for dialect, moves in self._by_dialect(self._plan.moves):
                 if reason := dialect.health(moves):
                     self._halt_for(reason)
+            if reason := self._watch():
+                self._halt_for(reason)
             self._healthy_at_s = now_s
         return self._healthy_at_s == now_s and not self._halt
 

@@ -37,6 +37,8 @@ class RunLimits:
     """Between two looks at what is under way."""
     health_s: float = 1.0
     """Between two looks at the cluster as a whole."""
+    watch_s: float = 10.0
+    """Between two looks at every partition, those outside the plan too."""
     unreachable_s: float = 60.0
     """A cluster that does not answer for this long ends the run."""
     disk_look_s: float = 10.0

@@ -76,6 +76,7 @@ class Bench:
                     past.throttled if past else None,
                 ),
                 room=lambda _moves: {},
+                watch=lambda: None,
                 past=past,
             ).run()
 

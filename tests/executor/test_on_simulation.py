@@ -247,3 +247,19 @@ def test_a_move_that_never_fits_is_dropped_with_the_figures(tmp_path: Path) -> N
         "broker 2 has room for 350 MB beside its reserve, and orders-0 needs 600 MB"
     )
     assert report.moves[1].state is MoveState.DONE
+
+
+def test_a_broker_that_dies_beside_the_plan_stops_the_run(tmp_path: Path) -> None:
+    at = Site(
+        folder=tmp_path,
+        before={0: (1,), 1: (1,), 9: (6, 7)},
+        after={0: (2,), 1: (3,)},
+        brokers=7,
+        log_bytes=3000.0 * MB,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    at.cluster.after(5.0, partial(at.cluster.kill, BrokerId(7)))
+    report = at.run()
+    assert report.state is RunState.FAILED
+    assert report.reason == "broker 7 died or was fenced"
+    assert [m.state for m in report.moves] == [MoveState.DONE, MoveState.PLANNED]
