@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final, assert_never
 
 from executor.answers import Answer, Verdict
+from executor.concurrency import Concurrency
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
 from executor.history import PastRun
@@ -63,6 +64,7 @@ class Execution:
         self._dialects = dialects
         self._check = check
         self._limits = limits
+        self._concurrency = Concurrency(limits)
         self._timing = timing
         self._stop = stop
         self._throttle = throttle
@@ -184,7 +186,7 @@ class Execution:
     def _start_next(self) -> None:
         running = [flight.move for flight in self._flights.values()]
         free = self._room(self._plan.moves) if self._waiting else {}
-        chosen = startable(self._waiting, running, self._limits, free)
+        chosen = startable(self._waiting, running, self._concurrency.limits, free)
         if self._waiting and not chosen and not running:
             move = self._waiting.pop(0)
             self._fail(move, MoveState.DROPPED, too_big(move, free))
@@ -255,6 +257,7 @@ class Execution:
                 self._throttle.release(move)
                 del self._flights[move.id]
                 self._ledger.moved(move)
+                self._concurrency.ended(move, self._ledger.of(move).seconds or 0.0)
             case Step.GIVE_UP:
                 reason = f"not begun after {ATTEMPTS} requests without an answer"
                 self._fail(move, MoveState.DROPPED, reason)

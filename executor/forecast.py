@@ -7,6 +7,7 @@ from math import inf
 from statistics import median
 from typing import Final
 
+from executor.concurrency import Concurrency
 from executor.flows import fair_rates
 from executor.schedule import NO_LIMIT, bytes_per_replica, in_order, startable
 from executor.timing import RunLimits
@@ -79,17 +80,19 @@ def forecast(
 
     Copies share brokers fairly, at the throttle or at the pace of before.
     """
+    concurrency = Concurrency(limits)
     paper = _Paper(pace, min(limits.throttle_bytes_per_s or inf, pace.bytes_per_s))
     waiting = in_order(moves)
     while waiting or paper.running:
         under_way = [r.move for r in paper.running]
-        chosen = startable(waiting, under_way, limits, free_bytes)
+        chosen = startable(waiting, under_way, concurrency.limits, free_bytes)
         if not chosen and not under_way:
             break
         for move in chosen:
             waiting.remove(move)
             paper.begin(move)
-        paper.go_on()
+        for move in paper.go_on():
+            concurrency.ended(move, pace.seconds)
     return Forecast(
         seconds=paper.now_s,
         bytes_to_copy=sum(m.bytes_to_copy for m in moves),
@@ -117,11 +120,12 @@ class _Paper:
             self._more[broker] += bytes_per_replica(move)
             self.most[broker] = max(self.most[broker], self._more[broker])
 
-    def go_on(self) -> None:
-        """Pass the time until something ends."""
+    def go_on(self) -> list[Move]:
+        """Pass the time until something ends; the moves that did."""
         rates = self._rates()
         step_s = min(r.ends_in_s(rates.get(r.move.id, 0.0)) for r in self.running)
         self.now_s += step_s
+        ended = []
         for now in list(self.running):
             if now.bytes_left > 0.0:
                 now.bytes_left -= step_s * rates[now.move.id]
@@ -131,8 +135,10 @@ class _Paper:
                 now.seconds_left -= step_s
             if now.bytes_left == 0.0 and now.seconds_left <= 1e-9:
                 self.running.remove(now)
+                ended.append(now.move)
                 for broker in now.move.removed:
                     self._more[broker] -= bytes_per_replica(now.move)
+        return ended
 
     def _rates(self) -> dict[PartitionId, float]:
         flows = {

@@ -16,8 +16,6 @@ from model.snapshot import Resource, Snapshot, StorageKind
 
 _TICK_S: Final = 1.0
 """Rates of producers are taken as constant for so long."""
-_OPENING_S: Final = 1.5
-"""AutoMQ's time for a move, whatever the size of the partition."""
 
 
 class Way(Enum):
@@ -56,6 +54,8 @@ class SimulatedCluster:
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
+        self.opening_s = 1.5
+        """AutoMQ's time for a move, whatever the size of the partition."""
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._leader_check_s = leader_check_s
@@ -178,7 +178,7 @@ class SimulatedCluster:
             partition.replicas, partition.leader = list(target), NO_BROKER
             partition.in_sync = set(target)
             partition.held = {target[0]: partition.log_bytes}
-            partition.opens_at_s = self.now_s + _OPENING_S
+            partition.opens_at_s = self.now_s + self.opening_s
         return Answer.accepted()
 
     def _on(self, broker: BrokerId) -> Iterator[SimulatedPartition]:
