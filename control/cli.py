@@ -23,8 +23,10 @@ from control.options import (
     LogFile,
     Output,
     Profile,
+    StandDown,
     Throttle,
     Verbose,
+    consenting,
     load_settings,
     throttled,
     with_settings,
@@ -117,6 +119,7 @@ def apply(
     settings: "Settings",
     allow_changes: AllowChanges = False,
     throttle: Throttle = None,
+    stand_down_balancer: StandDown = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -125,7 +128,7 @@ def apply(
     from control.commands.apply import carry_out
 
     return carry_out(
-        throttled(settings, throttle),
+        consenting(throttled(settings, throttle), stand_down_balancer),
         plan_file,
         allow_changes=allow_changes,
         dry_run=dry_run,
@@ -149,6 +152,7 @@ def rollback(
     settings: "Settings",
     allow_changes: AllowChanges = False,
     throttle: Throttle = None,
+    stand_down_balancer: StandDown = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -157,7 +161,7 @@ def rollback(
     from control.commands.apply import roll_back
 
     return roll_back(
-        throttled(settings, throttle),
+        consenting(throttled(settings, throttle), stand_down_balancer),
         run,
         allow_changes=allow_changes,
         dry_run=dry_run,
@@ -170,7 +174,7 @@ def rollback(
 @guarded
 @with_settings
 def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int:
-    """Take away throttles that runs which were cut off have left."""
+    """Take back settings that runs which were cut off have left."""
     from control.commands.apply import clean_up
 
     return clean_up(settings, allow_changes=allow_changes)
@@ -236,6 +240,7 @@ def run(
         str | None, typer.Option(help="Limits of --auto, by name.")
     ] = None,
     throttle: Throttle = None,
+    stand_down_balancer: StandDown = False,
     allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
@@ -243,7 +248,7 @@ def run(
     from control.commands.run import keep_level
 
     return keep_level(
-        throttled(settings, throttle),
+        consenting(throttled(settings, throttle), stand_down_balancer),
         auto=auto,
         once=once,
         resume=resume,

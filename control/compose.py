@@ -68,7 +68,10 @@ def executor(settings: Settings) -> "Executor":
         bootstrap_of(settings),
         timeout_s=settings.timeout_s,
         s3=s3,
-        limits=RunLimits(throttle_bytes_per_s=settings.throttle),
+        limits=RunLimits(
+            throttle_bytes_per_s=settings.throttle,
+            stand_down_balancer=settings.stand_down_balancer,
+        ),
     )
 
 

@@ -48,6 +48,13 @@ Throttle = Annotated[
         metavar="RATE",
     ),
 ]
+StandDown = Annotated[
+    bool,
+    typer.Option(
+        "--stand-down-balancer",
+        help="Let AutoMQ's own balancer move nothing during the run.",
+    ),
+]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
@@ -110,6 +117,13 @@ def throttled(settings: "Settings", throttle: int | None) -> "Settings":
     if throttle is None:
         return settings
     return settings.model_copy(update={"throttle": throttle})
+
+
+def consenting(settings: "Settings", stand_down: bool) -> "Settings":
+    """The settings with the consent that was typed, if it was."""
+    if not stand_down:
+        return settings
+    return settings.model_copy(update={"stand_down_balancer": True})
 
 
 def _origin_of(

@@ -89,6 +89,8 @@ class Settings(BaseSettings):
     """Topic that samples go to; by default they go to files under `state_dir`."""
     throttle: Annotated[int, BeforeValidator(_rate)] | None = None
     """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`."""
+    stand_down_balancer: bool = False
+    """Whether AutoMQ's own balancer may be stood down while a run moves partitions."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}

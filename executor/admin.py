@@ -110,6 +110,13 @@ class Admin(Protocol):
     ) -> None:
         """Set values of one broker; None takes a setting away."""
 
+    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
+        """Settings of all brokers together; those not set there are absent."""
+        ...
+
+    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
+        """Set values of all brokers together; None takes a setting away."""
+
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:

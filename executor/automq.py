@@ -13,28 +13,25 @@ from typing import Final
 from executor import placement
 from executor.admin import Admin
 from executor.answers import Answer
+from executor.balancer import NEVER, THRESHOLDS, Balancer
 from executor.dialect import Prepared, Progress, Stage
 from executor.timing import Timing
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
 from model.plan import Move
 
-_ENABLE: Final = "autobalancer.controller.enable"
-_THRESHOLDS: Final = (
-    "autobalancer.controller.network.in.usage.distribution.detect.threshold",
-    "autobalancer.controller.network.out.usage.distribution.detect.threshold",
-)
-_NEVER: Final = 10**15
-"""A threshold in bytes per second that no broker reaches, so nothing is moved."""
 _BALANCER_LOOK_S: Final = 10.0
 
 
 class AutoMQ:
     """Single-replica moves while AutoMQ's own balancer stands down."""
 
-    def __init__(self, admin: Admin, timing: Timing) -> None:
+    def __init__(self, admin: Admin, timing: Timing, *, stand_down: bool) -> None:
         self._admin = admin
         self._timing = timing
+        self._balancer = Balancer(admin, timing)
+        self._stand_down = stand_down
+        """Whether the balancer is stood down for the run, where it is on."""
         self._balancer_seen_at_s = float("-inf")
 
     def check(self, moves: Sequence[Move]) -> None:
@@ -46,10 +43,11 @@ class AutoMQ:
                     f"{placement.text(move.replicas_after)}, and AutoMQ keeps one "
                     "replica of a partition. Plan again from this cluster."
                 )
-        if reason := self._balancer():
+        if not self._stand_down and (reason := self._balancer.acts()):
             raise GuardrailRefused(
-                f"{reason} and would work against the plan. Set "
-                f"{' and '.join(_THRESHOLDS)} to {_NEVER} for the whole cluster "
+                f"{reason} and would work against the plan. Say --stand-down-balancer "
+                f"to have {' and '.join(THRESHOLDS)} set to {NEVER} for the run and "
+                "restored after it; or set them yourself for the whole cluster "
                 "(dynamic, in force at once), and on each broker that has a value of "
                 "its own."
             )
@@ -102,26 +100,8 @@ class AutoMQ:
         now_s = self._timing.now_s()
         if now_s - self._balancer_seen_at_s < _BALANCER_LOOK_S:
             return None
-        return self._balancer()
-
-    def _balancer(self) -> str | None:
-        """The first broker whose settings let AutoMQ's balancer act, in a sentence.
-
-        A value set on the broker itself goes before the cluster's; what is asked for
-        here is what is in force on each.
-        """
-        self._balancer_seen_at_s = self._timing.now_s()
-        for broker in sorted(self._admin.cluster().alive):
-            configs = self._admin.broker_configs(broker, (_ENABLE, *_THRESHOLDS))
-            if not _stands_down(configs):
-                return f"AutoMQ's own balancer is on at broker {broker}"
-        return None
-
-
-def _stands_down(configs: Mapping[str, str]) -> bool:
-    if configs.get(_ENABLE) == "false":
-        return True
-    return all(int(configs.get(key, 0)) >= _NEVER for key in _THRESHOLDS)
+        self._balancer_seen_at_s = now_s
+        return self._balancer.acts()
 
 
 def _opening(found: Progress) -> Progress:

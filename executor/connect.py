@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,18 +13,13 @@ from typing import Final, Self
 from executor import authorities, preflight
 from executor.admin import Admin
 from executor.back import plan_back
+from executor.balancer import Balancer, RunBalancer
 from executor.dialect import Dialect, Progress
 from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
 from executor.forecast import Forecast, Pace, forecast
 from executor.guards import Watch
-from executor.history import (
-    PastRun,
-    left_throttled,
-    moves_done,
-    past_run,
-    unfinished,
-)
+from executor.history import PastRun, left_set, moves_done, past_run, unfinished
 from executor.journal import Journal, sole_writer
 from executor.kafka_admin import KafkaAdmin
 from executor.recognise import dialects
@@ -106,7 +101,7 @@ class Executor:
         """
         past = past_run(journal_dir, self._admin.cluster().cluster_id)
         is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
-        if not is_open and past.throttled is None:
+        if not is_open and not past.left_set:
             raise ConfigError(
                 f"The newest run {past.run_id} has ended; nothing is left to resume."
             )
@@ -168,6 +163,7 @@ class Executor:
                 ),
                 room=Room(self._admin, limits, self._timing).of,
                 watch=Watch(self._admin, plan.moves, limits, self._timing),
+                balancer=self._balancer(journal, past),
                 past=past,
             ).run()
 
@@ -179,18 +175,13 @@ class Executor:
         cluster = self._admin.cluster().cluster_id
         did = []
         with sole_writer(journal_dir, cluster):
-            for past in left_throttled(journal_dir, cluster):
+            for past in left_set(journal_dir, cluster):
                 journal = Journal(
                     journal_dir, past.plan, past.run_id, self._timing, resumed=True
                 )
                 with contextlib.closing(journal):
-                    left = RunThrottle(
-                        Throttle(self._admin, self._timing),
-                        journal,
-                        None,
-                        past.throttled,
-                    ).end()
-                did.append(f"run {past.run_id}: {left or 'its throttle is gone'}")
+                    words = "; ".join(self._undo(past, journal))
+                did.append(f"run {past.run_id}: {words}")
         return did
 
     def forecast(
@@ -221,14 +212,32 @@ class Executor:
             ids = [election.id for election in wanted.possible]
             return hold_elections(self._admin, self._timing, ids)
 
+    def _undo(self, past: PastRun, journal: Journal) -> Iterator[str]:
+        if past.throttled is not None:
+            throttle = Throttle(self._admin, self._timing)
+            left = RunThrottle(throttle, journal, None, past.throttled).end()
+            yield left or "its throttle is gone"
+        if past.stood_down is not None:
+            left = self._balancer(journal, past).end()
+            yield left or "AutoMQ's own balancer is restored"
+
+    def _balancer(self, journal: Journal, past: PastRun | None) -> RunBalancer:
+        return RunBalancer(
+            Balancer(self._admin, self._timing),
+            journal,
+            consent=self._limits.stand_down_balancer,
+            held=past.stood_down if past else None,
+        )
+
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
         self._check(plan, ways, {}, frozenset())
+        balancer = Balancer(self._admin, self._timing).plan(plan.moves)
+        moves = in_order(plan.moves)
         return [
-            request
-            for move in in_order(plan.moves)
-            for request in ways[move.storage].requests(move)
+            *(balancer.requests() if balancer else ()),
+            *(request for m in moves for request in ways[m.storage].requests(m)),
         ]
 
     def close(self) -> None:
@@ -239,7 +248,7 @@ class Executor:
         return dialects(
             self._admin,
             timing=self._timing,
-            tier_wait_s=self._limits.tier_wait_s,
+            limits=self._limits,
             tier=self._tier,
         )
 

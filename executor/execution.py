@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Final, assert_never
 
 from executor.answers import Answer, Verdict
+from executor.balancer import RunBalancer
 from executor.concurrency import Concurrency
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
@@ -57,6 +58,7 @@ class Execution:
         throttle: RunThrottle,
         room: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
         watch: Callable[[], str | None],
+        balancer: RunBalancer,
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -70,6 +72,7 @@ class Execution:
         self._throttle = throttle
         self._room = room
         self._watch = watch
+        self._balancer = balancer
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._flights: dict[PartitionId, Flight] = {}
@@ -99,17 +102,25 @@ class Execution:
             self._end(RunState.FAILED, str(exc))
             raise
         except BaseException:
-            # A second Ctrl-C does not wait, but leaves no throttle.
-            self._throttle.end()
+            # A second Ctrl-C does not wait, but leaves nothing set.
+            self._lift()
             raise
         self._end(*self._outcome())
         return self._ledger.report()
 
     def _end(self, state: RunState, reason: str) -> None:
-        if left := self._throttle.end():
+        left, words = self._lift()
+        if left or self._balancer.stands_down:
             state = RunState.FAILED
-            reason = f"{reason}; {left}" if reason else left
-        self._ledger.ended(state, reason)
+        self._ledger.ended(state, "; ".join(filter(None, (reason, left, words))))
+
+    def _lift(self) -> tuple[str, str]:
+        """Take back what was set for the run; what there is to say of each."""
+        try:
+            left = self._throttle.end()
+        finally:
+            words = self._balancer.end()
+        return left, words
 
     def _adopt(self, past: PastRun) -> None:
         """Read from the cluster what became of the moves of a run that was cut off."""
@@ -147,6 +158,7 @@ class Execution:
     def _prepare(self) -> None:
         if self._halt:
             return
+        self._balancer.begin(self._waiting)
         self._throttle.begin(self._waiting)
         begun_s = self._timing.now_s()
         for dialect, moves in self._by_dialect(self._waiting):

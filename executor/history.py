@@ -6,6 +6,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from executor.balancer import StoodDown
 from executor.journal import plan_path, run_path, run_paths
 from executor.throttle import Throttled
 from model.errors import ConfigError
@@ -15,6 +16,11 @@ from model.run import JournalEvent, JournalRecord, MoveProgress, MoveState
 from model.snapshot import RecentMove
 
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
+_SETTING: Final = tuple(
+    f'"{event}"'.encode()
+    for event in (JournalEvent.THROTTLED, JournalEvent.BALANCER_STOOD_DOWN)
+)
+"""What stands in the journal of a run that set something."""
 
 
 def read_journal(path: Path) -> tuple[JournalRecord, ...]:
@@ -114,8 +120,15 @@ class PastRun:
     started_at_ms: int
     throttled: Throttled | None
     """What it has set and not taken away."""
+    stood_down: StoodDown | None
+    """What it has raised to stand AutoMQ's balancer down, and not restored."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
+
+    @property
+    def left_set(self) -> bool:
+        """Whether settings of its own are in force still."""
+        return self.throttled is not None or self.stood_down is not None
 
     def among(self, *states: MoveState) -> list[Move]:
         """Moves in any of these states, in the plan's order."""
@@ -155,12 +168,16 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     plan = read_plan(plan_path(journal_dir, name))
     records = read_journal(run_path(journal_dir, name))
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
-    throttled = None
+    throttled, stood_down = None, None
     for record in records:
         if record.event is JournalEvent.THROTTLED:
             throttled = Throttled.read(record.detail)
         elif record.event is JournalEvent.UNTHROTTLED:
             throttled = None
+        elif record.event is JournalEvent.BALANCER_STOOD_DOWN:
+            stood_down = StoodDown.read(record.detail["before"])
+        elif record.event is JournalEvent.BALANCER_RESTORED:
+            stood_down = None
         if record.id is not None:
             moves[record.id] = _after(moves[record.id], record)
     return PastRun(
@@ -168,6 +185,7 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
         plan=plan,
         started_at_ms=min((r.at_ms for r in records), default=0),
         throttled=throttled,
+        stood_down=stood_down,
         moves=moves,
     )
 
@@ -181,14 +199,14 @@ def _cluster_of(path: Path) -> str | None:
             return None
 
 
-def left_throttled(journal_dir: Path, cluster_id: str) -> list[PastRun]:
-    """Runs on a cluster that have left a throttle, oldest first."""
+def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
+    """Runs on a cluster that have left settings of theirs, oldest first."""
     return [
         past
         for path in run_paths(journal_dir)
-        if b'"throttled"' in path.read_bytes()
+        if any(mark in path.read_bytes() for mark in _SETTING)
         and _cluster_of(path) == cluster_id
-        and (past := past_run(journal_dir, cluster_id, path.stem)).throttled is not None
+        and (past := past_run(journal_dir, cluster_id, path.stem)).left_set
     ]
 
 

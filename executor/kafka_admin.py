@@ -15,6 +15,7 @@ from executor.answers import (
     PartitionView,
     Reassignment,
 )
+from executor.cluster_default import ClusterDefault
 from executor.servers import addresses, knock, reason_of
 from model.errors import (
     ClusterUnreachable,
@@ -255,11 +256,17 @@ class KafkaAdmin:
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         """Set values of one broker; None takes a setting away."""
-        entries = {
-            key: ("DELETE" if value is None else "SET", value)
-            for key, value in values.items()
-        }
-        self._alter("BROKER", str(broker), entries)
+        self._alter("BROKER", str(broker), _set_or_delete(values))
+
+    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
+        """Settings of all brokers together; those not set there are absent."""
+        name = ClusterDefault(min(self.cluster().alive))
+        return self._configs("BROKER", [name], keys).get(name, {})
+
+    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
+        """Set values of all brokers together; None takes a setting away."""
+        name = ClusterDefault(min(self.cluster().alive))
+        self._alter("BROKER", name, _set_or_delete(values))
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
@@ -285,7 +292,8 @@ class KafkaAdmin:
         if not entries:
             return
         resource = ConfigResource(ConfigResourceType[kind], name, configs=dict(entries))
-        what = f"change settings of {kind.lower()} {name}"
+        whose = f"{kind.lower()} {name}" if name else "all brokers"
+        what = f"change settings of {whose}"
         with self._calling(what, _ALTER_CONFIGS) as client:
             answer = client.alter_configs(
                 [resource], raise_on_unknown=False, incremental=True
@@ -443,6 +451,15 @@ def _log_dir(told: Mapping[str, Any]) -> LogDirView:
         },
         usable_bytes=None if usable == _UNKNOWN else usable,
     )
+
+
+def _set_or_delete(
+    values: Mapping[str, str | None],
+) -> dict[str, tuple[str, str | None]]:
+    return {
+        key: ("DELETE" if value is None else "SET", value)
+        for key, value in values.items()
+    }
 
 
 def _joined(

@@ -8,7 +8,7 @@ from executor.automq import AutoMQ
 from executor.dialect import Dialect
 from executor.kafka import ReplicatedKafka, TieredKafka
 from executor.tier import Tier
-from executor.timing import Timing
+from executor.timing import RunLimits, Timing
 from model.ids import TopicName
 from model.snapshot import StorageKind
 
@@ -41,13 +41,15 @@ def is_automq(admin: Admin) -> bool:
 
 
 def dialects(
-    admin: Admin, *, timing: Timing, tier_wait_s: float, tier: Tier | None
+    admin: Admin, *, timing: Timing, limits: RunLimits, tier: Tier | None
 ) -> Mapping[StorageKind, Dialect]:
     """The way of moving for each kind of storage."""
     return {
         StorageKind.REPLICATED: ReplicatedKafka(admin),
         StorageKind.TIERED: TieredKafka(
-            admin, timing=timing, wait_s=tier_wait_s, tier=tier
+            admin, timing=timing, wait_s=limits.tier_wait_s, tier=tier
         ),
-        StorageKind.SHARED: AutoMQ(admin, timing),
+        StorageKind.SHARED: AutoMQ(
+            admin, timing, stand_down=limits.stand_down_balancer
+        ),
     }

@@ -43,6 +43,8 @@ class RunLimits:
     """A cluster that does not answer for this long ends the run."""
     disk_look_s: float = 10.0
     """Between two looks at the free room of targets."""
+    stand_down_balancer: bool = False
+    """Whether AutoMQ's own balancer may be stood down for the run."""
     tier_wait_s: float = 30.0
     """How long to wait until segments are in the remote tier."""
 

@@ -61,7 +61,7 @@ class RunProgress:
     moves: tuple[MoveProgress, ...]
     started_at_ms: int
     reason: str = ""
-    """Why it stopped or failed; empty otherwise."""
+    """Why it stopped or failed, or what else is to be known of it; mostly empty."""
     preparation_s: float = 0.0
     """Time spent before the first move, on getting segments into the tier."""
 
@@ -81,6 +81,9 @@ class JournalEvent(StrEnum):
     """Written and synced before a throttle is set."""
     UNTHROTTLED = "unthrottled"
     """All of it was taken away."""
+    BALANCER_STOOD_DOWN = "balancer stood down"
+    """Written and synced before AutoMQ's own balancer is."""
+    BALANCER_RESTORED = "balancer restored"
     ISSUING = "issuing"
     """Written and synced before the request is sent."""
     ISSUED = "issued"

@@ -90,7 +90,7 @@ def clean_up(settings: Settings, *, allow_changes: bool) -> int:
     _refuse_read_only(allow_changes)
     with contextlib.closing(compose.executor(settings)) as executor:
         did = executor.clean_up(compose.journal_dir(settings))
-    for words in did or ["no run has left a throttle"]:
+    for words in did or ["no run has left anything set"]:
         sys.stdout.write(f"{words}\n")
     return Exit.DONE
 

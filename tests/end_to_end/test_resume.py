@@ -142,7 +142,7 @@ def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
             assert time.monotonic() < deadline
             time.sleep(0.1)
     again = shell.plimsoll("cleanup", "--allow-changes")
-    assert again.stdout == "no run has left a throttle\n"
+    assert again.stdout == "no run has left anything set\n"
     resumed = shell.plimsoll("run", "--resume", "--allow-changes")
     assert resumed.returncode == 0, resumed.stderr
     assert placement(shell.bootstrap, topic) == {0: [3, 2]}

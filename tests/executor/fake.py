@@ -143,12 +143,16 @@ class FakePlatform:
 
 
 class FakeConfigs:
-    """The settings of three brokers and their topics, as far as throttles need them."""
+    """The settings of three brokers and their topics, as far as runs change them."""
 
     def __init__(self) -> None:
         self.cut_off = False
         self.brokers: dict[BrokerId, dict[str, str]] = {}
         self.topics: dict[TopicName, dict[str, str]] = {}
+        self.together: dict[str, str] = {}
+        """Of all brokers; what one has of its own goes before it."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Told of each change of brokers' settings before it is made."""
 
     def cluster(self) -> ClusterView:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
@@ -158,6 +162,19 @@ class FakeConfigs:
     ) -> dict[str, str]:
         known = self.brokers.get(broker, {})
         return {key: known[key] for key in keys if key in known}
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        known = self.together | self.brokers.get(broker, {})
+        return {key: known[key] for key in keys if key in known}
+
+    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
+        return {key: self.together[key] for key in keys if key in self.together}
+
+    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
+        self._answer()
+        self.on_change()
+        now: dict[str, str | None] = {**self.together, **values}
+        self.together = {k: value for k, value in now.items() if value is not None}
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
@@ -169,6 +186,7 @@ class FakeConfigs:
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         self._answer()
+        self.on_change()
         now: dict[str, str | None] = {**self.brokers.pop(broker, {}), **values}
         if kept := {key: value for key, value in now.items() if value is not None}:
             self.brokers[broker] = kept

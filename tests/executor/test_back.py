@@ -29,6 +29,7 @@ def past(moves: list[Move]) -> PastRun:
         plan=plan(moves),
         started_at_ms=NOW_MS - 30_000,
         throttled=None,
+        stood_down=None,
         moves={m.id: replace(done, move=m) for m in moves},
     )
 

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from executor.admin import Admin
+from executor.balancer import Balancer, RunBalancer
 from executor.execution import Execution
 from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
@@ -42,6 +43,7 @@ class Bench:
     faults: dict[PartitionId, Fault] = field(default_factory=dict)
     limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
     throttle: int | None = None
+    stand_down: bool = False
 
     def __post_init__(self) -> None:
         self.time = FakeTime()
@@ -62,7 +64,10 @@ class Bench:
         with closing(self.journal):
             return Execution(
                 self.plan,
-                {StorageKind.REPLICATED: self.platform},
+                {
+                    StorageKind.REPLICATED: self.platform,
+                    StorageKind.SHARED: self.platform,
+                },
                 self.journal,
                 check=check,
                 limits=self.limits,
@@ -77,6 +82,12 @@ class Bench:
                 ),
                 room=lambda _moves: {},
                 watch=lambda: None,
+                balancer=RunBalancer(
+                    Balancer(cast("Admin", self.configs), self.time.timing),
+                    self.journal,
+                    consent=self.stand_down,
+                    held=past.stood_down if past else None,
+                ),
                 past=past,
             ).run()
 

@@ -140,7 +140,7 @@ def test_its_own_balancer_must_stand_down_on_every_node(
     automq_cluster.create_topic(topic, [[2]])
     plan = plan_for(automq_cluster.bootstrap, topic, {0: [0]})
     node.set(**{ENABLE: "true"})
-    with pytest.raises(GuardrailRefused, match=r"is on at broker 1 .* Set auto"):
+    with pytest.raises(GuardrailRefused, match=r"is on at broker 1 .* Say --stand"):
         executor.dry_run(plan)
     node.set(**dict.fromkeys(THRESHOLDS, str(10**15)))
     assert len(executor.dry_run(plan)) == 1
