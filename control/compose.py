@@ -62,12 +62,12 @@ def executor(settings: Settings) -> "Executor":
     from executor.tier import S3Settings
     from executor.timing import RunLimits
 
-    tier = settings.tier
-    s3 = S3Settings(**tier.model_dump()) if tier else None
+    tier, wal = settings.tier, settings.wal
     return connect(
         bootstrap_of(settings),
         timeout_s=settings.timeout_s,
-        s3=s3,
+        s3=S3Settings(**tier.model_dump()) if tier else None,
+        wal=S3Settings(**wal.model_dump()) if wal else None,
         limits=RunLimits(
             throttle_bytes_per_s=settings.throttle,
             stand_down_balancer=settings.stand_down_balancer,

@@ -50,8 +50,8 @@ def _rate(value: Any) -> Any:
     return rate_of(str(value))
 
 
-class TierBucket(FileModel):
-    """Where the remote tier's segments can be seen through S3."""
+class Bucket(FileModel):
+    """A bucket that can be listed through S3."""
 
     endpoint_url: str | None = None
     bucket: str
@@ -94,7 +94,10 @@ class Settings(BaseSettings):
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
-    tier: Annotated[TierBucket, _from_json(TierBucket)] | None = None
+    tier: Annotated[Bucket, _from_json(Bucket)] | None = None
+    """Where the remote tier's segments are."""
+    wal: Annotated[Bucket, _from_json(Bucket)] | None = None
+    """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
 
     @classmethod
     def settings_customise_sources(

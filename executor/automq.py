@@ -8,14 +8,16 @@ ListPartitionReassignments is always empty, so metadata alone tell the progress.
 import dataclasses
 import threading
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final
 
 from executor import placement
 from executor.admin import Admin
 from executor.answers import Answer
 from executor.balancer import NEVER, THRESHOLDS, Balancer
-from executor.dialect import Prepared, Progress, Stage
+from executor.dialect import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
+from executor.wal import Uploads, Wal
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
 from model.plan import Move
@@ -26,13 +28,21 @@ _BALANCER_LOOK_S: Final = 10.0
 class AutoMQ:
     """Single-replica moves while AutoMQ's own balancer stands down."""
 
-    def __init__(self, admin: Admin, timing: Timing, *, stand_down: bool) -> None:
+    def __init__(
+        self,
+        admin: Admin,
+        timing: Timing,
+        *,
+        stand_down: bool,
+        wal: Wal | None,
+    ) -> None:
         self._admin = admin
         self._timing = timing
         self._balancer = Balancer(admin, timing)
         self._stand_down = stand_down
         """Whether the balancer is stood down for the run, where it is on."""
         self._balancer_seen_at_s = float("-inf")
+        self._uploads = Uploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
         """One replica each, and no second balancer."""
@@ -63,12 +73,17 @@ class AutoMQ:
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Prepared]:
-        """Nothing to do: the move itself uploads what the source still holds."""
+        """The move itself uploads what the source still holds; be ready to see it."""
         del stop
+        if self._uploads is not None:
+            self._uploads.prepare()
         return {move.id: Prepared() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
         """Answered when the change is committed, not when the target has opened it."""
+        if self._uploads is not None:
+            sources = {m.id: m.replicas_before[0] for m in moves}
+            self._uploads.begin(self._cluster_id, sources)
         return self._admin.reassign({m.id: m.replicas_after for m in moves})
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
@@ -95,6 +110,20 @@ class AutoMQ:
             or placement.offline(resting, views)
             or self._balancer_now_and_then()
         )
+
+    def after(self, move: Move) -> None:
+        """Look whether the source uploads its log, where the bucket is known."""
+        if self._uploads is not None:
+            source = move.replicas_before[0]
+            self._uploads.look(move.id, self._cluster_id, source)
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        """Whether sources have uploaded their logs."""
+        return self._uploads.seen() if self._uploads else {}
+
+    @cached_property
+    def _cluster_id(self) -> str:
+        return self._admin.cluster().cluster_id
 
     def _balancer_now_and_then(self) -> str | None:
         now_s = self._timing.now_s()

@@ -28,6 +28,7 @@ from executor.schedule import in_order
 from executor.throttle import RunThrottle, Throttle
 from executor.tier import S3Settings, Tier
 from executor.timing import RunLimits, Timing
+from executor.wal import Wal
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
@@ -47,11 +48,13 @@ class Executor:
         admin: Admin,
         *,
         tier: Tier | None = None,
+        wal: Wal | None = None,
         limits: RunLimits = _DEFAULT_LIMITS,
         timing: Timing = _REAL_TIME,
     ) -> None:
         self._admin = admin
         self._tier = tier
+        self._wal = wal
         self._limits = limits
         self._timing = timing
 
@@ -250,6 +253,7 @@ class Executor:
             timing=self._timing,
             limits=self._limits,
             tier=self._tier,
+            wal=self._wal,
         )
 
     def _check(
@@ -283,17 +287,22 @@ def connect(
     *,
     timeout_s: float,
     s3: S3Settings | None = None,
+    wal: S3Settings | None = None,
     limits: RunLimits = _DEFAULT_LIMITS,
     timing: Timing = _REAL_TIME,
 ) -> Executor:
     """An executor for the cluster at `bootstrap` (`host:port`, parted by commas).
 
     Nothing is connected before the first call. With `s3`, what the remote tier holds
-    of each partition is looked up before its move. Raises ConfigError.
+    of each partition is looked up before its move; with `wal`, whether AutoMQ's nodes
+    have uploaded their logs after it. Raises ConfigError.
     """
-    tier = Tier(s3) if s3 is not None else None
     return Executor(
-        KafkaAdmin(bootstrap, timeout_s), tier=tier, limits=limits, timing=timing
+        KafkaAdmin(bootstrap, timeout_s),
+        tier=Tier(s3) if s3 is not None else None,
+        wal=Wal(wal) if wal is not None else None,
+        limits=limits,
+        timing=timing,
     )
 
 

@@ -52,6 +52,16 @@ class Prepared:
     """For the journal; JSON values only."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What was found out after a move."""
+
+    note: str
+    """For people."""
+    detail: Mapping[str, Any]
+    """For the journal; JSON values only."""
+
+
 class Dialect(Protocol):
     """One platform's way to move partitions. One thread uses it.
 
@@ -85,4 +95,11 @@ class Dialect(Protocol):
 
     def health(self, moves: Sequence[Move]) -> str | None:
         """A reason to start no further move of the plan, in words; None if well."""
+        ...
+
+    def after(self, move: Move) -> None:
+        """Begin to look at what a move has left behind; returns at once."""
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        """What was found out after moves; waits a bounded time, and raises nothing."""
         ...

@@ -112,6 +112,11 @@ class Execution:
         left, words = self._lift()
         if left or self._balancer.stands_down:
             state = RunState.FAILED
+        for dialect, moves in self._by_dialect(self._plan.moves):
+            noted = dialect.noted()
+            for move in moves:
+                if found := noted.get(move.id):
+                    self._ledger.noted(move, found.note, dict(found.detail))
         self._ledger.ended(state, "; ".join(filter(None, (reason, left, words))))
 
     def _lift(self) -> tuple[str, str]:
@@ -267,6 +272,7 @@ class Execution:
             case Step.DONE:
                 # Where no answer comes, the next look does it again.
                 self._throttle.release(move)
+                dialect.after(move)
                 del self._flights[move.id]
                 self._ledger.moved(move)
                 self._concurrency.ended(move, self._ledger.of(move).seconds or 0.0)

@@ -214,7 +214,7 @@ def _after(at: MoveProgress, record: JournalRecord) -> MoveProgress:
     """Where a move stands after one more record."""
     told = record.detail
     match record.event:
-        case JournalEvent.PREPARED:
+        case JournalEvent.PREPARED | JournalEvent.NOTED:
             return replace(at, note=told["note"])
         case JournalEvent.ISSUING:
             sent_ms = at.issued_at_ms or record.at_ms

@@ -9,7 +9,7 @@ from itertools import pairwise
 from executor import authorities, placement
 from executor.admin import Admin, local_bytes
 from executor.answers import Answer, PartitionView
-from executor.dialect import Prepared, Progress
+from executor.dialect import Noted, Prepared, Progress
 from executor.tail import TailReader, Waited, wait_for_short_tails
 from executor.tier import Tier
 from executor.timing import Timing
@@ -85,6 +85,13 @@ class ReplicatedKafka:
             or placement.offline(moves, views)
             or placement.foreign(moves, self._admin.reassignments())
         )
+
+    def after(self, move: Move) -> None:
+        """Nothing: the controller lists what is left to do."""
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        """Nothing."""
+        return {}
 
     @staticmethod
     def _needs_election(move: Move) -> bool:

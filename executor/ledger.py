@@ -128,6 +128,11 @@ class Ledger:
         )
         self.tell()
 
+    def noted(self, move: Move, note: str, detail: dict[str, Any]) -> None:
+        """What was found out after one move."""
+        self._journal.write(JournalEvent.NOTED, [move], note=note, **detail)
+        self._change(move, note=note)
+
     def failed(self, move: Move, state: MoveState, reason: str) -> None:
         """One was dropped or is stuck."""
         event = JournalEvent.STUCK if state is MoveState.STUCK else JournalEvent.DROPPED

@@ -9,6 +9,7 @@ from executor.dialect import Dialect
 from executor.kafka import ReplicatedKafka, TieredKafka
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
+from executor.wal import Wal
 from model.ids import TopicName
 from model.snapshot import StorageKind
 
@@ -41,7 +42,12 @@ def is_automq(admin: Admin) -> bool:
 
 
 def dialects(
-    admin: Admin, *, timing: Timing, limits: RunLimits, tier: Tier | None
+    admin: Admin,
+    *,
+    timing: Timing,
+    limits: RunLimits,
+    tier: Tier | None,
+    wal: Wal | None,
 ) -> Mapping[StorageKind, Dialect]:
     """The way of moving for each kind of storage."""
     return {
@@ -50,6 +56,6 @@ def dialects(
             admin, timing=timing, wait_s=limits.tier_wait_s, tier=tier
         ),
         StorageKind.SHARED: AutoMQ(
-            admin, timing, stand_down=limits.stand_down_balancer
+            admin, timing, stand_down=limits.stand_down_balancer, wal=wal
         ),
     }

@@ -18,7 +18,7 @@ _TIMEOUT_S: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class S3Settings:
-    """Where the tier's objects can be seen."""
+    """A bucket whose objects can be listed."""
 
     endpoint_url: str | None = None
     """None for AWS itself."""
@@ -61,7 +61,7 @@ class Tier:
         from botocore.exceptions import BotoCoreError, ClientError
 
         try:
-            sizes = list(self._sizes(self.folder(pid, topic_id)))
+            sizes = list(self._segments(self.folder(pid, topic_id)))
         except (BotoCoreError, ClientError) as exc:
             return TierListing(words=f"the tier cannot be seen through S3 ({exc})")
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
@@ -75,35 +75,50 @@ class Tier:
         """What the keys of one partition's objects begin with."""
         return f"{self._settings.prefix}{pid}-{kafka_text(topic_id)}/"
 
-    def _sizes(self, prefix: str) -> Iterator[int]:
-        pages = self._client.get_paginator("list_objects_v2").paginate(
-            Bucket=self._settings.bucket, Prefix=prefix
-        )
-        for page in pages:
-            for entry in page.get("Contents", ()):
-                if entry["Key"].endswith(".log"):
-                    yield entry["Size"]
+    def _segments(self, prefix: str) -> Iterator[int]:
+        for key, size in listed(self._client, self._settings.bucket, prefix):
+            if key.endswith(".log"):
+                yield size
 
     @cached_property
     def _client(self) -> "S3Client":
-        import boto3  # 0.3 s
-        from botocore.config import Config
+        return s3_client(self._settings, _TIMEOUT_S)
 
-        return boto3.client(
-            "s3",
-            endpoint_url=self._settings.endpoint_url,
-            aws_access_key_id=self._settings.access_key,
-            aws_secret_access_key=self._settings.secret_key,
-            region_name="us-east-1" if self._settings.endpoint_url else None,
-            config=Config(
-                s3={"addressing_style": "path"},
-                connect_timeout=_TIMEOUT_S,
-                read_timeout=_TIMEOUT_S,
-                retries={"total_max_attempts": 2},
-                request_checksum_calculation="when_required",
-                response_checksum_validation="when_required",
-            ),
-        )
+
+def s3_client(settings: S3Settings, timeout_s: float) -> "S3Client":
+    """A client that gives up after two attempts; nothing is connected yet.
+
+    Raises ValueError where the endpoint is no URL.
+    """
+    from boto3.session import Session  # 0.3 s
+    from botocore.config import Config
+
+    # Of its own: the one that boto3 shares is not for several threads.
+    return Session().client(
+        "s3",
+        endpoint_url=settings.endpoint_url,
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        region_name="us-east-1" if settings.endpoint_url else None,
+        config=Config(
+            s3={"addressing_style": "path"},
+            connect_timeout=timeout_s,
+            read_timeout=timeout_s,
+            retries={"total_max_attempts": 2},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+def listed(client: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
+    """Keys and bytes of the objects under a prefix. Raises as boto3 does."""
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=prefix
+    )
+    for page in pages:
+        for entry in page.get("Contents", ()):
+            yield entry["Key"], entry["Size"]
 
 
 def kafka_text(topic_id: str) -> str:

@@ -41,7 +41,7 @@ class MoveProgress:
     bytes_copied: int | None = None
     """Bytes that arrived on the new replicas; None where that cannot be seen."""
     note: str = ""
-    """Why it was dropped or is stuck; else what preparing it found, if anything."""
+    """Why it was dropped or is stuck; else what was found before or after it."""
 
     @property
     def seconds(self) -> float | None:
@@ -90,6 +90,8 @@ class JournalEvent(StrEnum):
     ELECTING = "electing"
     """Written and synced before a preferred election is asked for."""
     MOVED = "moved"
+    NOTED = "noted"
+    """What was found out after a move that is done."""
     DROPPED = "dropped"
     STUCK = "stuck"
     ENDED = "ended"

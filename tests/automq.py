@@ -9,12 +9,15 @@ from pathlib import Path
 from typing import Self
 
 from collector.java import find_java
+from executor.tier import S3Settings
 from lab.admin import Admin
 from lab.ports import free_ports, is_free
 from lab.processes import Processes
 
 NODES = 3
 START_S = 180.0
+KEY = "automqtest"
+"""Of the nodes' S3, both the open and the secret one."""
 SMALL = (
     *("--heap", "320m", "--direct", "64m", "--wal-cache", "24"),
     *("--wal-upload", "8", "--block-cache", "8"),
@@ -33,6 +36,8 @@ class AutoMQCluster:
 
     def __init__(self, home: Path, folder: Path) -> None:
         self.bootstrap = ""
+        self.bucket: S3Settings
+        """The nodes' only one."""
         self._processes = Processes(folder)
         java = find_java().executable.parent
         path = os.pathsep.join([str(java), os.environ["PATH"]])
@@ -60,7 +65,14 @@ class AutoMQCluster:
             assert time.monotonic() < end_s, self._said()
             for line in self._processes.log("automq").read_text().splitlines():
                 if line.startswith('{"bootstrap"'):
-                    self.bootstrap = json.loads(line)["bootstrap"]
+                    told = json.loads(line)
+                    self.bootstrap = told["bootstrap"]
+                    self.bucket = S3Settings(
+                        endpoint_url=told["s3"],
+                        bucket=told["bucket"],
+                        access_key=KEY,
+                        secret_key=KEY,
+                    )
             time.sleep(0.1)
         return self
 

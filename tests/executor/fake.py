@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from executor.answers import Answer, ClusterView
-from executor.dialect import Prepared, Progress, Stage
+from executor.dialect import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
@@ -67,6 +67,9 @@ class FakePlatform:
         self.elections: Counter[PartitionId] = Counter()
         self.begun: dict[PartitionId, int] = {}
         """Looks left of moves that run or have ended."""
+        self.done: list[Move] = []
+        self.has_notes = False
+        """Whether there is something to note of moves that are done."""
         self.most_at_once = 0
         self.silent = False
         self.ill: str | None = None
@@ -104,6 +107,13 @@ class FakePlatform:
         del moves
         self._answer()
         return self.ill
+
+    def after(self, move: Move) -> None:
+        self.done.append(move)
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        found = self.done if self.has_notes else []
+        return {m.id: Noted(note="uploaded", detail={"left": 0}) for m in found}
 
     def _answer(self) -> None:
         if self.silent:

@@ -44,7 +44,8 @@ def settings_of(bench: Bench) -> tuple[dict[str, str], dict[BrokerId, dict[str, 
 
 
 def dialect(configs: FakeConfigs, time: FakeTime, *, stand_down: bool) -> AutoMQ:
-    return AutoMQ(cast("Admin", configs), time.timing, stand_down=stand_down)
+    admin = cast("Admin", configs)
+    return AutoMQ(admin, time.timing, stand_down=stand_down, wal=None)
 
 
 def clean_up(bench: Bench) -> list[str]:

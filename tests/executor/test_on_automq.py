@@ -15,15 +15,19 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from executor.admin import Admin
 from executor.answers import Verdict
 from executor.connect import Executor, connect
+from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.recognise import storage_kinds
+from executor.wal import LITTLE, Wal
 from lab.load import Load, LoadOrder
 from lab.processes import Processes
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
-from model.run import MoveState, RunState
+from model.plan import write_plan
+from model.run import JournalEvent, MoveState, RunState
 from model.snapshot import StorageKind
 from tests.automq import AutoMQCluster
+from tests.end_to_end.commands import Shell
 from tests.executor.plans import ids, plan_for
 
 pytestmark = pytest.mark.automq
@@ -33,6 +37,13 @@ THRESHOLDS = tuple(
     f"autobalancer.controller.network.{way}.usage.distribution.detect.threshold"
     for way in ("in", "out")
 )
+WAL = """
+[wal]
+endpoint_url = "{at.endpoint_url}"
+bucket = "{at.bucket}"
+access_key = "{at.access_key}"
+secret_key = "{at.secret_key}"
+"""
 NODE = BrokerId(1)
 """No controller, so that its settings are in force and nothing is moved by them."""
 
@@ -123,6 +134,36 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
     assert Counter(v.leader for v in views.values()) == {0: 3, 1: 3, 2: 2}
     assert balance.acknowledged_records == balance.read_records > 0
     assert (balance.lost_records, balance.duplicated_records) == (0, 0)
+
+
+def test_the_bucket_shows_that_sources_have_uploaded_their_logs(
+    automq_cluster: AutoMQCluster, processes: Processes, topic: str, tmp_path: Path
+) -> None:
+    """The source of most goes on writing for other partitions."""
+    automq_cluster.create_topic(topic, [[2]] * 6)
+    plan = plan_for(automq_cluster.bootstrap, topic, {0: [0], 1: [0], 2: [1], 3: [1]})
+    order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(1.0,) * 6)
+    load = Load(processes, automq_cluster.bootstrap, order)
+    load.start()
+    wal = Wal(automq_cluster.bucket)
+    end_s = time.monotonic() + 60.0
+    while sum(wal.objects(plan.cluster_id, BrokerId(2)).values()) < 2 * LITTLE:
+        assert time.monotonic() < end_s
+        time.sleep(0.05)
+    shell = Shell(tmp_path, automq_cluster.bootstrap)
+    write_plan(tmp_path / "plan.json", plan)
+    (tmp_path / "plimsoll.toml").write_text(WAL.format(at=automq_cluster.bucket))
+    applied = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
+    load.finish()
+    assert applied.returncode == 0, applied.stderr
+    said = "under 1 MB of broker 2's write-ahead log from before the move is left: "
+    assert applied.stdout.count(said) == 4
+    (journal,) = (tmp_path / "state" / "journal").glob("*.jsonl")
+    noted = [r for r in read_journal(journal) if r.event is JournalEvent.NOTED]
+    assert [r.id for r in noted] == [m.id for m in plan.moves]
+    for record in noted:
+        assert record.detail["wal_bytes_before"] > LITTLE
+        assert record.detail["wal_bytes_left"] < LITTLE
 
 
 def test_its_topics_are_recognised_as_shared(
