@@ -190,7 +190,11 @@ class Executor:
     def forecast(
         self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
     ) -> Forecast:
-        """What a plan will take, judged by earlier runs on this cluster."""
+        """What a plan will take, judged by earlier runs on this cluster.
+
+        Raises ClusterUnreachable, and ConfigError for a journal that cannot be read.
+        """
+        self._admin.cluster()
         limits = self._limits
         if moves_in_flight is not None:
             limits = replace(limits, moves_in_flight=moves_in_flight)

@@ -116,7 +116,7 @@ class Execution:
             noted = dialect.noted()
             for move in moves:
                 if found := noted.get(move.id):
-                    self._ledger.noted(move, found.note, dict(found.detail))
+                    self._ledger.noted(move, found.note, found.detail)
         self._ledger.ended(state, "; ".join(filter(None, (reason, left, words))))
 
     def _lift(self) -> tuple[str, str]:
@@ -293,11 +293,12 @@ class Execution:
     def _hurry(self, move: Move) -> None:
         """A throttle under what is produced would keep a copy behind for ever."""
         if rate := self._throttle.raise_rate():
-            self._ledger.noted(
-                move,
+            words = (
                 f"{move.id} fell behind what is produced, so the throttle was raised "
-                f"to {bytes_text(rate)}/s",
+                f"to {bytes_text(rate)}/s"
             )
+            _log.warning("%s", words)
+            self._ledger.noted(move, words, {"bytes_per_s": rate})
 
     def _fail(self, move: Move, state: MoveState, reason: str) -> None:
         self._flights.pop(move.id, None)

@@ -1,8 +1,7 @@
 """The state of a run: every change is journalled, then shown."""
 
 import dataclasses
-import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from executor.history import PastRun
@@ -18,8 +17,6 @@ from model.run import (
     RunReport,
     RunState,
 )
-
-_log = logging.getLogger("plimsoll.executor")
 
 
 class Ledger:
@@ -84,13 +81,6 @@ class Ledger:
         self._journal.write(JournalEvent.PREPARED, [move], note=note, **detail)
         self._change(move, note=note)
 
-    def noted(self, move: Move, words: str) -> None:
-        """Something to be known of a move that goes on."""
-        _log.warning("%s", words)
-        note = self.of(move).note
-        self._change(move, note=f"{note}; {words}" if note else words)
-        self.tell()
-
     def preparation_took(self, seconds: float) -> None:
         """Time spent before the first move."""
         self._change_run(preparation_s=round(seconds, 3))
@@ -128,10 +118,13 @@ class Ledger:
         )
         self.tell()
 
-    def noted(self, move: Move, note: str, detail: dict[str, Any]) -> None:
-        """What was found out after one move."""
+    def noted(self, move: Move, words: str, detail: Mapping[str, Any]) -> None:
+        """Something to be known of one move, beside what is known already."""
+        before = self.of(move).note
+        note = f"{before}; {words}" if before else words
         self._journal.write(JournalEvent.NOTED, [move], note=note, **detail)
         self._change(move, note=note)
+        self.tell()
 
     def failed(self, move: Move, state: MoveState, reason: str) -> None:
         """One was dropped or is stuck."""

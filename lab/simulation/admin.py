@@ -153,7 +153,7 @@ class SimulatedAdmin:
         defaults = _BROKER_DEFAULTS
         if self._cluster.is_automq:
             defaults = defaults | _AUTOMQ_DEFAULTS
-        own = self._cluster.brokers[broker].configs
+        own = self._cluster.default_configs | self._cluster.brokers[broker].configs
         return self._read("broker_configs", lambda: _of_keys(defaults | own, keys))
 
     def topic_configs(
@@ -198,20 +198,22 @@ class SimulatedAdmin:
             lambda: {topic: _of_keys(own.get(topic, {}), keys) for topic in topics},
         )
 
+    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
+        """What was set for all brokers."""
+        own = self._cluster.default_configs
+        return self._read("default_broker_configs", lambda: _of_keys(own, keys))
+
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         """Set or take away."""
+        own = self._cluster.brokers[broker].configs
+        self._change("alter_broker_configs", lambda: _alter(own, values))
 
-        def ask() -> None:
-            own = self._cluster.brokers[broker].configs
-            for key, value in values.items():
-                if value is None:
-                    own.pop(key, None)
-                else:
-                    own[key] = value
-
-        self._change("alter_broker_configs", ask)
+    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
+        """Set or take away for all brokers."""
+        own = self._cluster.default_configs
+        self._change("alter_default_broker_configs", lambda: _alter(own, values))
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
@@ -304,3 +306,11 @@ def _of_keys(values: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
 
 def _entries(own: Mapping[str, str], key: str) -> list[str]:
     return own[key].split(",") if own.get(key) else []
+
+
+def _alter(own: dict[str, str], values: Mapping[str, str | None]) -> None:
+    for key, value in values.items():
+        if value is None:
+            own.pop(key, None)
+        else:
+            own[key] = value

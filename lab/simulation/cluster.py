@@ -53,6 +53,8 @@ class SimulatedCluster:
         self.now_s = now_s
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
+        self.default_configs: dict[str, str] = {}
+        """Of all brokers that have none of their own."""
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
         self.opening_s = 1.5
         """AutoMQ's time for a move, whatever the size of the partition."""
