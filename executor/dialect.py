@@ -41,6 +41,19 @@ class Progress:
     reason: str = ""
     """What was found in place of the plan; only for LOST."""
 
+    def is_as_before(self, move: Move) -> bool:
+        """Whether nothing of a move is made.
+
+        One that only elects another leader is ARRIVED from the beginning.
+        """
+        if self.stage is Stage.NOT_BEGUN:
+            return True
+        is_led_as_before = self.view is not None and (
+            self.view.replicas == move.replicas_before
+            and self.view.leader == move.leader_before
+        )
+        return self.stage is Stage.ARRIVED and is_led_as_before
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:

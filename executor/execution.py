@@ -144,10 +144,11 @@ class Execution:
 
     def _adopt_one(self, past: PastRun, move: Move, seen: Progress) -> None:
         is_ours = past.moves[move.id].issued_at_ms is not None
+        if seen.stage is Stage.NOT_BEGUN or (seen.is_as_before(move) and not is_ours):
+            self._ledger.put_back(move)
+            self._waiting.append(move)
+            return
         match seen.stage:
-            case Stage.NOT_BEGUN:
-                self._ledger.put_back(move)
-                self._waiting.append(move)
             case Stage.DONE if is_ours:
                 self._ledger.moved(move)
             case Stage.MOVING | Stage.HALFWAY | Stage.ARRIVED if is_ours:
@@ -220,12 +221,10 @@ class Execution:
         if not found:
             self._waiting = [*moves, *self._waiting]
         for move in (m for m in moves if m.id in found):
-            if found[move.id].stage is not Stage.NOT_BEGUN:
+            if not found[move.id].is_as_before(move):
                 reason = found[move.id].reason or f"somebody else moves {move.id}"
                 self._fail(move, MoveState.DROPPED, reason)
-        return [
-            m for m in moves if m.id in found and found[m.id].stage is Stage.NOT_BEGUN
-        ]
+        return [m for m in moves if m.id in found and found[m.id].is_as_before(m)]
 
     def _send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
         sent_at_s = self._timing.now_s()

@@ -44,6 +44,8 @@ class Site:
     log_bytes: float = 200.0 * MB
     bytes_in: float = 0.0
     disk_bytes: float = float("inf")
+    leads: Mapping[int, int] = field(default_factory=dict)
+    """Leaders before that are not the first of their replicas."""
     leader_check_s: float | None = None
     limits: RunLimits = field(default_factory=RunLimits)
     cluster: SimulatedCluster = field(init=False)
@@ -65,7 +67,15 @@ class Site:
         """From `before` to `after`."""
         return plan(
             [
-                self._sized(move(n, self.before[n], to, storage=self.storage))
+                self._sized(
+                    move(
+                        n,
+                        self.before[n],
+                        to,
+                        storage=self.storage,
+                        leader_before=self.leads.get(n),
+                    )
+                )
                 for n, to in self.after.items()
             ],
             live=range(1, self.brokers + 1),
@@ -136,7 +146,7 @@ class Site:
             topic_id=move().topic_id,
             storage=self.storage,
             replicas=list(replicas),
-            leader=BrokerId(replicas[0]),
+            leader=BrokerId(self.leads.get(number, replicas[0])),
             bytes_in=steady(self.bytes_in),
             log_bytes=self.log_bytes,
         )

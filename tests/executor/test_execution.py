@@ -145,16 +145,16 @@ def test_what_is_found_out_after_moves_is_reported_and_journalled(
     bench = Bench(tmp_path, faults={FIRST: Fault.REFUSED})
     bench.platform.has_notes = True
     dropped, *others = bench.run().moves
-    assert [m.note for m in others] == ["uploaded"] * 3
+    assert [m.note for m in others] == ["ready; uploaded"] * 3
     assert dropped.note.startswith("refused")
     noted = [
         r for r in read_journal(bench.journal.path) if r.event is JournalEvent.NOTED
     ]
     assert [(r.id, r.detail) for r in noted] == [
-        (m.id, {"note": "uploaded", "left": 0}) for m in FOUR.moves[1:]
+        (m.id, {"note": "ready; uploaded", "left": 0}) for m in FOUR.moves[1:]
     ]
     past = past_run(tmp_path, CLUSTER_ID)
-    assert past.moves[FOUR.moves[1].id].note == "uploaded"
+    assert past.moves[FOUR.moves[1].id].note == "ready; uploaded"
 
 
 def test_observers_see_every_stage(tmp_path: Path) -> None:
