@@ -18,7 +18,9 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
+ANY_DIR: Final = "any"
+"""The log directory of a replica whose broker chooses it, or that is not known."""
 
 
 class PlanStatus(StrEnum):
@@ -50,6 +52,10 @@ class Move(FileModel):
     """What F would rise by without this move, others kept."""
     reason: str
     """The broker relieved and the resource served, in words."""
+    log_dirs_before: tuple[str, ...] = ()
+    """Log directory of each replica before the move, in the order of
+    `replicas_before`, `any` where it is not known; empty where `log_dirs_after` is.
+    Since 1.1."""
     log_dirs_after: tuple[str, ...] = ()
     """Log directory of each replica after the move, in the order of
     `replicas_after`, `any` where the broker chooses; empty where all do."""

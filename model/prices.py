@@ -3,7 +3,8 @@
 import numpy as np
 
 from model.goals import Goals, ObjectiveKind
-from model.proposal import ANY_DIR, Change, Proposal
+from model.plan import ANY_DIR
+from model.proposal import Change, Proposal
 from model.snapshot import Floats, Snapshot, StorageKind
 
 

@@ -27,9 +27,6 @@ from model.snapshot import (
 HOLDING = frozenset(BrokerState) - LEAVING
 """States in which a broker may keep load; only these are levelled."""
 
-ANY_DIR = "any"
-"""The log directory of a replica whose broker chooses it."""
-
 
 @dataclass(frozen=True, slots=True)
 class Change:

@@ -7,7 +7,7 @@ import numpy as np
 
 from model.files import DIGITS, rounded
 from model.ids import BrokerId
-from model.plan import BrokerChange, Move, Plan, PlanStatus
+from model.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
 from model.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
 from solver.explain import reason
@@ -104,6 +104,7 @@ def _move(
     after = _replicas_after(problem, placement, row, leader)
     added = len(set(after) - set(partition.replicas))
     stays = added == 0 and leader == partition.leader
+    log_dirs = directories.log_dirs(row, after)
     return Move(
         topic=partition.id.topic,
         topic_id=partition.topic_id,
@@ -118,8 +119,15 @@ def _move(
         reason=directories.reason[row]
         if stays and row in directories.reason
         else reason(problem, placement, row),
-        log_dirs_after=directories.log_dirs(row, after),
+        log_dirs_before=_log_dirs_before(problem, row) if log_dirs else (),
+        log_dirs_after=log_dirs,
     )
+
+
+def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:
+    snapshot = problem.snapshot
+    held = range(len(snapshot.replicas(row)))
+    return tuple(snapshot.log_dir(row, index) or ANY_DIR for index in held)
 
 
 def _replicas_after(

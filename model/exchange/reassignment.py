@@ -6,7 +6,7 @@ exists), `kafka-leader-election` takes partitions.
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Any, Final
+from typing import Annotated, Any
 
 from pydantic import Field
 
@@ -14,11 +14,8 @@ from model.errors import ConfigError
 from model.exchange.source import object_at, read_json
 from model.files import VersionedModel, validate_document, write_document
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.plan import Move, Plan
+from model.plan import ANY_DIR, Move, Plan
 from model.snapshot import PartitionRow, Snapshot, StorageKind
-
-ANY: Final = "any"
-"""In `log_dirs`: the broker chooses."""
 
 BrokerNumber = Annotated[BrokerId, Field(ge=0, lt=2**31)]
 
@@ -71,7 +68,9 @@ def reassignment(plan: Plan) -> dict[str, Any]:
 
 def rollback(plan: Plan) -> dict[str, Any]:
     """The twin that brings the old assignment back."""
-    return _document((m.topic, m.partition, m.replicas_before, ()) for m in plan.moves)
+    return _document(
+        (m.topic, m.partition, m.replicas_before, m.log_dirs_before) for m in plan.moves
+    )
 
 
 def election(plan: Plan) -> dict[str, Any]:
@@ -181,8 +180,8 @@ def _check_log_dirs(path: Path, assignment: Assignment) -> None:
             f"{len(log_dirs)} log_dirs; give one for each, or none at all"
         )
     for folder in log_dirs:
-        if folder != ANY and not folder.startswith("/"):
-            words = f"the log directory {folder!r} is neither absolute nor {ANY!r}"
+        if folder != ANY_DIR and not folder.startswith("/"):
+            words = f"the log directory {folder!r} is neither absolute nor {ANY_DIR!r}"
             raise ConfigError(f"{path}: {assignment.id}: {words}")
 
 
@@ -261,7 +260,7 @@ def _chosen(snapshot: Snapshot, row: int, assignment: Assignment) -> tuple[str, 
     present = _directories(snapshot, row)
     kept = set(snapshot.replicas(row))
     for broker, folder in zip(assignment.replicas, log_dirs, strict=False):
-        if folder != ANY and (
+        if folder != ANY_DIR and (
             broker not in kept or present.get(broker, folder) != folder
         ):
             return log_dirs

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.ids import BrokerId
-from model.proposal import ANY_DIR, Change, Proposal
+from model.plan import ANY_DIR
+from model.proposal import Change, Proposal
 from model.rules.rule import Violation
 from model.snapshot import Resource, Snapshot
 from model.units import bytes_text

@@ -8,7 +8,7 @@ import numpy as np
 
 from model.goals import SolveLimits
 from model.ids import BrokerId
-from model.proposal import ANY_DIR
+from model.plan import ANY_DIR
 from solver.directories.dirs import CLOSE, BrokerDirs, find_dirs
 from solver.directories.exact import fit, is_small, solve_exactly
 from solver.directories.proof import price_bound

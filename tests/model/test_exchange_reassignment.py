@@ -34,7 +34,13 @@ STATE = snapshot(
 MOVES = (
     move(1, (2, 3), (2, 1)),
     move(0, (1, 2), (2, 1)),
-    move(2, (3, 4), (1, 4), log_dirs_after=("/d1", "any")),
+    move(
+        2,
+        (3, 4),
+        (1, 4),
+        log_dirs_before=("/d2", "any"),
+        log_dirs_after=("/d1", "any"),
+    ),
 )
 
 
@@ -95,6 +101,7 @@ def test_four_files_are_written_sorted(tmp_path: Path) -> None:
     assert [m.get("log_dirs") for m in moves] == [None, None, ["/d1", "any"]]
     back = files["rollback"]["partitions"]
     assert [m["replicas"] for m in back] == [[1, 2], [2, 3], [3, 4]]
+    assert [m.get("log_dirs") for m in back] == [None, None, ["/d2", "any"]]
     assert files["topics"] == {"version": 1, "topics": [{"topic": "orders"}]}
 
 

@@ -27,6 +27,7 @@ from model.snapshot import (
 from solver.directories import Directories, level_directories
 from solver.placement import Placement, price_of
 from solver.problem import Problem, compile_problem
+from solver.solve import solve
 from tests.model.build import TAKEN_AT_MS, TOPIC, brokers, ids, wide
 
 pytestmark = pytest.mark.search
@@ -266,6 +267,16 @@ def test_a_plan_names_directories_in_the_order_of_its_replicas() -> None:
     assert found.log_dirs(0, ids(3, 1)) == ("/a", "any")
     assert found.log_dirs(0, ids(1, 3)) == ("any", "/a")
     assert found.log_dirs(1, ids(3)) == ()
+
+
+def test_a_plan_says_where_replicas_lie_and_shall_lie() -> None:
+    state = jbod([[(2, 0), (1, 1)], [(2, 1), (1, 1)]], [50, 50])
+    best = solve(state, CHEAP, SolveLimits()).best
+    assert best is not None
+    (found,) = best.moves
+    assert found.replicas_before == found.replicas_after == ids(2, 1)
+    assert found.log_dirs_before == ("/b" if found.partition else "/a", "/b")
+    assert found.log_dirs_after == ("any", "/a")
 
 
 def test_replicas_that_stay_make_room_for_one_that_arrives() -> None:
