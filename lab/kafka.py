@@ -32,8 +32,9 @@ class LocalKafka:
     """A cluster of combined brokers and controllers, ids from 1, racks a, b, c.
 
     `ports` are those for clients, one per broker; without them free ones are taken.
-    With a `tier_dir` topics may have remote storage: older segments go there. Calls
-    are safe from several threads; `stop` is the processes' own `close`.
+    `directories` is how many log directories each has, all on one file system. With a
+    `tier_dir` topics may have remote storage: older segments go there. Calls are safe
+    from several threads; `stop` is the processes' own `close`.
     """
 
     def __init__(
@@ -44,6 +45,7 @@ class LocalKafka:
         *,
         brokers: int = 3,
         ports: Sequence[int] | None = None,
+        directories: int = 1,
         tier_dir: Path | None = None,
         auto_leader_rebalance: bool = False,
     ) -> None:
@@ -56,7 +58,8 @@ class LocalKafka:
             "kafka.Kafka",
         ]
         ids = [BrokerId(number) for number in range(1, brokers + 1)]
-        self._brokers = _lay_out(processes.folder, ids, ports)
+        self._directories = directories
+        self._brokers = _lay_out(processes.folder, ids, ports, directories)
         voters = free_ports(brokers)
         self._cluster = ClusterSettings(
             cluster_id=kafka_id(uuid4()),
@@ -87,7 +90,7 @@ class LocalKafka:
     def launch(self) -> None:
         """Start the brokers without waiting for them."""
         for broker in self._brokers.values():
-            format_broker(self._cluster, broker, uuid4())
+            self._format(broker)
             self._spawn(broker)
 
     def wait_ready(self, on_step: Callable[[str], None]) -> None:
@@ -104,8 +107,14 @@ class LocalKafka:
             number = BrokerId(max(self._brokers) + 1)
             (port,) = free_ports(1)
             folder = self._processes.folder / f"broker-{number}"
-            broker = BrokerSettings(broker=number, rack=rack, port=port, folder=folder)
-            format_broker(self._cluster, broker, uuid4())
+            broker = BrokerSettings(
+                broker=number,
+                rack=rack,
+                port=port,
+                folder=folder,
+                directories=self._directories,
+            )
+            self._format(broker)
             self._spawn(broker)
             self._brokers = {**self._brokers, number: broker}
         self._wait_registered({number})
@@ -132,6 +141,9 @@ class LocalKafka:
         A topic that exists already is left as it is. Raises ClusterUnreachable.
         """
         self._admin.create_topic(name, assignment, configs or {}, timeout_s=READY_S)
+
+    def _format(self, broker: BrokerSettings) -> None:
+        format_broker(self._cluster, broker, [uuid4() for _ in broker.log_dirs])
 
     def _spawn(self, broker: BrokerSettings) -> None:
         command = [*self._command, str(broker.properties_file)]
@@ -168,7 +180,10 @@ def _name(broker: BrokerId) -> str:
 
 
 def _lay_out(
-    folder: Path, ids: Sequence[BrokerId], ports: Sequence[int] | None
+    folder: Path,
+    ids: Sequence[BrokerId],
+    ports: Sequence[int] | None,
+    directories: int,
 ) -> dict[BrokerId, BrokerSettings]:
     if ports is None:
         ports = free_ports(len(ids))
@@ -180,6 +195,7 @@ def _lay_out(
             rack=_RACKS[index % len(_RACKS)],
             port=port,
             folder=folder / _name(number),
+            directories=directories,
         )
         for index, (number, port) in enumerate(zip(ids, ports, strict=True))
     }

@@ -45,6 +45,8 @@ class LocalPlan:
     brokers: int = 3
     ports: tuple[int, ...] | None = None
     """For clients, one per broker; None takes free ones."""
+    directories: int = 1
+    """Log directories of each broker."""
     s3_port: int | None = None
     tier: bool = True
     """Whether topics may have remote storage, which S3 then shows."""
@@ -219,6 +221,7 @@ class LocalCluster:
             java,
             brokers=self._plan.brokers,
             ports=self._plan.ports,
+            directories=self._plan.directories,
             tier_dir=tier_dir,
             auto_leader_rebalance=self._plan.auto_leader_rebalance,
         )

@@ -105,6 +105,15 @@ class BrokerSettings:
     port: int
     folder: Path
     """Its data and its properties file."""
+    directories: int
+    """How many log directories it has."""
+
+    @property
+    def log_dirs(self) -> tuple[Path, ...]:
+        """Its log directories; the first holds the cluster's metadata, too."""
+        others = range(2, self.directories + 1)
+        names = ["data", *(f"data-{number}" for number in others)]
+        return tuple(self.folder / name for name in names)
 
     @property
     def properties_file(self) -> Path:
@@ -127,19 +136,19 @@ def class_path(jars: Sequence[Path]) -> str:
 
 
 def format_broker(
-    cluster: ClusterSettings, broker: BrokerSettings, directory_id: UUID
+    cluster: ClusterSettings, broker: BrokerSettings, directory_ids: Sequence[UUID]
 ) -> None:
-    """Write properties and a formatted data folder, as `kafka-storage format` does."""
-    data = broker.folder / "data"
-    data.mkdir(parents=True)
+    """Write properties and formatted data folders, as `kafka-storage format` does."""
+    for folder, number in zip(broker.log_dirs, directory_ids, strict=True):
+        folder.mkdir(parents=True)
+        (folder / "meta.properties").write_text(
+            f"version=1\ncluster.id={cluster.cluster_id}\nnode.id={broker.broker}\n"
+            f"directory.id={kafka_id(number)}\n",
+            "utf-8",
+        )
+    shutil.copyfile(CHECKPOINT, broker.log_dirs[0] / "bootstrap.checkpoint")
     lines = [f"{key}={value}" for key, value in _properties(cluster, broker).items()]
     broker.properties_file.write_text("\n".join(lines) + "\n", "utf-8")
-    (data / "meta.properties").write_text(
-        f"version=1\ncluster.id={cluster.cluster_id}\nnode.id={broker.broker}\n"
-        f"directory.id={kafka_id(directory_id)}\n",
-        "utf-8",
-    )
-    shutil.copyfile(CHECKPOINT, data / "bootstrap.checkpoint")
 
 
 def _properties(
@@ -150,7 +159,7 @@ def _properties(
         **_roles(cluster, broker),
         "node.id": broker.broker,
         "broker.rack": broker.rack,
-        "log.dirs": str(broker.folder / "data"),
+        "log.dirs": ",".join(map(str, broker.log_dirs)),
         "controller.quorum.voters": voters,
         "advertised.listeners": f"PLAINTEXT://{HOST}:{broker.port}",
         "auto.leader.rebalance.enable": str(cluster.auto_leader_rebalance).lower(),

@@ -13,7 +13,9 @@ from lab.settings import (
 from model.ids import BrokerId
 
 
-def formatted(tmp_path: Path, broker: int, tier_dir: Path | None) -> dict[str, str]:
+def formatted(
+    tmp_path: Path, broker: int, tier_dir: Path | None, directories: int = 1
+) -> dict[str, str]:
     cluster = ClusterSettings(
         cluster_id="cluster",
         controllers=((BrokerId(1), 9001), (BrokerId(2), 9002)),
@@ -22,9 +24,14 @@ def formatted(tmp_path: Path, broker: int, tier_dir: Path | None) -> dict[str, s
         auto_leader_rebalance=False,
     )
     settings = BrokerSettings(
-        broker=BrokerId(broker), rack="b", port=9102, folder=tmp_path
+        broker=BrokerId(broker),
+        rack="b",
+        port=9102,
+        folder=tmp_path,
+        directories=directories,
     )
-    format_broker(cluster, settings, UUID(int=5))
+    ids = [UUID(int=5 + number) for number in range(directories)]
+    format_broker(cluster, settings, ids)
     lines = settings.properties_file.read_text().splitlines()
     return dict(line.split("=", 1) for line in lines)
 
@@ -60,6 +67,17 @@ def test_the_data_folder_is_formatted(tmp_path: Path) -> None:
     assert meta[3] == f"directory.id={kafka_id(UUID(int=5))}"
     copied = (tmp_path / "data" / "bootstrap.checkpoint").read_bytes()
     assert copied == CHECKPOINT.read_bytes()
+
+
+def test_every_log_directory_is_formatted_with_an_id_of_its_own(
+    tmp_path: Path,
+) -> None:
+    found = formatted(tmp_path, 1, None, directories=3)
+    folders = [tmp_path / name for name in ("data", "data-2", "data-3")]
+    assert found["log.dirs"] == ",".join(map(str, folders))
+    ids = {(f / "meta.properties").read_text().splitlines()[3] for f in folders}
+    assert ids == {f"directory.id={kafka_id(UUID(int=5 + i))}" for i in range(3)}
+    assert [p.parent.name for p in tmp_path.rglob("bootstrap.checkpoint")] == ["data"]
 
 
 def test_ids_are_written_as_kafka_does() -> None:
