@@ -60,6 +60,7 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
         measured=_measured(vectors, at, window_s) & ~np.isnan(loads),
         size_bytes=_bytes(_picked(vectors, "total_bytes", at)),
         local_bytes=_bytes(loads[:, RESOURCES.index(Resource.DISK)]),
+        replica_dir=cluster.replica_dir,
     )
     return Snapshot(_header(cluster, vectors, partitions, window_s), partitions)
 

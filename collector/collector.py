@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.client import Connection
+from collector.directories import with_directories
 from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
@@ -238,7 +239,7 @@ class Collector:
             due_s = max(due_s, time.monotonic()) + self._settings.interval_s
             try:
                 cluster = reader.read()
-                self._see(cluster)
+                self._see(with_directories(cluster, probe.directories))
                 batch.add(probe.sample(cluster))
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:

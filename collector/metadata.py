@@ -57,6 +57,8 @@ class ClusterState:
     """(n,) True where a reassignment is under way."""
     may_describe: bool
     """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
+    replica_dir: Ints | None = None
+    """(replicas,) as in a snapshot; None until brokers told of several directories."""
 
     def __len__(self) -> int:
         return len(self.topic)

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 import pyarrow as pa
 
 from collector.client import Client, Connection, list_offsets
+from collector.directories import Directories, Place, read_directories
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, SAMPLES
 from model.errors import RightsMissing
@@ -23,9 +24,6 @@ _BROKERS_AT_ONCE: Final = 4
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _log = logging.getLogger("plimsoll.collector")
 
-Place = tuple[str, int]
-"""A topic's name and a partition's number."""
-
 
 @dataclass(slots=True)
 class BrokerLook:
@@ -33,6 +31,8 @@ class BrokerLook:
 
     time_ms: int
     """When it gave the latest offsets."""
+    directories: Directories | None = None
+    """None where it was not asked."""
     sizes: dict[Place, int] = field(default_factory=dict)
     latest: dict[Place, int] = field(default_factory=dict)
     earliest_local: dict[Place, int] = field(default_factory=dict)
@@ -59,6 +59,9 @@ class Probe:
         self._groups: list[str] = []
         self._groups_at_s = float("-inf")
         self._local_offsets = True
+        self.directories: dict[int, Directories] = {}
+        """By broker, as the last sample found them; a broker that leads nothing is
+        not asked."""
 
     def sample(self, cluster: ClusterState) -> pa.Table:
         """One sample of the partitions that have a leader; schema `SAMPLES`.
@@ -79,6 +82,9 @@ class Probe:
                     )
                 )
             answered = {b: look for b, look in looks.items() if look is not None}
+            self.directories = {
+                b: look.directories for b, look in answered.items() if look.directories
+            }
         if len(answered) < len(looks):
             self._client.close()
         if not cluster.may_describe:
@@ -111,9 +117,14 @@ class Probe:
         tiered = {topic: parts for topic, parts in tiered.items() if parts}
         try:
             # Sizes before offsets: vectors._clean relies on this order.
-            sizes = _sizes(admin, broker)
+            (told,) = admin.describe_log_dirs(brokers=[broker])
             latest = list_offsets(admin, broker, every, _LATEST)
-            look = BrokerLook(int(1000 * self._clock()), sizes, latest)
+            look = BrokerLook(
+                int(1000 * self._clock()),
+                read_directories(told["log_dirs"]),
+                _sizes(told["log_dirs"]),
+                latest,
+            )
             look.earliest_local = self._earliest_local(admin, broker, every)
             if tiered:
                 look.earliest = list_offsets(admin, broker, tiered, _EARLIEST)
@@ -218,11 +229,10 @@ def _led(cluster: ClusterState) -> dict[int, dict[str, list[tuple[int, bool]]]]:
     return led
 
 
-def _sizes(admin: Any, broker: int) -> dict[Place, int]:
-    """Bytes per partition in the broker's directories, copies under way left out."""
-    (answer,) = admin.describe_log_dirs(brokers=[broker])
+def _sizes(told: Iterable[Mapping[str, Any]]) -> dict[Place, int]:
+    """Bytes per partition in a broker's directories, copies under way left out."""
     sizes: dict[Place, int] = {}
-    for folder in answer["log_dirs"]:
+    for folder in told:
         for topic in folder["topics"]:
             for part in topic["partitions"]:
                 if not part["is_future_key"]:
