@@ -73,6 +73,16 @@ class Admin(Protocol):
         """
         ...
 
+    def alter_log_dirs(
+        self, broker: BrokerId, targets: Mapping[PartitionId, str]
+    ) -> dict[PartitionId, Answer]:
+        """Ask one broker to keep its replicas in these log directories (KIP-113).
+
+        A replica that it has not yet is made there, unless the broker is restarted
+        before. One answer per partition, unknown where none came.
+        """
+        ...
+
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
     ) -> dict[PartitionId, int]:

@@ -52,8 +52,14 @@ class LogDirView:
     path: str
     sizes: Mapping[PartitionId, int]
     """Bytes of the replicas asked for; one that is only moving in is left out."""
+    coming: Mapping[PartitionId, int]
+    """Bytes so far of those that move in from another directory of the broker."""
     usable_bytes: int | None
     """Free for more (KIP-827); None where the broker does not say."""
+    offline: bool
+    """Its disk has failed."""
+    cordoned: bool
+    """Takes no new replicas (KIP-1066)."""
 
 
 class Verdict(Enum):

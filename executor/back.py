@@ -41,7 +41,7 @@ def plan_back(
             left.append(seen.reason)
             continue
         _refuse_hasty(past, move, seen.stage, now_ms)
-        back.append(_reversed(move, seen.view, past.run_id))
+        back.append(_reversed(move, seen.view, seen.log_dirs, past.run_id))
     return _plan_of(past, tuple(reversed(back)), alive), left
 
 
@@ -67,7 +67,9 @@ def _ended_ms(at: MoveProgress, now_ms: int) -> int:
     return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
 
 
-def _reversed(move: Move, view: PartitionView, run_id: str) -> Move:
+def _reversed(
+    move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id: str
+) -> Move:
     return move.model_copy(
         update={
             "replicas_before": view.replicas,
@@ -75,6 +77,8 @@ def _reversed(move: Move, view: PartitionView, run_id: str) -> Move:
             "leader_before": view.leader,
             # Kafka's own leader balancing would not let another one lead for long.
             "leader_after": move.replicas_before[0],
+            "log_dirs_before": log_dirs,
+            "log_dirs_after": move.log_dirs_before,
             "gain": 0.0,
             "reason": f"as before the run {run_id}",
         }

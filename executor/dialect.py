@@ -35,9 +35,16 @@ class Progress:
     view: PartitionView | None = None
     """What metadata show, unless it is LOST."""
     bytes_copied: int | None = None
-    """Local bytes on the added replicas; None where that cannot be seen."""
+    """Local bytes on the added replicas and in the new log directories; None where
+    that cannot be seen."""
     bytes_left: int | None = None
     """What the replica being added still lacks; None where that cannot be seen."""
+    bytes_beside: int = 0
+    """Bytes so far of all that its brokers copy into other directories, which they do
+    one after the other."""
+    log_dirs: tuple[str, ...] = ()
+    """Directory of each replica of `view`, `any` where it is not known; of moves that
+    name directories."""
     reason: str = ""
     """What was found in place of the plan; only for LOST."""
 

@@ -53,7 +53,7 @@ class Flight:
     _sent_at_s: float = 0.0
     _progressed_at_s: float = 0.0
     _hurried_at_s: float = 0.0
-    _last: tuple[Stage, float | None] | None = None
+    _last: tuple[Stage, float | None, int] | None = None
     _least_left: float = inf
     """Of what the replica being added lacks."""
     _at: tuple[BrokerId, ...] = ()
@@ -97,11 +97,14 @@ class Flight:
         return Step.WAIT
 
     def _note_progress(self, now: Progress, now_s: float) -> None:
-        counted: float | None = now.bytes_copied if now.stage is Stage.MOVING else None
+        counted: float | None = None
+        beside = 0
+        if now.stage is Stage.MOVING:
+            counted, beside = now.bytes_copied, now.bytes_beside
         if now.bytes_left is not None:
             # Bytes may come and the end of the log run away all the same.
             counted = self._least_left = min(self._least_left, now.bytes_left)
-        mark = (now.stage, counted)
+        mark = (now.stage, counted, beside)
         if mark != self._last:
             self._last, self._progressed_at_s = mark, now_s
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from executor import authorities, placement
-from executor.admin import Admin, local_bytes
-from executor.answers import Answer, PartitionView
-from executor.dialect import Noted, Prepared, Progress
+from executor import authorities, directories, placement
+from executor.admin import Admin
+from executor.answers import Answer, LogDirView, PartitionView
+from executor.dialect import Noted, Prepared, Progress, Stage
 from executor.tail import TailReader, Waited, wait_for_short_tails
 from executor.tier import Tier
 from executor.timing import Timing
@@ -35,9 +35,9 @@ class ReplicatedKafka:
         """Kafka forbids nothing that a plan can hold."""
 
     def requests(self, move: Move) -> tuple[str, ...]:
-        """The reassignments, and an election where the leader may have to change."""
+        """Directories, reassignments, and an election where the leader may change."""
         lists = (move.replicas_before, *placement.steps(move))
-        changes = tuple(
+        changes = directories.requests(move) + tuple(
             f"AlterPartitionReassignments {move.id}: "
             f"{placement.text(old)} -> {placement.text(new)}"
             for old, new in pairwise(lists)
@@ -54,23 +54,41 @@ class ReplicatedKafka:
         return {move.id: Prepared() for move in moves}
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
-        """Ask the controller for the next list of each, all at once."""
-        several = [m.id for m in moves if len(m.added) > 1]
+        """Tell brokers the directories, then the controller the next list of each.
+
+        A replica that is made before its broker knows where would have to be copied.
+        """
+        failed = directories.ask(self._admin, moves)
+        several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
         views = self._admin.partitions(several) if several else {}
-        at = {pid: view.replicas for pid, view in views.items()}
-        lists = {m.id: placement.next_step(m, at.get(m.id, ())) for m in moves}
-        return authorities.reassign(self._admin, lists)
+        at = {m.id: m.replicas_before for m in moves}
+        at |= {pid: view.replicas for pid, view in views.items()}
+        steps = {m.id: placement.next_step(m, at[m.id]) for m in moves}
+        lists = {p: step for p, step in steps.items() if step and p not in failed}
+        answers = dict.fromkeys(steps, Answer.accepted()) | failed
+        return answers | (authorities.reassign(self._admin, lists) if lists else {})
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
-        """What the controller lists, then the metadata, then bytes on the targets."""
+        """What the controller lists, then the metadata, then the log directories."""
+        found = self._look(moves)
+        # A broker that changes over to a copy may be caught between the two.
+        doubtful = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
+        return found | self._look(doubtful) if doubtful else found
+
+    def _look(self, moves: Sequence[Move]) -> dict[PartitionId, Progress]:
         listed = self._admin.reassignments()
         views = self._admin.partitions([m.id for m in moves])
-        sizes = self._sizes(moves, views)
+        seen = self._log_dirs(moves, views)
         found = {}
         for move in moves:
-            now = placement.progress_of(move, views.get(move.id), listed.get(move.id))
-            copied, left = _copied(move, views.get(move.id), sizes)
-            found[move.id] = replace(now, bytes_copied=copied, bytes_left=left)
+            view = views.get(move.id)
+            now = placement.progress_of(move, view, listed.get(move.id))
+            found[move.id] = replace(
+                directories.progress_of(move, now, seen),
+                bytes_copied=directories.bytes_copied(move, view, seen),
+                bytes_left=directories.bytes_left(move, view, seen),
+                bytes_beside=directories.bytes_beside(move, seen),
+            )
         return found
 
     def finish(self, moves: Sequence[Move]) -> None:
@@ -97,52 +115,37 @@ class ReplicatedKafka:
     def _needs_election(move: Move) -> bool:
         return len(move.replicas_after) > 1 and move.leader_after != move.leader_before
 
-    def _sizes(
+    def _log_dirs(
         self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
-    ) -> "_Sizes":
-        """Bytes on leaders and on the replicas added so far, where they can be seen."""
+    ) -> dict[BrokerId, Sequence[LogDirView]]:
+        """Of leaders and replicas added so far, and of all that change directories."""
         offline = {b for view in views.values() for b in view.offline}
         by_broker: dict[BrokerId, list[PartitionId]] = {}
-        for move in moves:
-            if move.added and move.id in views:
-                view = views[move.id]
-                for broker in {view.leader, *move.added} & {*view.replicas} - offline:
-                    # A dead broker would keep the whole look waiting.
-                    by_broker.setdefault(broker, []).append(move.id)
+        for move in (m for m in moves if m.id in views):
+            view = views[move.id]
+            held = {*view.replicas}
+            if not move.log_dirs_after:
+                held &= {view.leader, *move.added} if move.added else set()
+            for broker in held - offline:
+                # A dead broker would keep the whole look waiting for its time-out.
+                by_broker.setdefault(broker, []).append(move.id)
         return {
-            (pid, broker): size
-            for broker, ids in by_broker.items()
-            for pid, size in self._sizes_on(broker, ids).items()
+            broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()
         }
 
-    def _sizes_on(
+    def _log_dirs_of(
         self, broker: BrokerId, ids: Sequence[PartitionId]
-    ) -> dict[PartitionId, int]:
+    ) -> Sequence[LogDirView]:
         try:
-            return local_bytes(self._admin, broker, ids)
+            return self._admin.log_dirs(broker, ids)
         except ClusterUnreachable as exc:
-            # Sizes are for show; whether the move goes on shows in the metadata.
-            _log.debug("sizes on broker %s are not known: %s", broker, exc)
-            return {}
+            # Metadata show whether the move goes on; the next look may tell the rest.
+            _log.debug("log directories of broker %s are not known: %s", broker, exc)
+            return ()
 
 
-_Sizes = dict[tuple[PartitionId, BrokerId], int]
-
-
-def _copied(
-    move: Move, view: PartitionView | None, sizes: "_Sizes"
-) -> tuple[int | None, int | None]:
-    """Bytes on the replicas added so far, and what the last of them lacks."""
-    held = () if view is None else [b for b in move.added if b in view.replicas]
-    known = [sizes.get((move.id, broker)) for broker in held]
-    copied = sum(n for n in known if n is not None) if None not in known else None
-    if view is None or None in known:
-        return copied, None
-    whole = sizes.get((move.id, view.leader))
-    behind = [b for b in held if b not in view.in_sync]
-    if whole is None or not behind:
-        return copied, None
-    return copied, max(0, whole - min(sizes[move.id, b] for b in behind))
+def _is_not_begun(found: Progress) -> bool:
+    return found.stage is Stage.NOT_BEGUN
 
 
 class TieredKafka(ReplicatedKafka):

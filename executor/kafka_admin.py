@@ -16,6 +16,7 @@ from executor.answers import (
     Reassignment,
 )
 from executor.cluster_default import ClusterDefault
+from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.servers import addresses, knock, reason_of
 from model.errors import (
     ClusterUnreachable,
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _CLIENT_ID: Final = "plimsoll"
-_UNKNOWN: Final = -1
 _READS: Final = 3
 """Attempts at a question: the driver may ask a broker that has just gone."""
 _ALTER: Final = "ALTER on the cluster"
@@ -181,13 +181,20 @@ class KafkaAdmin:
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """As the broker tells; one whose disk fails has no replicas."""
+        """As the broker tells; one whose disk fails shows no replicas."""
         (answer,) = self._ask(
             "describe its log directories",
             _DESCRIBE,
             lambda client: client.describe_log_dirs(_by_topic(ids), [int(broker)]),
         )
-        return tuple(map(_log_dir, answer["log_dirs"]))
+        return tuple(map(log_dir_view, answer["log_dirs"]))
+
+    def alter_log_dirs(
+        self, broker: BrokerId, targets: Mapping[PartitionId, str]
+    ) -> dict[PartitionId, Answer]:
+        """Ask one broker to keep its replicas in these log directories (KIP-113)."""
+        with self._calling("change log directories", _ALTER) as client:
+            return alter_log_dirs(client, broker, targets)
 
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
@@ -437,20 +444,6 @@ def _views(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
             offline=frozenset(map(BrokerId, part["offline_replicas"] or ())),
             leader=BrokerId(part["leader_id"]),
         )
-
-
-def _log_dir(told: Mapping[str, Any]) -> LogDirView:
-    usable = told.get("usable_bytes", _UNKNOWN)
-    return LogDirView(
-        path=told["log_dir"],
-        sizes={
-            PartitionId(topic["name"], part["partition_index"]): part["partition_size"]
-            for topic in told["topics"]
-            for part in topic["partitions"]
-            if not part["is_future_key"]
-        },
-        usable_bytes=None if usable == _UNKNOWN else usable,
-    )
 
 
 def _set_or_delete(

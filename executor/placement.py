@@ -5,6 +5,7 @@ from itertools import pairwise
 
 from executor.answers import PartitionView, Reassignment
 from executor.dialect import Progress, Stage
+from executor.directories import changed
 from model.ids import BrokerId, PartitionId
 from model.plan import Move
 
@@ -38,6 +39,8 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
     Each exchanges one replica: all at once, a partition would lie on twice its
     replicas for a while. The one that leads is exchanged last.
     """
+    if move.replicas_after == move.replicas_before:
+        return ()
     if not move.added:
         return (move.replicas_after,)
     now, lists = list(move.replicas_before), []
@@ -49,10 +52,12 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
     return (*lists[:-1], move.replicas_after)
 
 
-def next_step(move: Move, at: tuple[BrokerId, ...]) -> tuple[BrokerId, ...]:
-    """The list to ask for when metadata show one."""
+def next_step(move: Move, at: tuple[BrokerId, ...]) -> tuple[BrokerId, ...] | None:
+    """The list to ask for when metadata show one; None when they show the last."""
     lists = (move.replicas_before, *steps(move))
-    here = lists.index(at) if at in lists[:-1] else 0
+    if at == lists[-1]:
+        return None
+    here = lists.index(at) if at in lists else 0
     return lists[here + 1]
 
 
@@ -90,8 +95,8 @@ def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | Non
 
 
 def targets(move: Move) -> tuple[BrokerId, ...]:
-    """Brokers that must serve for the move to end: the added ones and the leader."""
-    return tuple(dict.fromkeys((*move.added, move.leader_after)))
+    """Brokers that must serve for the move to end: those that copy, and the leader."""
+    return tuple(dict.fromkeys((*move.added, *changed(move), move.leader_after)))
 
 
 def offline(

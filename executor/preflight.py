@@ -1,12 +1,12 @@
 """Whether the cluster is still the one planned for, before anything is sent."""
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from executor import placement
+from executor import directory_checks, placement
 from executor.admin import Admin
-from executor.answers import ClusterView, PartitionView, Reassignment
+from executor.answers import ClusterView, LogDirView, PartitionView, Reassignment
 from executor.recognise import storage_kinds
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
@@ -25,16 +25,20 @@ class Observed:
     partitions: Mapping[PartitionId, PartitionView]
     storage: Mapping[TopicName, StorageKind]
     reassignments: Mapping[PartitionId, Reassignment]
+    log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
+    """Of the living brokers of moves that name directories."""
 
 
 def observe(admin: Admin, plan: Plan) -> Observed:
     """Look at the cluster once."""
     ids = [move.id for move in plan.moves]
+    cluster = admin.cluster()
     return Observed(
-        cluster=admin.cluster(),
+        cluster=cluster,
         partitions=admin.partitions(ids),
         storage=storage_kinds(admin, {pid.topic for pid in ids}),
         reassignments=admin.reassignments(),
+        log_dirs=directory_checks.look(admin, plan.moves, cluster.alive),
     )
 
 
@@ -44,7 +48,8 @@ def check(
     """Raise unless the plan can be carried out as it stands.
 
     `ours`: the run id of each partition that an earlier run of plimsoll moved and did
-    not see through. Raises PlanOutdated or GuardrailRefused, naming what differs.
+    not see through. Raises PlanOutdated or GuardrailRefused, naming what differs, or
+    RightsMissing where log directories cannot be seen.
     """
     if seen.cluster.cluster_id != plan.cluster_id:
         raise GuardrailRefused(
@@ -52,8 +57,8 @@ def check(
             f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
             "again."
         )
-    _refuse_directories(plan)
-    _refuse_reassignments(seen.reassignments, ours or {})
+    directory_checks.refuse_unclear(plan.moves)
+    _refuse_moving(_under_way(plan, seen), ours or {})
     drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
     if drift:
         more = f"; and {len(drift) - _NAMED} more" if len(drift) > _NAMED else ""
@@ -63,30 +68,29 @@ def check(
         )
     for move in plan.moves:
         _refuse_unsafe(move, seen)
+    directory_checks.refuse_unfit(plan.moves, seen.log_dirs)
 
 
-def _refuse_directories(plan: Plan) -> None:
-    told = [move for move in plan.moves if move.log_dirs_after]
-    if told:
-        raise GuardrailRefused(
-            f"The plan says in which log directories replicas shall lie, {told[0].id} "
-            f"for one; that is not carried out yet. Write it with plan --stock and "
-            "give it to kafka-reassign-partitions, or plan without level_directories."
-        )
+def _under_way(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
+    """Where partitions are being moved to already, in words."""
+    listed = seen.reassignments.items()
+    return directory_checks.under_way(plan.moves, seen.log_dirs) | {
+        pid: placement.text(found.target) for pid, found in listed
+    }
 
 
-def _refuse_reassignments(
-    listed: Mapping[PartitionId, Reassignment], ours: Mapping[PartitionId, str]
+def _refuse_moving(
+    moving: Mapping[PartitionId, str], ours: Mapping[PartitionId, str]
 ) -> None:
-    for pid in sorted(listed):
+    for pid in sorted(moving):
         if pid in ours:
             raise GuardrailRefused(
                 f"{pid} is still being moved by plimsoll's run {ours[pid]}, which was "
                 "cut off. Wait until that move has ended, then plan again."
             )
         raise GuardrailRefused(
-            f"{pid} is being moved to {placement.text(listed[pid].target)} by somebody "
-            "else. Wait until that has ended, then plan again."
+            f"{pid} is being moved to {moving[pid]} by somebody else. Wait until that "
+            "has ended, then plan again."
         )
 
 
@@ -116,6 +120,8 @@ def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
             )
         elif (kind := seen.storage.get(move.topic)) is not move.storage:
             yield f"{move.topic} is {kind}, the plan took it for {move.storage}"
+        else:
+            yield from directory_checks.drift(move, seen.log_dirs)
 
 
 def _refuse_unsafe(move: Move, seen: Observed) -> None:

@@ -24,6 +24,7 @@ _ANSWER_S: Final = 0.01
 _TIMEOUT_S: Final = 10.0
 """What a call takes that nobody answers."""
 _RECORD_BYTES: Final = 1000
+_LOG_DIR: Final = "/data"
 _MOST_RECORDS: Final = 10_000
 """Of one controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
 _BROKER_DEFAULTS: Final = {"follower.fetch.last.tiered.offset.enable": "true"}
@@ -132,9 +133,31 @@ class SimulatedAdmin:
             }
             free = of.brokers[broker].disk_bytes - of.used_bytes(broker)
             usable = int(free) if free < float("inf") else None
-            return (LogDirView(path="/data", sizes=sizes, usable_bytes=usable),)
+            only = LogDirView(
+                path=_LOG_DIR,
+                sizes=sizes,
+                coming={},
+                usable_bytes=usable,
+                offline=False,
+                cordoned=False,
+            )
+            return (only,)
 
         return self._read("log_dirs", ask)
+
+    def alter_log_dirs(
+        self, broker: BrokerId, targets: Mapping[PartitionId, str]
+    ) -> dict[PartitionId, Answer]:
+        """Refused for all but the only one."""
+
+        def answer(path: str) -> Answer:
+            if path == _LOG_DIR:
+                return Answer.accepted()
+            return Answer.refused(f"broker {broker} answers LogDirNotFound (57)")
+
+        return self._change(
+            "alter_log_dirs", lambda: {p: answer(path) for p, path in targets.items()}
+        )
 
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind

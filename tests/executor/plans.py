@@ -2,7 +2,7 @@
 
 from collections.abc import Collection, Mapping, Sequence
 
-from executor.answers import ClusterView, PartitionView
+from executor.answers import ClusterView, LogDirView, PartitionView
 from executor.kafka_admin import KafkaAdmin
 from executor.preflight import Observed
 from executor.recognise import storage_kinds
@@ -29,6 +29,8 @@ def move(
     storage: StorageKind = StorageKind.REPLICATED,
     topic_id: str = "77Amyr9V",
     bytes_to_copy: int = 0,
+    dirs_before: Sequence[str] = (),
+    dirs_after: Sequence[str] = (),
 ) -> Move:
     """One move; the first of a list leads unless something else is said."""
     old = before[0] if leader_before is None else leader_before
@@ -45,6 +47,8 @@ def move(
         bytes_to_copy=bytes_to_copy,
         gain=0.0,
         reason="by hand",
+        log_dirs_before=tuple(dirs_before),
+        log_dirs_after=tuple(dirs_after),
     )
 
 
@@ -117,8 +121,31 @@ def view(
     )
 
 
+def log_dir(
+    path: str,
+    sizes: Mapping[PartitionId, int] | None = None,
+    coming: Mapping[PartitionId, int] | None = None,
+    *,
+    usable: int | None = None,
+    offline: bool = False,
+    cordoned: bool = False,
+) -> LogDirView:
+    """A log directory that serves; empty unless something else is said."""
+    return LogDirView(
+        path=path,
+        sizes=sizes or {},
+        coming=coming or {},
+        usable_bytes=usable,
+        offline=offline,
+        cordoned=cordoned,
+    )
+
+
 def observed(
-    of: Plan, *views: PartitionView, alive: Collection[int] = (1, 2, 3)
+    of: Plan,
+    *views: PartitionView,
+    alive: Collection[int] = (1, 2, 3),
+    log_dirs: Mapping[BrokerId, Sequence[LogDirView]] | None = None,
 ) -> Observed:
     """The cluster as the plan has it, but for these views."""
     return Observed(
@@ -126,4 +153,5 @@ def observed(
         partitions={m.id: view(m) for m in of.moves} | {v.id: v for v in views},
         storage={m.topic: m.storage for m in of.moves},
         reassignments={},
+        log_dirs=log_dirs or {},
     )

@@ -78,3 +78,13 @@ def test_what_came_halfway_goes_back_from_there() -> None:
     back, _ = plan_back(past(both), found, ids([1, 2, 3, 4]), NOW_MS)
     assert (back.moves[0].replicas_before, back.moves[0].leader_before) == ((1, 4), 1)
     assert back.moves[0].replicas_after == (1, 2)
+
+
+def test_replicas_go_back_to_the_directories_they_lay_in() -> None:
+    told = move(0, (1, 2), (3, 2), dirs_before=("/a", "/b"), dirs_after=("/c", "/c"))
+    done = Progress(
+        stage=Stage.DONE, view=view(told, (3, 2)), log_dirs=("/c", "/elsewhere")
+    )
+    back, _ = plan_back(past([told]), {told.id: done}, ids([1, 2, 3]), NOW_MS)
+    assert back.moves[0].log_dirs_before == ("/c", "/elsewhere")
+    assert back.moves[0].log_dirs_after == ("/a", "/b")
