@@ -1,5 +1,6 @@
 """Moves, plans and views of a cluster made by hand."""
 
+import time
 from collections.abc import Collection, Mapping, Sequence
 
 from executor.answers import ClusterView, LogDirView, PartitionView
@@ -82,7 +83,7 @@ def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> 
     name = TopicName(topic)
     pids = [PartitionId(name, number) for number in after]
     with KafkaAdmin(bootstrap, 10.0) as admin:
-        views = admin.partitions(pids)
+        views = _views(admin, pids)
         kind = storage_kinds(admin, [name])[name]
         cluster = admin.cluster()
     moves = [
@@ -98,6 +99,17 @@ def plan_for(bootstrap: str, topic: str, after: Mapping[int, Sequence[int]]) -> 
         for number, replicas in after.items()
     ]
     return plan(moves, cluster_id=cluster.cluster_id, live=cluster.alive)
+
+
+def _views(
+    admin: KafkaAdmin, pids: Sequence[PartitionId]
+) -> dict[PartitionId, PartitionView]:
+    """Once the broker that is asked knows them; others knew them before."""
+    end_s = time.monotonic() + 30
+    while len(found := admin.partitions(pids)) < len(pids):
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+    return found
 
 
 def view(
