@@ -41,8 +41,19 @@ def plan_back(
             left.append(seen.reason)
             continue
         _refuse_hasty(past, move, seen.stage, now_ms)
-        back.append(_reversed(move, seen.view, seen.log_dirs, past.run_id))
+        undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
+        if not _changes_nothing(undoing):
+            back.append(undoing)
     return _plan_of(past, tuple(reversed(back)), alive), left
+
+
+def _changes_nothing(move: Move) -> bool:
+    """An election that made the preferred replica lead is not undone."""
+    return (move.replicas_before, move.leader_before, move.log_dirs_before) == (
+        move.replicas_after,
+        move.leader_after,
+        move.log_dirs_after,
+    )
 
 
 def _refuse_hasty(past: PastRun, move: Move, stage: Stage, now_ms: int) -> None:
