@@ -59,7 +59,7 @@ def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
 def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
     from executor.connect import connect
-    from executor.tier import S3Settings
+    from executor.s3 import S3Settings
     from executor.timing import RunLimits
 
     tier, wal = settings.tier, settings.wal

@@ -13,7 +13,7 @@ from control import compose
 from control.demo_report import BrokerLine, DemoReport
 from control.loop import Loop
 from control.policy import EAGER
-from control.settings import Bucket, Settings
+from control.settings import S3Bucket, Settings
 from control.view import LoopView, Mode, Phase
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan, kafka_pins, s3_pins
@@ -174,7 +174,7 @@ def _skewed_load(cluster: LocalCluster, seed: int) -> Load:
 
 
 def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
-    tier = Bucket(
+    tier = S3Bucket(
         endpoint_url=cluster.s3.endpoint,
         bucket=cluster.s3.bucket,
         access_key=cluster.s3.access_key,

@@ -50,8 +50,8 @@ def _rate(value: Any) -> Any:
     return rate_of(str(value))
 
 
-class Bucket(FileModel):
-    """A bucket that can be listed through S3."""
+class S3Bucket(FileModel):
+    """A bucket, and how to reach it."""
 
     endpoint_url: str | None = None
     bucket: str
@@ -94,9 +94,9 @@ class Settings(BaseSettings):
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
-    tier: Annotated[Bucket, _from_json(Bucket)] | None = None
+    tier: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where the remote tier's segments are."""
-    wal: Annotated[Bucket, _from_json(Bucket)] | None = None
+    wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
 
     @classmethod

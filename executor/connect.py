@@ -24,9 +24,10 @@ from executor.journal import Journal, sole_writer
 from executor.kafka_admin import KafkaAdmin
 from executor.recognise import dialects
 from executor.room import Room
+from executor.s3 import S3Settings
 from executor.schedule import in_order
 from executor.throttle import RunThrottle, Throttle
-from executor.tier import S3Settings, Tier
+from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.wal import Wal
 from model.errors import ConfigError

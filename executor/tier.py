@@ -3,31 +3,16 @@
 import base64
 import uuid
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
+from executor.s3 import S3Settings, client_of, listed
 from model.ids import PartitionId
 from model.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
-
-_TIMEOUT_S: Final = 5.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class S3Settings:
-    """A bucket whose objects can be listed."""
-
-    endpoint_url: str | None = None
-    """None for AWS itself."""
-    bucket: str
-    prefix: str = ""
-    """Put before every key as it stands."""
-    access_key: str | None = None
-    """None takes boto3's usual places: environment, profile, instance role."""
-    secret_key: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,43 +67,7 @@ class Tier:
 
     @cached_property
     def _client(self) -> "S3Client":
-        return s3_client(self._settings, _TIMEOUT_S)
-
-
-def s3_client(settings: S3Settings, timeout_s: float) -> "S3Client":
-    """A client that gives up after two attempts; nothing is connected yet.
-
-    Raises ValueError where the endpoint is no URL.
-    """
-    from boto3.session import Session  # 0.3 s
-    from botocore.config import Config
-
-    # Of its own: the one that boto3 shares is not for several threads.
-    return Session().client(
-        "s3",
-        endpoint_url=settings.endpoint_url,
-        aws_access_key_id=settings.access_key,
-        aws_secret_access_key=settings.secret_key,
-        region_name="us-east-1" if settings.endpoint_url else None,
-        config=Config(
-            s3={"addressing_style": "path"},
-            connect_timeout=timeout_s,
-            read_timeout=timeout_s,
-            retries={"total_max_attempts": 2},
-            request_checksum_calculation="when_required",
-            response_checksum_validation="when_required",
-        ),
-    )
-
-
-def listed(client: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
-    """Keys and bytes of the objects under a prefix. Raises as boto3 does."""
-    pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=prefix
-    )
-    for page in pages:
-        for entry in page.get("Contents", ()):
-            yield entry["Key"], entry["Size"]
+        return client_of(self._settings)
 
 
 def kafka_text(topic_id: str) -> str:

@@ -13,8 +13,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 from executor.dialect import Noted
+from executor.s3 import S3Settings, client_of, listed
 from executor.servers import reason_of
-from executor.tier import S3Settings, listed, s3_client
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId
 from model.units import bytes_text, seconds_text
@@ -68,7 +68,7 @@ class Wal:
 
     @cached_property
     def _client(self) -> "S3Client":
-        return s3_client(self._settings, _TIMEOUT_S)
+        return client_of(self._settings, _TIMEOUT_S)
 
 
 class Uploads:

@@ -5,7 +5,8 @@ PlimsollError
 │   └── PortTaken       a port asked for is in use
 ├── InvalidCluster      a cluster state that contradicts itself
 ├── ClusterUnreachable  no answer from the bootstrap servers, or lost on the way
-│   └── DownloadFailed  a jar could not be fetched
+│   ├── DownloadFailed  a jar could not be fetched
+│   └── ArchiveUnreachable  the archive's bucket gave no answer
 ├── RightsMissing       the cluster refused a call
 ├── GuardrailRefused    a safety rule said no; nothing was changed
 ├── PlanOutdated        the cluster is not the one that was planned for
@@ -39,6 +40,10 @@ class ClusterUnreachable(PlimsollError):
 
 class DownloadFailed(ClusterUnreachable):
     """A jar could not be fetched, or is not the one that was pinned."""
+
+
+class ArchiveUnreachable(ClusterUnreachable):
+    """The bucket that runs are archived in gave no answer, or none of use."""
 
 
 class RightsMissing(PlimsollError):

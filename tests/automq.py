@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Self
 
 from collector.java import find_java
-from executor.tier import S3Settings
+from executor.s3 import S3Settings
 from lab.admin import Admin
 from lab.ports import free_ports, is_free
 from lab.processes import Processes

@@ -16,8 +16,8 @@ from executor.answers import Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
 from executor.kafka_admin import KafkaAdmin
+from executor.s3 import S3Settings
 from executor.throttle import FOLLOWERS, LEADERS, RATES
-from executor.tier import S3Settings
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan

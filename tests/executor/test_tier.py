@@ -6,7 +6,8 @@ import boto3
 import pytest
 from moto.server import ThreadedMotoServer
 
-from executor.tier import S3Settings, Tier, kafka_text
+from executor.s3 import S3Settings
+from executor.tier import Tier, kafka_text
 from lab.ports import HOST, free_ports
 from model.ids import PartitionId, TopicName
 

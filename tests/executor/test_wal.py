@@ -14,7 +14,7 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from executor.dialect import Noted
-from executor.tier import S3Settings
+from executor.s3 import S3Settings
 from executor.timing import Timing
 from executor.wal import LITTLE, Uploads, Wal
 from lab.ports import HOST, free_ports

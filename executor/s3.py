@@ -1,0 +1,215 @@
+"""S3: the client, and one bucket with conditional writes.
+
+A write with a condition has one winner (S3's If-None-Match and If-Match). Whose answer
+was lost may have won: what is found is then compared with what was written, so no two
+writers may write the same bytes to one key and both rely on having been the one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final
+
+from model.errors import ArchiveUnreachable, ConfigError, RightsMissing
+
+if TYPE_CHECKING:
+    from botocore.exceptions import ClientError
+    from mypy_boto3_s3 import S3Client
+
+_TIMEOUT_S: Final = 5.0
+_TRIES: Final = 3
+"""S3 asks for a repetition where two conditional writes meet."""
+_CONFLICT, _PRECONDITION, _NOT_IMPLEMENTED = 409, 412, 501
+_GONE: Final = "NoSuchKey"
+_NO_WRITE: Final = '"00000000000000000000000000000000"'
+"""The ETag of no object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class S3Settings:
+    """A bucket, and how to reach it."""
+
+    endpoint_url: str | None = None
+    """None for AWS itself."""
+    bucket: str
+    prefix: str = ""
+    """Put before every key as it stands."""
+    access_key: str | None = None
+    """None takes boto3's usual places: environment, profile, instance role."""
+    secret_key: str | None = field(default=None, repr=False)
+
+
+def client_of(settings: S3Settings, timeout_s: float = _TIMEOUT_S) -> "S3Client":
+    """A client that gives up after two attempts; nothing is connected yet.
+
+    Raises ValueError where the endpoint is no URL.
+    """
+    from boto3.session import Session  # 0.3 s
+    from botocore.config import Config
+
+    # Of its own: the one that boto3 shares is not for several threads.
+    return Session().client(
+        "s3",
+        endpoint_url=settings.endpoint_url,
+        aws_access_key_id=settings.access_key,
+        aws_secret_access_key=settings.secret_key,
+        region_name="us-east-1" if settings.endpoint_url else None,
+        config=Config(
+            s3={"addressing_style": "path"},
+            connect_timeout=timeout_s,
+            read_timeout=timeout_s,
+            retries={"total_max_attempts": 2},
+            request_checksum_calculation="when_required",
+            response_checksum_validation="when_required",
+        ),
+    )
+
+
+def listed(client: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
+    """Keys and bytes of the objects under a prefix. Raises as boto3 does."""
+    pages = client.get_paginator("list_objects_v2").paginate(
+        Bucket=bucket, Prefix=prefix
+    )
+    for page in pages:
+        for entry in page.get("Contents", ()):
+            yield entry["Key"], entry["Size"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """An object as it was found."""
+
+    body: bytes
+    etag: str
+
+
+class Bucket:
+    """Reads, lists and conditional writes under one prefix.
+
+    Every call raises ArchiveUnreachable, RightsMissing or ConfigError, in words.
+    """
+
+    def __init__(
+        self,
+        settings: S3Settings,
+        connect: Callable[[S3Settings], "S3Client"] = client_of,
+    ) -> None:
+        self._settings = settings
+        self._connect = connect
+
+    def where(self, key: str) -> str:
+        """The address of an object, for people."""
+        return f"s3://{self._settings.bucket}/{self._settings.prefix}{key}"
+
+    def get(self, key: str) -> Stored | None:
+        """An object; None where there is none."""
+        with self._errors(f"read {self.where(key)}"):
+            try:
+                found = self._client.get_object(**self._named(key))
+            except self._client.exceptions.ClientError as exc:
+                if _code(exc) == _GONE:
+                    return None
+                raise
+            return Stored(found["Body"].read(), found["ETag"])
+
+    def put_new(self, key: str, body: bytes) -> str | None:
+        """Make an object, its ETag; None where another one is there."""
+        return self._put(key, body, {"IfNoneMatch": "*"})
+
+    def put_over(self, key: str, body: bytes, etag: str) -> str | None:
+        """Replace the object of this ETag, the new one; None where it is not there."""
+        return self._put(key, body, {"IfMatch": etag})
+
+    def keeps_conditions(self, key: str, probe: bytes) -> bool:
+        """Whether writes that must fail do; where they do not, `probe` is written."""
+        kept = self.put_new(key, probe) is None
+        return kept and self.put_over(key, probe, _NO_WRITE) is None
+
+    def folders(self, folder: str) -> list[str]:
+        """Names of the folders in a folder, in order."""
+        prefix = self._settings.prefix + folder
+        return [
+            entry["Prefix"].removeprefix(prefix).rstrip("/")
+            for page in self._pages(Prefix=prefix, Delimiter="/")
+            for entry in page.get("CommonPrefixes", ())
+        ]
+
+    def sizes(self, folder: str, after: str = "") -> dict[str, int]:
+        """Names in a folder and below with their bytes, in order, from a name on."""
+        prefix = self._settings.prefix + folder
+        return {
+            entry["Key"].removeprefix(prefix): entry["Size"]
+            for page in self._pages(Prefix=prefix, StartAfter=prefix + after)
+            for entry in page.get("Contents", ())
+        }
+
+    def _pages(self, **where: str) -> Iterator[Mapping[str, Any]]:
+        with self._errors(f"list s3://{self._settings.bucket}/{where['Prefix']}"):
+            pages = self._client.get_paginator("list_objects_v2")
+            yield from pages.paginate(Bucket=self._settings.bucket, **where)
+
+    def _put(self, key: str, body: bytes, condition: Mapping[str, str]) -> str | None:
+        for _ in range(_TRIES):
+            with self._errors(f"write {self.where(key)}"):
+                try:
+                    written = self._client.put_object(
+                        **self._named(key), Body=body, **condition
+                    )
+                    return str(written["ETag"])
+                except self._client.exceptions.ClientError as exc:
+                    if _status(exc) == _CONFLICT:
+                        continue
+                    if _status(exc) != _PRECONDITION and _code(exc) != _GONE:
+                        raise
+            found = self.get(key)
+            return found.etag if found and found.body == body else None
+        raise ArchiveUnreachable(f"Others write {self.where(key)} all the time.")
+
+    def _named(self, key: str) -> dict[str, str]:
+        return {"Bucket": self._settings.bucket, "Key": self._settings.prefix + key}
+
+    @cached_property
+    def _client(self) -> "S3Client":
+        return self._connect(self._settings)
+
+    @contextmanager
+    def _errors(self, what: str) -> Iterator[None]:
+        """Errors of the driver as plimsoll's own; `what` completes "cannot ..."."""
+        from botocore.exceptions import (
+            BotoCoreError,
+            ClientError,
+            NoCredentialsError,
+            ParamValidationError,
+        )
+
+        try:
+            yield
+        except ClientError as exc:
+            raise _refusal(what, exc) from exc
+        except (NoCredentialsError, ParamValidationError, ValueError) as exc:
+            raise ConfigError(f"Cannot {what}: {' '.join(str(exc).split())}") from exc
+        except BotoCoreError as exc:
+            raise ArchiveUnreachable(f"Cannot {what}: {exc}") from exc
+
+
+def _refusal(
+    what: str, exc: "ClientError"
+) -> ArchiveUnreachable | RightsMissing | ConfigError:
+    told = f"Cannot {what}: {exc.response['Error'].get('Message', _code(exc))}"
+    if _status(exc) == 403:
+        return RightsMissing(
+            f"{told}. plimsoll's user needs s3:ListBucket on the bucket, s3:GetObject "
+            "and s3:PutObject in it."
+        )
+    if _status(exc) == _NOT_IMPLEMENTED or _code(exc) == "NoSuchBucket":
+        return ConfigError(told)
+    return ArchiveUnreachable(told)
+
+
+def _code(exc: "ClientError") -> str:
+    return str(exc.response["Error"].get("Code"))
+
+
+def _status(exc: "ClientError") -> int:
+    return int(exc.response["ResponseMetadata"]["HTTPStatusCode"])
