@@ -4,6 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -384,7 +385,19 @@ class KafkaAdmin:
                 bootstrap_timeout_ms=timeout_ms,
                 reconnect_backoff_max_ms=1000,
             )
+            # By itself it looks for a controller for 30 s, whatever the time-out.
+            look = self._client._refresh_controller_id  # noqa: SLF001 - no setting
+            self._client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001
         return self._client
+
+
+def slowest_change_s(timeout_s: float) -> float:
+    """The longest that a call which changes something can take, until it is answered.
+
+    In time-outs: to knock 1, to connect 2, to look for the controller 2, to ask it 1;
+    where it was not the controller any more, to look and to ask again 3.
+    """
+    return 9 * timeout_s
 
 
 def _to_controller(client: "KafkaAdminClient", request: object) -> Any:
