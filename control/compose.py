@@ -62,12 +62,16 @@ def executor(settings: Settings) -> "Executor":
     from executor.s3 import S3Settings
     from executor.timing import RunLimits
 
-    tier, wal = settings.tier, settings.wal
+    tier, wal, archive = (
+        S3Settings(**bucket.model_dump()) if bucket else None
+        for bucket in (settings.tier, settings.wal, settings.archive)
+    )
     return connect(
         bootstrap_of(settings),
         timeout_s=settings.timeout_s,
-        s3=S3Settings(**tier.model_dump()) if tier else None,
-        wal=S3Settings(**wal.model_dump()) if wal else None,
+        s3=tier,
+        wal=wal,
+        archive=archive,
         limits=RunLimits(
             throttle_bytes_per_s=settings.throttle,
             stand_down_balancer=settings.stand_down_balancer,

@@ -98,6 +98,8 @@ class Settings(BaseSettings):
     """Where the remote tier's segments are."""
     wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
+    archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
+    """Where runs are archived, so that other hosts can go on with them."""
 
     @classmethod
     def settings_customise_sources(

@@ -12,6 +12,7 @@ from typing import Final, Self
 
 from executor import authorities, preflight
 from executor.admin import Admin
+from executor.archive import Archive, archive_of
 from executor.back import plan_back
 from executor.balancer import Balancer, RunBalancer
 from executor.dialect import Dialect, Progress
@@ -21,7 +22,8 @@ from executor.forecast import Forecast, Pace, forecast
 from executor.guards import Watch
 from executor.history import PastRun, left_set, moves_done, past_run, unfinished
 from executor.journal import Journal, sole_writer
-from executor.kafka_admin import KafkaAdmin
+from executor.kafka_admin import KafkaAdmin, slowest_change_s
+from executor.leased import LeasedAdmin
 from executor.recognise import dialects
 from executor.room import Room
 from executor.s3 import S3Settings
@@ -42,7 +44,11 @@ _log = logging.getLogger("plimsoll.executor")
 
 
 class Executor:
-    """Carries out plans on one cluster. One thread uses it."""
+    """Carries out plans on one cluster. One thread uses it.
+
+    With an `archive`, runs are archived there before they act, and its lease is held
+    while they do; what other hosts have begun is found there.
+    """
 
     def __init__(
         self,
@@ -52,8 +58,10 @@ class Executor:
         wal: Wal | None = None,
         limits: RunLimits = _DEFAULT_LIMITS,
         timing: Timing = _REAL_TIME,
+        archive: Archive | None = None,
     ) -> None:
-        self._admin = admin
+        self._admin = LeasedAdmin(admin, archive.lease) if archive else admin
+        self._archive = archive
         self._tier = tier
         self._wal = wal
         self._limits = limits
@@ -87,7 +95,8 @@ class Executor:
         """
         run_id = run_id_of(plan, self._timing.now_ms())
         run = _Run(journal_dir, moves_in_flight, observe, stop)
-        return self._carry_out(plan, run_id, run, past=None)
+        with self._sole_writer(journal_dir, plan.cluster_id, stop):
+            return self._carry_out(plan, run_id, run, past=None)
 
     def resume(
         self,
@@ -103,14 +112,17 @@ class Executor:
         still fit it, as in `execute`. Raises as that does, ConfigError also where
         there is no run or nothing is left of it.
         """
-        past = past_run(journal_dir, self._admin.cluster().cluster_id)
-        is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
-        if not is_open and not past.left_set:
-            raise ConfigError(
-                f"The newest run {past.run_id} has ended; nothing is left to resume."
-            )
         run = _Run(journal_dir, moves_in_flight, observe, stop)
-        return self._carry_out(past.plan, past.run_id, run, past=past)
+        cluster_id = self._admin.cluster().cluster_id
+        with self._sole_writer(journal_dir, cluster_id, stop):
+            past = past_run(journal_dir, cluster_id)
+            is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
+            if not is_open and not past.left_set:
+                raise ConfigError(
+                    f"The newest run {past.run_id} has ended; nothing is left to "
+                    "resume."
+                )
+            return self._carry_out(past.plan, past.run_id, run, past=past)
 
     def plan_back(
         self, journal_dir: Path, run_id: str | None
@@ -121,6 +133,8 @@ class Executor:
         and GuardrailRefused where something still moves, or moved too short ago.
         """
         cluster = self._admin.cluster()
+        if self._archive is not None:
+            self._archive.fetch(journal_dir, cluster.cluster_id, run_id)
         past = past_run(journal_dir, cluster.cluster_id, run_id)
         sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
         found: dict[PartitionId, Progress] = {}
@@ -143,13 +157,8 @@ class Executor:
                 plan.model_copy(update={"moves": tuple(moves)}), ways, ours, going_on
             )
 
-        journal = Journal(
-            run.journal_dir, plan, run_id, self._timing, resumed=past is not None
-        )
-        with (
-            sole_writer(run.journal_dir, plan.cluster_id),
-            contextlib.closing(journal),
-        ):
+        journal = self._journal(run.journal_dir, plan, run_id, resumed=past is not None)
+        with contextlib.closing(journal):
             return Execution(
                 plan,
                 ways,
@@ -178,10 +187,10 @@ class Executor:
         """
         cluster = self._admin.cluster().cluster_id
         did = []
-        with sole_writer(journal_dir, cluster):
+        with self._sole_writer(journal_dir, cluster, threading.Event()):
             for past in left_set(journal_dir, cluster):
-                journal = Journal(
-                    journal_dir, past.plan, past.run_id, self._timing, resumed=True
+                journal = self._journal(
+                    journal_dir, past.plan, past.run_id, resumed=True
                 )
                 with contextlib.closing(journal):
                     words = "; ".join(self._undo(past, journal))
@@ -216,7 +225,8 @@ class Executor:
 
         Raises GuardrailRefused while a run goes on, else as the cluster does.
         """
-        with sole_writer(journal_dir, wanted.cluster_id):
+        stop = threading.Event()
+        with self._sole_writer(journal_dir, wanted.cluster_id, stop):
             ids = [election.id for election in wanted.possible]
             return hold_elections(self._admin, self._timing, ids)
 
@@ -251,6 +261,30 @@ class Executor:
     def close(self) -> None:
         """Close the connection."""
         self._admin.close()
+
+    @contextlib.contextmanager
+    def _sole_writer(
+        self, journal_dir: Path, cluster_id: str, stop: threading.Event
+    ) -> Iterator[None]:
+        with contextlib.ExitStack() as held:
+            held.enter_context(sole_writer(journal_dir, cluster_id))
+            if self._archive is not None:
+                held.enter_context(
+                    self._archive.sole_writer(journal_dir, cluster_id, stop)
+                )
+            yield
+
+    def _journal(
+        self, journal_dir: Path, plan: Plan, run_id: str, *, resumed: bool
+    ) -> Journal:
+        sink = (
+            self._archive.sink(journal_dir, plan, run_id)
+            if self._archive is not None
+            else None
+        )
+        return Journal(
+            journal_dir, plan, run_id, self._timing, resumed=resumed, sink=sink
+        )
 
     def _dialects(self) -> Mapping[StorageKind, Dialect]:
         return dialects(
@@ -293,6 +327,7 @@ def connect(
     timeout_s: float,
     s3: S3Settings | None = None,
     wal: S3Settings | None = None,
+    archive: S3Settings | None = None,
     limits: RunLimits = _DEFAULT_LIMITS,
     timing: Timing = _REAL_TIME,
 ) -> Executor:
@@ -300,7 +335,8 @@ def connect(
 
     Nothing is connected before the first call. With `s3`, what the remote tier holds
     of each partition is looked up before its move; with `wal`, whether AutoMQ's nodes
-    have uploaded their logs after it. Raises ConfigError.
+    have uploaded their logs after it; with `archive`, runs are archived there. Raises
+    ConfigError.
     """
     return Executor(
         KafkaAdmin(bootstrap, timeout_s),
@@ -308,6 +344,9 @@ def connect(
         wal=Wal(wal) if wal is not None else None,
         limits=limits,
         timing=timing,
+        archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s))
+        if archive is not None
+        else None,
     )
 
 

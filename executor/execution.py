@@ -22,6 +22,7 @@ from model.errors import (
     GuardrailRefused,
     PlanOutdated,
     PlimsollError,
+    WriterBarred,
 )
 from model.ids import BrokerId, PartitionId
 from model.plan import Move, Plan
@@ -78,6 +79,8 @@ class Execution:
         self._flights: dict[PartitionId, Flight] = {}
         self._halt = ""
         """Why nothing further is started; empty while all is well."""
+        self._barred = False
+        """Whether moves under way are left as they are where they need a request."""
         self._answered_at_s = 0.0
         self._healthy_at_s = float("-inf")
 
@@ -96,7 +99,8 @@ class Execution:
         try:
             if self._past is not None:
                 self._adopt(self._past)
-            self._prepare()
+            with self._barring():
+                self._prepare()
             self._move()
         except PlimsollError as exc:
             self._end(RunState.FAILED, str(exc))
@@ -178,12 +182,14 @@ class Execution:
     def _move(self) -> None:
         self._answered_at_s = self._timing.now_s()
         while True:
-            if self._is_well():
-                self._start_next()
+            with self._barring():
+                if self._is_well():
+                    self._start_next()
             if not self._flights and (self._halt or not self._waiting):
                 return
             self._timing.pause(self._limits.poll_s)
-            self._look()
+            with self._barring():
+                self._look()
 
     def _is_well(self) -> bool:
         """Whether more may be started; halts where operator or cluster say no."""
@@ -230,7 +236,7 @@ class Execution:
         sent_at_s = self._timing.now_s()
         self._ledger.issuing(moves)
         answers: Mapping[PartitionId, Answer] = {}
-        with self._asking():
+        with self._asking(), self._barring():
             answers = dialect.start(moves)
         for move in moves:
             answer = answers.get(move.id, Answer.unknown())
@@ -260,6 +266,10 @@ class Execution:
         match flight.see(seen, now_s):
             case Step.WAIT:
                 return
+            case Step.HURRY | Step.SEND_NEXT | Step.SEND_AGAIN | Step.FINISH if (
+                self._barred
+            ):
+                self._leave(move, seen)
             case Step.SEND_NEXT | Step.SEND_AGAIN:
                 self._send(dialect, [move])
             case Step.HURRY:
@@ -270,7 +280,8 @@ class Execution:
                 dialect.finish([move])
             case Step.DONE:
                 # Where no answer comes, the next look does it again.
-                self._throttle.release(move)
+                with self._barring():
+                    self._throttle.release(move)
                 dialect.after(move)
                 del self._flights[move.id]
                 self._ledger.moved(move)
@@ -302,6 +313,23 @@ class Execution:
     def _fail(self, move: Move, state: MoveState, reason: str) -> None:
         self._flights.pop(move.id, None)
         self._ledger.failed(move, state, reason)
+
+    def _leave(self, move: Move, seen: Progress) -> None:
+        """No request may be sent for a move; one that moves can do without."""
+        if seen.stage is Stage.NOT_BEGUN:
+            del self._flights[move.id]
+            self._ledger.put_back(move)
+        elif seen.stage is not Stage.MOVING:
+            self._fail(move, MoveState.STUCK, "its next request was not sent")
+
+    @contextmanager
+    def _barring(self) -> Iterator[None]:
+        """Steps that may not be taken any more end the run, and not at once."""
+        try:
+            yield
+        except WriterBarred as exc:
+            self._barred = True
+            self._halt_for(str(exc))
 
     def _halt_for(self, reason: str) -> None:
         """Start nothing further; the first reason stays."""

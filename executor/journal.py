@@ -8,7 +8,7 @@ plan lies beside it. `executor.history` reads both.
 import contextlib
 import fcntl
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -26,8 +26,8 @@ class Journal:
     """The journal of one run; writes are on disk when they return.
 
     The file is made with the first record; that of a run that is resumed is gone on
-    with. Raises ConfigError where that cannot be, ExecutionStopped where a later record
-    cannot be written.
+    with. `sink` is then told of each write. Raises ConfigError where that cannot be,
+    ExecutionStopped where a later record cannot be written, and as `sink` does.
     """
 
     def __init__(
@@ -38,12 +38,14 @@ class Journal:
         timing: Timing,
         *,
         resumed: bool = False,
+        sink: Callable[[JournalEvent, bytes], None] | None = None,
     ) -> None:
         self.path = run_path(journal_dir, run_id)
         self.run_id = run_id
         self._plan = plan
         self._timing = timing
         self._resumed = resumed
+        self._sink = sink
         self._file: IO[bytes] | None = None
 
     def write(
@@ -62,6 +64,8 @@ class Journal:
                 f"The journal {self.path} cannot be written ({exc.strerror}), so "
                 "nothing further is sent. Make room, then plan again."
             ) from exc
+        if self._sink is not None:
+            self._sink(event, lines)
 
     def close(self) -> None:
         """Close the file."""
@@ -147,10 +151,16 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
         yield
 
 
+def whole_lines(path: Path) -> bytes:
+    """A journal without a last line that a crash has cut off."""
+    text = path.read_bytes()
+    return text[: text.rfind(b"\n") + 1]
+
+
 def _reopened(path: Path) -> IO[bytes]:
-    """Open at the end of the last whole line: a crash may have cut one off."""
+    """Open at the end of the last whole line."""
+    whole = len(whole_lines(path))
     opened = path.open("r+b")
-    whole = opened.read().rfind(b"\n") + 1
     opened.truncate(whole)
     opened.seek(whole)
     return opened

@@ -11,6 +11,7 @@ PlimsollError
 ├── GuardrailRefused    a safety rule said no; nothing was changed
 ├── PlanOutdated        the cluster is not the one that was planned for
 └── ExecutionStopped    a run ended before its plan was done
+    └── WriterBarred    no lease, or no archive: no request may be sent any more
 
 What is expected (level already, no plan in time) is a value, not an exception.
 Messages name the thing and say what to do; `control.exits` maps each class to an
@@ -60,3 +61,7 @@ class PlanOutdated(PlimsollError):
 
 class ExecutionStopped(PlimsollError):
     """A run ended before its plan was done; the message says where and why."""
+
+
+class WriterBarred(ExecutionStopped):
+    """The lease is lost or the archive away, so no request may be sent any more."""

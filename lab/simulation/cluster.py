@@ -89,7 +89,9 @@ class SimulatedCluster:
     @property
     def timing(self) -> Timing:
         """Its clock; waiting makes its time pass."""
-        return Timing(now_s=lambda: self.now_s, pause=self.advance)
+        return Timing(
+            now_s=lambda: self.now_s, pause=self.advance, steady_s=lambda: self.now_s
+        )
 
     @property
     def alive(self) -> frozenset[BrokerId]:

@@ -89,3 +89,15 @@ def test_goals_come_from_the_file() -> None:
     written('[[goals.balance]]\nresource = "net_in"\nfloor = 5\ntolerance = 0.2\n')
     (goal,) = load({}).goals.balance
     assert (goal.floor, goal.tolerance, goal.weight) == (5, 0.2, 1.0)
+
+
+def test_a_bucket_is_a_table_or_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    written('[archive]\nbucket = "ops"\nsecret_key = "hush"\n')
+    archive = load({}).archive
+    assert archive is not None
+    assert (archive.bucket, archive.prefix, archive.endpoint_url) == ("ops", "", None)
+    assert "hush" not in repr(archive)
+    monkeypatch.setenv("PLIMSOLL_ARCHIVE__PREFIX", "p/")
+    archive = load({}).archive
+    assert archive is not None
+    assert (archive.bucket, archive.prefix) == ("ops", "p/")

@@ -99,6 +99,19 @@ def wait_until(fits: Callable[[], bool], timeout_s: float = 60.0) -> None:
         time.sleep(0.1)
 
 
+def kill_after(running: Running, shell: Shell, events: int) -> None:
+    """SIGKILL as soon as the journal has so many records of requests."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        journals = list((shell.folder / "state" / "journal").glob("*.jsonl"))
+        text = journals[0].read_text() if journals else ""
+        if text.count('"event":"issu') >= events:
+            break
+        time.sleep(0.002)
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait(10)
+
+
 def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
     """Replicas of each partition as the cluster's metadata have them."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))

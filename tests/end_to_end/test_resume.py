@@ -1,7 +1,6 @@
 """A run that is killed is resumed to its end, and rolled back to its beginning."""
 
 import json
-import signal
 import subprocess
 import time
 import uuid
@@ -19,7 +18,7 @@ from model.ids import BrokerId, TopicName
 from model.plan import Plan, write_plan
 from model.snapshot import StorageKind
 from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Running, Shell, placement
+from tests.end_to_end.commands import Shell, kill_after, placement
 from tests.executor.plans import plan_for
 
 PARTITIONS = 16
@@ -30,19 +29,6 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     started = Processes(tmp_path / "load")
     yield started
     started.close()
-
-
-def kill_after(running: Running, shell: Shell, events: int) -> None:
-    """SIGKILL as soon as the journal has so many records of requests."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        journals = list((shell.folder / "state" / "journal").glob("*.jsonl"))
-        text = journals[0].read_text() if journals else ""
-        if text.count('"event":"issu') >= events:
-            break
-        time.sleep(0.002)
-    running.process.send_signal(signal.SIGKILL)
-    running.process.wait(10)
 
 
 def killed_resumed_and_rolled_back(shell: Shell, plan: Plan, events: int) -> None:

@@ -28,7 +28,9 @@ class FakeTime:
 
     @property
     def timing(self) -> Timing:
-        return Timing(now_s=lambda: self.now_s, pause=self._pause)
+        return Timing(
+            now_s=lambda: self.now_s, pause=self._pause, steady_s=lambda: self.now_s
+        )
 
     def _pause(self, seconds: float) -> None:
         self.now_s += seconds

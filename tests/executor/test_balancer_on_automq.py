@@ -18,8 +18,7 @@ from model.errors import GuardrailRefused
 from model.plan import Plan, write_plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, placement
-from tests.end_to_end.test_resume import kill_after
+from tests.end_to_end.commands import Shell, kill_after, placement
 from tests.executor.plans import ids, plan_for
 
 pytestmark = pytest.mark.automq

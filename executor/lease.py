@@ -1,0 +1,308 @@
+"""One writer per cluster: a lease on it, kept in the archive's bucket.
+
+The object `<cluster id>/lease.json` says who holds it. It is changed by conditional
+writes alone, so of those who replace one state of it a single one succeeds.
+
+Clocks are not compared between hosts. Let D be the duration that the object names. Its
+holder counts D from before it sent its last write; whoever wants to take over counts D
+(and 1 % more, since clocks run at rates that differ by less) from after it first read
+that state, and takes it only if the same state is still there then. The write came
+before the read, so the holder's time is over before the taker's is. The holder in turn
+sends no request that could outlast its time: it renews first, and that fails once
+somebody has taken over. What is left is what no lease can prevent: a process that is
+stopped between its last look at the clock and the sending of one request.
+"""
+
+import logging
+import os
+import socket
+import threading
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from pydantic import Field, ValidationError
+
+from executor.s3 import Bucket, Stored
+from executor.timing import Timing
+from model.errors import (
+    ConfigError,
+    ExecutionStopped,
+    GuardrailRefused,
+    PlimsollError,
+    WriterBarred,
+)
+from model.files import VersionedModel, canonical
+from model.units import seconds_text
+
+_SPARE_S: Final = 30.0
+"""How much longer the lease is than a request: it is renewed after half of it, so the
+bucket may be away for the other half before no request can be sent."""
+_RATES: Final = 1.01
+"""Clocks of two hosts run at rates that differ by less than this."""
+_LOOK_S: Final = 5.0
+"""Between two looks at somebody else's lease, or two tries to renew one's own early."""
+_MAJOR: Final = "1"
+_log = logging.getLogger("plimsoll.executor")
+
+
+class LeaseDocument(VersionedModel):
+    """What stands in the object."""
+
+    schema_version: str = "1.0"
+    holder: str
+    """For people."""
+    token: str
+    """Of one taking; no two are equal."""
+    epoch: int
+    """How often the lease was taken."""
+    renewals: int
+    """Since it was taken; so no two states are equal."""
+    duration_ms: Annotated[int, Field(gt=0)]
+    expires_at_ms: int
+    """By the holder's clock, for people."""
+    released: bool = False
+
+    @property
+    def body(self) -> bytes:
+        """The object."""
+        return canonical(self.model_dump(mode="json"))
+
+
+@dataclass(slots=True)
+class _Held:
+    """The lease while this process has it."""
+
+    key: str
+    document: LeaseDocument
+    etag: str
+    until_s: float
+    """By this host's steady clock."""
+    tried_at_s: float
+
+
+class Lease:
+    """The lease of one cluster at a time. One thread uses it.
+
+    `call_s`: the longest that a request to the cluster may take. There is no thread
+    that renews it: `need` does before a request, and `keep` whenever the cluster is
+    asked something.
+    """
+
+    def __init__(
+        self, bucket: Bucket, timing: Timing, *, call_s: float, holder: str
+    ) -> None:
+        self._bucket = bucket
+        self._timing = timing
+        self._call_s = call_s
+        self._holder = holder
+        self._held: _Held | None = None
+        self._lost = ""
+        """Why it is not held any more."""
+
+    @property
+    def duration_s(self) -> float:
+        """How long it holds without being renewed."""
+        return self._call_s + _SPARE_S
+
+    @contextmanager
+    def held(self, cluster_id: str, stop: threading.Event) -> Iterator[None]:
+        """Take the lease of a cluster, and release it at the end.
+
+        Where it looks as if its holder had died, waits until that is certain. Raises
+        GuardrailRefused where another holds it, ExecutionStopped where `stop` is set
+        meanwhile, ConfigError where the object or the bucket cannot be used, and as
+        `Bucket` does.
+        """
+        self._lost = ""
+        self._held = self._taken(f"{cluster_id}/lease.json", stop)
+        try:
+            self._refuse_careless_bucket(self._held)
+            yield
+        finally:
+            self._release()
+
+    def need(self) -> None:
+        """Make sure that a request sent now ends within the lease.
+
+        Raises WriterBarred where it does not.
+        """
+        held = self._held
+        if self._lost or held is None:
+            raise WriterBarred(self._lost or "without a lease nothing is changed")
+        if self._left_s(held) >= self._call_s:
+            return
+        try:
+            self._renew(held)
+        except WriterBarred:
+            raise
+        except PlimsollError as exc:
+            raise WriterBarred(
+                f"the lease cannot be renewed, so nothing further is sent: {exc}"
+            ) from exc
+        if self._left_s(held) < self._call_s:
+            raise WriterBarred(
+                f"renewing the lease {self._bucket.where(held.key)} took too long, so "
+                "nothing further is sent"
+            )
+
+    def keep(self) -> None:
+        """Renew the lease if it is time to and can be done; never raises.
+
+        So that others see its holder alive while it waits for moves.
+        """
+        held, now_s = self._held, self._timing.steady_s()
+        if held is None or self._lost or now_s - held.tried_at_s < _LOOK_S:
+            return
+        if self._left_s(held) >= self._call_s + _SPARE_S / 2:
+            return
+        try:
+            self._renew(held)
+        except PlimsollError as exc:
+            _log.debug("%s", exc)
+        held.tried_at_s = self._timing.steady_s()
+
+    def _left_s(self, held: _Held) -> float:
+        return held.until_s - self._timing.steady_s()
+
+    def _renew(self, held: _Held) -> None:
+        """Write the next state; raises WriterBarred where the lease is lost."""
+        while True:
+            begun_s = self._timing.steady_s()
+            new = held.document.model_copy(
+                update={
+                    "renewals": held.document.renewals + 1,
+                    "expires_at_ms": self._expires_at_ms(),
+                }
+            )
+            etag = self._bucket.put_over(held.key, new.body, held.etag)
+            if etag is not None:
+                held.document, held.etag = new, etag
+                held.until_s = begun_s + self.duration_s
+                return
+            self._find_own(held)
+
+    def _find_own(self, held: _Held) -> None:
+        """Go on from an own write whose answer was lost; else the lease is lost."""
+        found = self._bucket.get(held.key)
+        now = self._read(held.key, found) if found else None
+        if found is not None and now is not None and now.token == held.document.token:
+            held.document, held.etag = now, found.etag
+            return
+        who = f"{now.holder} has taken it" if now else "somebody has removed it"
+        self._lost = (
+            f"the lease {self._bucket.where(held.key)} is lost ({who}), so nothing "
+            "further is sent"
+        )
+        raise WriterBarred(self._lost)
+
+    def _taken(self, key: str, stop: threading.Event) -> _Held:
+        token = uuid.uuid4().hex
+        seen, since_s = "", 0.0
+        while True:
+            begun_s = self._timing.steady_s()
+            found = self._bucket.get(key)
+            old = self._read(key, found) if found else None
+            etag = found.etag if found else ""
+            if old is None or old.released or self._is_over(old, etag, seen, since_s):
+                new = self._document(token, old.epoch + 1 if old else 1)
+                if taken := self._put(key, new, etag):
+                    until_s = begun_s + self.duration_s
+                    return _Held(key, new, taken, until_s, begun_s)
+            elif not seen:
+                seen, since_s = etag, self._timing.steady_s()
+                self._tell_waiting(key, old)
+            elif seen != etag:
+                raise self._refusal(key, old)
+            self._wait(key, stop)
+
+    def _put(self, key: str, new: LeaseDocument, etag: str) -> str | None:
+        if not etag:
+            return self._bucket.put_new(key, new.body)
+        return self._bucket.put_over(key, new.body, etag)
+
+    def _is_over(
+        self, old: LeaseDocument, etag: str, seen: str, since_s: float
+    ) -> bool:
+        """Whether this state was seen for its whole duration."""
+        waited_s = self._timing.steady_s() - since_s
+        return etag == seen and waited_s > _RATES * old.duration_ms / 1000
+
+    def _wait(self, key: str, stop: threading.Event) -> None:
+        if stop.is_set():
+            raise ExecutionStopped(
+                f"Stopped while waiting for the lease {self._bucket.where(key)}; "
+                "nothing was changed."
+            )
+        self._timing.pause(_LOOK_S)
+
+    def _tell_waiting(self, key: str, old: LeaseDocument) -> None:
+        _log.warning(
+            "%s holds the lease %s; it is taken over unless it is renewed within %s",
+            old.holder,
+            self._bucket.where(key),
+            seconds_text(_RATES * old.duration_ms / 1000),
+        )
+
+    def _refusal(self, key: str, old: LeaseDocument) -> GuardrailRefused:
+        return GuardrailRefused(
+            f"{old.holder} is changing the cluster: it holds the lease "
+            f"{self._bucket.where(key)} and renews it. Wait until its run has ended, "
+            "or stop it."
+        )
+
+    def _document(self, token: str, epoch: int) -> LeaseDocument:
+        return LeaseDocument(
+            holder=self._holder,
+            token=token,
+            epoch=epoch,
+            renewals=0,
+            duration_ms=int(1000 * self.duration_s),
+            expires_at_ms=self._expires_at_ms(),
+        )
+
+    def _expires_at_ms(self) -> int:
+        return self._timing.now_ms() + int(1000 * self.duration_s)
+
+    def _read(self, key: str, found: Stored) -> LeaseDocument:
+        try:
+            document = LeaseDocument.model_validate_json(found.body)
+        except ValidationError as exc:
+            raise ConfigError(
+                f"{self._bucket.where(key)} is no lease of plimsoll's. Remove it if no "
+                "plimsoll is changing the cluster."
+            ) from exc
+        if document.schema_version.partition(".")[0] != _MAJOR:
+            raise ConfigError(
+                f"{self._bucket.where(key)} was written by a newer plimsoll "
+                f"(schema version {document.schema_version}); use that one."
+            )
+        return document
+
+    def _refuse_careless_bucket(self, held: _Held) -> None:
+        probe = held.document.model_copy(update={"renewals": -1})
+        if not self._bucket.keeps_conditions(held.key, probe.body):
+            raise ConfigError(
+                f"The store of {self._bucket.where(held.key)} overwrites objects "
+                "whatever the conditions of a write (If-None-Match, If-Match), so it "
+                "cannot keep a lease; nothing was changed. Name another one."
+            )
+
+    def _release(self) -> None:
+        held, self._held = self._held, None
+        if held is None or self._lost:
+            return
+        done = held.document.model_copy(update={"released": True})
+        try:
+            self._bucket.put_over(held.key, done.body, held.etag)
+        except PlimsollError as exc:
+            _log.warning(
+                "the lease stays for up to %s: %s", seconds_text(self.duration_s), exc
+            )
+
+
+def this_process() -> str:
+    """A holder's name."""
+    return f"plimsoll {os.getpid()} on {socket.gethostname()}"
