@@ -112,20 +112,18 @@ def _carried_out(
     yes: bool,
     output: Form,
 ) -> int:
-    journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
-    requests = executor.dry_run(plan) if dry_run else []
-    told_before = executor.forecast(plan, journal_dir, in_flight)
-    sys.stderr.write(f"plimsoll: {forecast_text(told_before)}")
     if dry_run:
+        requests = executor.dry_run(plan)
+        sys.stderr.write(f"plimsoll: {_foretold(executor, settings, plan)}")
         sys.stdout.write("\n".join(requests) + "\n")
         return Exit.DONE
-    if not (yes or _confirmed(plan)):
+    if not (yes or _confirmed(executor, settings, plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with stop_on_signals() as stop:
         report = executor.execute(
             plan,
-            journal_dir=journal_dir,
-            moves_in_flight=in_flight,
+            journal_dir=compose.journal_dir(settings),
+            moves_in_flight=EAGER.moves_in_flight,
             observe=Narrator(),
             stop=stop,
         )
@@ -161,8 +159,15 @@ class Narrator:
                 )
 
 
-def _confirmed(plan: Plan) -> bool:
+def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> str:
+    journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
+    return forecast_text(executor.forecast(plan, journal_dir, in_flight))
+
+
+def _confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
     shown = plan_text(plan, f"plan of {plan.cluster_id}")
+    if sys.stdin.isatty():
+        shown += "\n" + _foretold(executor, settings, plan)
     return confirmed(shown, plan.cluster_id, "carry out this plan")
 
 
