@@ -73,7 +73,7 @@ def test_on_the_local_kafka(local_cluster: LocalCluster, hosts: list[Shell]) -> 
     assert back.returncode == 0, back.stderr
     assert placement(a.bootstrap, topic) == before
     assert a.plimsoll("cleanup", "--allow-changes").stdout == (
-        "no run has left a throttle\n"
+        "no run has left anything set\n"
     )
 
 
