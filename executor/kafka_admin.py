@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from executor.admin import OffsetKind
 from executor.answers import (
@@ -17,6 +17,17 @@ from executor.answers import (
     Reassignment,
 )
 from executor.cluster_default import ClusterDefault
+from executor.kafka_calls import (
+    answers_of,
+    by_topic,
+    joined,
+    reassignment,
+    set_or_delete,
+    to_broker,
+    to_controller,
+    unmentioned,
+    views_of,
+)
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.servers import addresses, knock, reason_of
 from model.errors import (
@@ -113,7 +124,7 @@ class KafkaAdmin:
         topics = self._ask(
             "describe topics", _DESCRIBE, lambda client: client.describe_topics(names)
         )
-        found = {view.id: view for topic in topics for view in _views(topic)}
+        found = {view.id: view for topic in topics for view in views_of(topic)}
         return {pid: found[pid] for pid in ids if pid in found}
 
     def reassignments(self) -> dict[PartitionId, Reassignment]:
@@ -142,30 +153,10 @@ class KafkaAdmin:
         Brokers from 4.1 on are told to refuse a change of the replication factor
         (KIP-860); the driver leaves that out for older ones.
         """
-        from kafka.protocol.admin import AlterPartitionReassignmentsRequest as Request
-
-        topic_class = Request.ReassignableTopic
-        part_class = topic_class.ReassignablePartition
-        request = Request(
-            timeout_ms=int(1000 * self._timeout_s),
-            allow_replication_factor_change=False,
-            topics=[
-                topic_class(
-                    name=name,
-                    partitions=[
-                        part_class(
-                            partition_index=p,
-                            replicas=list(targets[PartitionId(name, p)]),
-                        )
-                        for p in numbers
-                    ],
-                )
-                for name, numbers in _by_topic(targets).items()
-            ],
-        )
+        request = reassignment(targets, int(1000 * self._timeout_s))
         with self._calling("reassign partitions", _ALTER) as client:
-            response = _to_controller(client, request)
-        return {pid: _answer(response) for pid in targets} | _answers(response)
+            response = to_controller(client, request)
+        return {pid: unmentioned(response) for pid in targets} | answers_of(response)
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Ask for preferred leaders; whether they lead shows in the metadata only.
@@ -176,7 +167,7 @@ class KafkaAdmin:
 
         with self._calling("elect preferred leaders", _ALTER) as client:
             client.elect_leaders(
-                ElectionType.PREFERRED, _by_topic(ids), raise_errors=False
+                ElectionType.PREFERRED, by_topic(ids), raise_errors=False
             )
 
     def log_dirs(
@@ -186,7 +177,7 @@ class KafkaAdmin:
         (answer,) = self._ask(
             "describe its log directories",
             _DESCRIBE,
-            lambda client: client.describe_log_dirs(_by_topic(ids), [int(broker)]),
+            lambda client: client.describe_log_dirs(by_topic(ids), [int(broker)]),
         )
         return tuple(map(log_dir_view, answer["log_dirs"]))
 
@@ -219,14 +210,14 @@ class KafkaAdmin:
                         for p in numbers
                     ],
                 )
-                for name, numbers in _by_topic(ids).items()
+                for name, numbers in by_topic(ids).items()
             ],
             min_version=Request.min_version_for_timestamp(int(kind)),
         )
         response = self._ask(
             "list offsets",
             _DESCRIBE,
-            lambda client: _to_broker(client, request, leader),
+            lambda client: to_broker(client, request, leader),
         )
         return {
             PartitionId(topic.name, part.partition_index): part.offset
@@ -264,7 +255,7 @@ class KafkaAdmin:
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         """Set values of one broker; None takes a setting away."""
-        self._alter("BROKER", str(broker), _set_or_delete(values))
+        self._alter("BROKER", str(broker), set_or_delete(values))
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
         """Settings of all brokers together; those not set there are absent."""
@@ -274,19 +265,19 @@ class KafkaAdmin:
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set values of all brokers together; None takes a setting away."""
         name = ClusterDefault(min(self.cluster().alive))
-        self._alter("BROKER", name, _set_or_delete(values))
+        self._alter("BROKER", name, set_or_delete(values))
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
         """Add entries to settings that are lists."""
-        self._alter("TOPIC", topic, _joined("APPEND", lists))
+        self._alter("TOPIC", topic, joined("APPEND", lists))
 
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
         """Take entries out of settings that are lists; others stay."""
-        self._alter("TOPIC", topic, _joined("SUBTRACT", lists))
+        self._alter("TOPIC", topic, joined("SUBTRACT", lists))
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
         """Take settings of a topic away, so that the defaults are in force."""
@@ -398,84 +389,3 @@ def slowest_change_s(timeout_s: float) -> float:
     where it was not the controller any more, to look and to ask again 3.
     """
     return 9 * timeout_s
-
-
-def _to_controller(client: "KafkaAdminClient", request: object) -> Any:
-    """Send one request the driver has no full call for; raises where it may not be."""
-    from kafka.errors import AuthorizationError, for_code
-
-    def errors(response: Any) -> list[type[Exception]]:
-        return [for_code(response.error_code)]
-
-    manager = client._manager  # noqa: SLF001 - the public call lacks a field
-    send = client._send_request_to_controller  # noqa: SLF001 - as above
-    response = manager.run(send, request, errors, False)
-    (error,) = errors(response)
-    if issubclass(error, AuthorizationError):
-        raise error(response.error_message)
-    return response
-
-
-def _to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
-    manager = client._manager  # noqa: SLF001 - there is no public way to one broker
-
-    async def send() -> Any:
-        return await manager.send(request, node_id=broker)
-
-    return manager.run(send)
-
-
-def _answers(response: Any) -> dict[PartitionId, Answer]:
-    return {
-        PartitionId(topic.name, part.partition_index): (
-            _refusal(part) if part.error_code else Answer.accepted()
-        )
-        for topic in response.responses
-        for part in topic.partitions
-    }
-
-
-def _answer(response: Any) -> Answer:
-    """For a partition that is not mentioned: refused with the whole, or unknown."""
-    return _refusal(response) if response.error_code else Answer.unknown()
-
-
-def _refusal(faulty: Any) -> Answer:
-    from kafka.errors import for_code
-
-    name = for_code(faulty.error_code).__name__.removesuffix("Error")
-    return Answer.refused(faulty.error_message or f"{name} ({faulty.error_code})")
-
-
-def _views(topic: Mapping[str, Any]) -> Iterator[PartitionView]:
-    for part in topic["partitions"]:
-        yield PartitionView(
-            id=PartitionId(TopicName(topic["name"]), part["partition_index"]),
-            topic_id=str(topic["topic_id"]),
-            replicas=tuple(map(BrokerId, part["replica_nodes"])),
-            in_sync=frozenset(map(BrokerId, part["isr_nodes"])),
-            offline=frozenset(map(BrokerId, part["offline_replicas"] or ())),
-            leader=BrokerId(part["leader_id"]),
-        )
-
-
-def _set_or_delete(
-    values: Mapping[str, str | None],
-) -> dict[str, tuple[str, str | None]]:
-    return {
-        key: ("DELETE" if value is None else "SET", value)
-        for key, value in values.items()
-    }
-
-
-def _joined(
-    operation: str, lists: Mapping[str, Sequence[str]]
-) -> dict[str, tuple[str, str | None]]:
-    return {key: (operation, ",".join(e)) for key, e in lists.items() if e}
-
-
-def _by_topic(ids: Iterable[PartitionId]) -> dict[TopicName, list[int]]:
-    grouped: dict[TopicName, list[int]] = {}
-    for pid in sorted(ids):
-        grouped.setdefault(pid.topic, []).append(pid.partition)
-    return grouped
