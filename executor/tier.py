@@ -47,7 +47,7 @@ class Tier:
 
         try:
             sizes = list(self._segments(self.folder(pid, topic_id)))
-        except (BotoCoreError, ClientError) as exc:
+        except (BotoCoreError, ClientError, ValueError) as exc:
             return TierListing(words=f"the tier cannot be seen through S3 ({exc})")
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
         return TierListing(
