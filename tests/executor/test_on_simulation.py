@@ -1,6 +1,7 @@
 """Whole runs of every dialect on a simulated cluster, cut off at every call."""
 
 import itertools
+from collections.abc import Iterator
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -54,13 +55,12 @@ CASES = pytest.mark.parametrize(
 )
 
 
-@CASES
-@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
-def test_killed_at_any_call_a_run_is_resumed_to_its_end(
-    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
-) -> None:
+def cut_off(
+    folder: Path, storage: StorageKind, throttle: int | None, made: bool
+) -> Iterator[Site]:
+    """A run killed at its first call that changes something, at its second, ..."""
     for change in itertools.count():
-        cut = site(tmp_path / f"{change}", storage, throttle)
+        cut = site(folder / f"{change}", storage, throttle)
         cut.kill_at(change, made=made)
         try:
             cut.run()
@@ -68,11 +68,20 @@ def test_killed_at_any_call_a_run_is_resumed_to_its_end(
             cut.live_on()
         else:
             break
+        yield cut
+    assert change > 1
+
+
+@CASES
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_a_run_is_resumed_to_its_end(
+    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
+) -> None:
+    for cut in cut_off(tmp_path, storage, throttle, made):
         report = cut.resume()
         assert (report.state, report.reason) == (RunState.DONE, "")
         assert cut.placement == planned(cut)
         assert cut.is_clean
-    assert change > 1
 
 
 @CASES
@@ -80,15 +89,7 @@ def test_killed_at_any_call_a_run_is_resumed_to_its_end(
 def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
     tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
 ) -> None:
-    for change in itertools.count():
-        cut = site(tmp_path / f"{change}", storage, throttle)
-        cut.kill_at(change, made=made)
-        try:
-            cut.run()
-        except Killed:
-            cut.live_on()
-        else:
-            break
+    for cut in cut_off(tmp_path, storage, throttle, made):
         # What was asked for goes on without anybody; AutoMQ wants a minute of calm.
         cut.cluster.advance(100.0)
         cut.executor().clean_up(cut.folder)
@@ -99,7 +100,6 @@ def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
             # One that is not preferred would not lead for long.
             assert leader in (replicas[0], cut.leads.get(number))
         assert cut.is_clean
-    assert change > 1
 
 
 class Event(Enum):
