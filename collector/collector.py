@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import pyarrow as pa
@@ -22,6 +21,7 @@ from collector.spool import Spool
 from collector.state import StateFolder, claim, discard_old
 from collector.topic import SamplesTopic
 from collector.vectors import VECTORS, Window
+from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
 from model.snapshot import Broker, BrokerState, Snapshot
 
@@ -87,7 +87,7 @@ class CollectorSettings:
     """Where samples go; None for the spool, which changes nothing on the cluster."""
 
 
-class Collector:
+class Collector(Closing):
     """Snapshots of one cluster, made in the background.
 
     One thread polls metadata and takes samples; another starts Spark meanwhile and
@@ -187,14 +187,6 @@ class Collector:
     def __enter__(self) -> Self:
         self.start()
         return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     # What the threads do.
 

@@ -4,12 +4,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import chain
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import numpy as np
 
 from collector.client import Client, Connection
+from model.closing import Closing
 from model.ids import BrokerId, TopicName
 from model.snapshot import (
     Bools,
@@ -70,7 +70,7 @@ class ClusterState:
         return internal[self.topic]
 
 
-class ClusterReader:
+class ClusterReader(Closing):
     """Reads `ClusterState`s over one connection; one thread owns it."""
 
     def __init__(
@@ -100,17 +100,6 @@ class ClusterReader:
     def close(self) -> None:
         """Drop the connection."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _storage_kinds(
         self, admin: Any, topics: Iterable[Mapping[str, Any]]

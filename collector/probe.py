@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -15,6 +14,7 @@ from collector.client import Client, Connection, list_offsets
 from collector.directories import Directories, Place, read_directories
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, SAMPLES
+from model.closing import Closing
 from model.errors import RightsMissing
 from model.snapshot import StorageKind
 
@@ -48,7 +48,7 @@ class Commits:
     """How many groups have committed."""
 
 
-class Probe:
+class Probe(Closing):
     """Takes samples over one connection; one thread owns it."""
 
     def __init__(
@@ -94,17 +94,6 @@ class Probe:
     def close(self) -> None:
         """Drop the connection."""
         self._client.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _look(
         self, admin: Any, broker: int, led: Mapping[str, list[tuple[int, bool]]]

@@ -7,8 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from types import TracebackType
-from typing import Final, Self
+from typing import Final
 
 from executor import authorities, preflight
 from executor.admin import Admin
@@ -32,6 +31,7 @@ from executor.throttle import RunThrottle, Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.wal import Wal
+from model.closing import Closing
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
@@ -43,7 +43,7 @@ _REAL_TIME: Final = Timing()
 _log = logging.getLogger("plimsoll.executor")
 
 
-class Executor:
+class Executor(Closing):
     """Carries out plans on one cluster. One thread uses it.
 
     With an `archive`, runs are archived there before they act, and its lease is held
@@ -66,17 +66,6 @@ class Executor:
         self._wal = wal
         self._limits = limits
         self._timing = timing
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def execute(
         self,

@@ -5,8 +5,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from executor.admin import OffsetKind
 from executor.answers import (
@@ -30,6 +29,7 @@ from executor.kafka_calls import (
 )
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.servers import addresses, knock, reason_of
+from model.closing import Closing
 from model.errors import (
     ClusterUnreachable,
     ExecutionStopped,
@@ -53,7 +53,7 @@ _DESCRIBE_CONFIGS: Final = "DESCRIBE_CONFIGS on the cluster and its topics"
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
 
 
-class KafkaAdmin:
+class KafkaAdmin(Closing):
     """The calls of `Admin` on one real cluster; errors come out as plimsoll's own.
 
     One thread owns it. The client is made at the first call and made anew after a
@@ -65,17 +65,6 @@ class KafkaAdmin:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
         self._client: KafkaAdminClient | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Drop the connection; the next call makes a new one."""

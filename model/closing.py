@@ -1,0 +1,24 @@
+"""What is closed at the end of a `with`."""
+
+from abc import ABC, abstractmethod
+from types import TracebackType
+from typing import Self
+
+
+class Closing(ABC):
+    """Calls its own `close` however the block ends."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of what is held; may be repeated."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _error: BaseException | None,
+        _trace: TracebackType | None,
+    ) -> None:
+        self.close()
