@@ -13,7 +13,6 @@ writes to its name, and fails. The plan lies there before the first piece.
 
 import contextlib
 import logging
-import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,7 +33,7 @@ from model.errors import (
     PlimsollError,
     WriterBarred,
 )
-from model.files import canonical
+from model.files import canonical, replace_file
 from model.plan import Plan
 from model.run import JournalEvent, JournalRecord
 
@@ -173,8 +172,8 @@ class Archive:
             journal_dir.mkdir(parents=True, exist_ok=True)
             if not there.startswith(here):
                 path.rename(path.with_name(path.name + _ASIDE))
-            _replace(plan_path(journal_dir, run_id), self._body(folder, run_id))
-            _replace(path, there)
+            replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
+            replace_file(path, there)
         except OSError as exc:
             raise ConfigError(
                 f"{path} cannot be brought from the archive ({exc.strerror}). Set "
@@ -304,12 +303,3 @@ def _is_record(line: bytes, run_id: str) -> bool:
         return JournalRecord.model_validate_json(line).run_id == run_id
     except ValidationError:
         return False
-
-
-def _replace(path: Path, data: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("wb") as out:
-        out.write(data)
-        out.flush()
-        os.fsync(out.fileno())
-    partial.replace(path)

@@ -6,7 +6,7 @@ the journal first, so that whoever comes after a crash can restore it. What some
 else sets meanwhile is theirs, and stays.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Self
 
@@ -26,7 +26,6 @@ THRESHOLDS: Final = (
 )
 NEVER: Final = 10**15
 """A threshold in bytes per second that no broker reaches, so nothing is moved."""
-_SETTLE_S: Final = 10.0
 
 Values = dict[str, str | None]
 """Thresholds; None where none is set."""
@@ -117,7 +116,7 @@ class Balancer:
         """
         for broker, values in wanted.before.items():
             self._write(broker, dict.fromkeys(values, str(NEVER)))
-        if not self._comes_true(lambda: self.acts() is None):
+        if not self._timing.settles(lambda: self.acts() is None):
             raise ExecutionStopped(
                 f"{self.acts()} although its thresholds were raised; nothing was moved"
             )
@@ -143,7 +142,7 @@ class Balancer:
         # Also what shows the old value: a broker may lag behind the controller.
         ours = {key: old for key, old in before.items() if key not in changed}
         self._write(broker, ours)
-        self._comes_true(lambda: self._read(broker, list(ours)) == ours)
+        self._timing.settles(lambda: self._read(broker, list(ours)) == ours)
         return [
             f"somebody set {key} of {_whose(broker)} to {now[key] or 'its default'} "
             "meanwhile, which stays"
@@ -163,15 +162,6 @@ class Balancer:
             self._admin.alter_default_broker_configs(values)
         else:
             self._admin.alter_broker_configs(broker, values)
-
-    def _comes_true(self, fits: Callable[[], bool]) -> bool:
-        """Whether brokers come to show what the controller has."""
-        end_s = self._timing.now_s() + _SETTLE_S
-        while not fits():
-            if self._timing.now_s() >= end_s:
-                return False
-            self._timing.pause(0.1)
-        return True
 
 
 def _is_out_of_reach(value: str | None) -> bool:

@@ -134,9 +134,7 @@ class Executor(Closing):
     def _carry_out(
         self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None
     ) -> RunReport:
-        limits = self._limits
-        if run.moves_in_flight is not None:
-            limits = replace(limits, moves_in_flight=run.moves_in_flight)
+        limits = self._limits_with(run.moves_in_flight)
         ways = self._dialects()
 
         def check(moves: Sequence[Move]) -> None:
@@ -194,9 +192,7 @@ class Executor(Closing):
         Raises ClusterUnreachable, and ConfigError for a journal that cannot be read.
         """
         self._admin.cluster()
-        limits = self._limits
-        if moves_in_flight is not None:
-            limits = replace(limits, moves_in_flight=moves_in_flight)
+        limits = self._limits_with(moves_in_flight)
         pace = Pace.of(moves_done(journal_dir, plan.cluster_id))
         room = Room(self._admin, limits, self._timing).of(plan.moves)
         return forecast(plan.moves, limits, pace, room)
@@ -218,6 +214,11 @@ class Executor(Closing):
         with self._sole_writer(journal_dir, wanted.cluster_id, stop):
             ids = [election.id for election in wanted.possible]
             return hold_elections(self._admin, self._timing, ids)
+
+    def _limits_with(self, moves_in_flight: int | None) -> RunLimits:
+        if moves_in_flight is None:
+            return self._limits
+        return replace(self._limits, moves_in_flight=moves_in_flight)
 
     def _undo(self, past: PastRun, journal: Journal) -> Iterator[str]:
         if past.throttled is not None:

@@ -6,10 +6,10 @@ writers may write the same bytes to one key and both rely on having been the one
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from model.errors import ArchiveUnreachable, ConfigError, RightsMissing
 
@@ -66,10 +66,15 @@ def client_of(settings: S3Settings, timeout_s: float = _TIMEOUT_S) -> "S3Client"
     )
 
 
-def listed(client: "S3Client", bucket: str, prefix: str) -> Iterator[tuple[str, int]]:
-    """Keys and bytes of the objects under a prefix. Raises as boto3 does."""
+def listed(
+    client: "S3Client", bucket: str, prefix: str, after: str = ""
+) -> Iterator[tuple[str, int]]:
+    """Keys and bytes of the objects under a prefix, in order, those after a key.
+
+    Raises as boto3 does.
+    """
     pages = client.get_paginator("list_objects_v2").paginate(
-        Bucket=bucket, Prefix=prefix
+        Bucket=bucket, Prefix=prefix, StartAfter=after
     )
     for page in pages:
         for entry in page.get("Contents", ()):
@@ -129,25 +134,27 @@ class Bucket:
     def folders(self, folder: str) -> list[str]:
         """Names of the folders in a folder, in order."""
         prefix = self._settings.prefix + folder
-        return [
-            entry["Prefix"].removeprefix(prefix).rstrip("/")
-            for page in self._pages(Prefix=prefix, Delimiter="/")
-            for entry in page.get("CommonPrefixes", ())
-        ]
+        with self._listing(prefix):
+            pages = self._client.get_paginator("list_objects_v2").paginate(
+                Bucket=self._settings.bucket, Prefix=prefix, Delimiter="/"
+            )
+            return [
+                entry["Prefix"].removeprefix(prefix).rstrip("/")
+                for page in pages
+                for entry in page.get("CommonPrefixes", ())
+            ]
 
     def sizes(self, folder: str, after: str = "") -> dict[str, int]:
         """Names in a folder and below with their bytes, in order, from a name on."""
         prefix = self._settings.prefix + folder
-        return {
-            entry["Key"].removeprefix(prefix): entry["Size"]
-            for page in self._pages(Prefix=prefix, StartAfter=prefix + after)
-            for entry in page.get("Contents", ())
-        }
+        with self._listing(prefix):
+            found = listed(
+                self._client, self._settings.bucket, prefix, after=prefix + after
+            )
+            return {key.removeprefix(prefix): size for key, size in found}
 
-    def _pages(self, **where: str) -> Iterator[Mapping[str, Any]]:
-        with self._errors(f"list s3://{self._settings.bucket}/{where['Prefix']}"):
-            pages = self._client.get_paginator("list_objects_v2")
-            yield from pages.paginate(Bucket=self._settings.bucket, **where)
+    def _listing(self, prefix: str) -> AbstractContextManager[None]:
+        return self._errors(f"list s3://{self._settings.bucket}/{prefix}")
 
     def _put(self, key: str, body: bytes, condition: Mapping[str, str]) -> str | None:
         for _ in range(_TRIES):

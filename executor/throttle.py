@@ -6,7 +6,7 @@ crash can take them away. Entries and rates of others stay as they are.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final, Self
@@ -27,7 +27,6 @@ RATES: Final = (
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
 _ALL: Final = "*"
-_SETTLE_S: Final = 10.0
 _log = logging.getLogger("plimsoll.executor")
 
 Lists = dict[TopicName, dict[str, list[str]]]
@@ -108,20 +107,11 @@ class Throttle:
         for broker in wanted.rates:
             self._admin.alter_broker_configs(broker, dict.fromkeys(RATES, rate))
         for broker in wanted.rates:
-            if not self._until(partial(self._shows, broker, rate)):
+            if not self._timing.settles(partial(self._shows, broker, rate)):
                 raise ExecutionStopped(
                     f"broker {broker} does not take the throttle of {rate} bytes/s; "
                     "nothing was moved"
                 )
-
-    def _until(self, look: Callable[[], bool]) -> bool:
-        """Whether something shows in time; brokers may lag behind the controller."""
-        end_s = self._timing.now_s() + _SETTLE_S
-        while not look():
-            if self._timing.now_s() >= end_s:
-                return False
-            self._timing.pause(0.1)
-        return True
 
     def _shows(self, broker: BrokerId, rate: str) -> bool:
         shown = self._admin.own_broker_configs(broker, RATES)
@@ -156,7 +146,7 @@ class Throttle:
         kept = []
         for topic, lists in held.lists.items():
             self._admin.subtract_topic_configs(topic, lists)
-            self._until(partial(self._is_without, topic, lists))
+            self._timing.settles(partial(self._is_without, topic, lists))
             # A list without entries stays set, to nothing.
             empty = [key for key, left in self._lists(topic).items() if not left]
             self._admin.delete_topic_configs(topic, empty)

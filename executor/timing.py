@@ -8,6 +8,9 @@ from typing import Final
 # It goes on while the machine sleeps; on macOS the other one does.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
+_SETTLE_S: Final = 10.0
+_SETTLE_LOOK_S: Final = 0.1
+
 
 def _steady_s() -> float:
     return time.clock_gettime(_STEADY)
@@ -23,6 +26,15 @@ class Timing:
     """Wait this many seconds."""
     steady_s: Callable[[], float] = _steady_s
     """Seconds since some moment; nobody sets this clock."""
+
+    def settles(self, fits: Callable[[], bool]) -> bool:
+        """Whether it comes to fit in 10 s: brokers may lag behind the controller."""
+        end_s = self.now_s() + _SETTLE_S
+        while not fits():
+            if self.now_s() >= end_s:
+                return False
+            self.pause(_SETTLE_LOOK_S)
+        return True
 
     def now_ms(self) -> int:
         """Milliseconds since the epoch."""

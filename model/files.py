@@ -69,15 +69,20 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
     data = canonical(document)
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
-    partial = path.with_name(path.name + ".partial")
     try:
-        with partial.open("wb") as out:
-            out.write(data)
-            out.flush()
-            os.fsync(out.fileno())
-        partial.replace(path)
+        replace_file(path, data)
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
+
+
+def replace_file(path: Path, data: bytes) -> None:
+    """Replace `path` in one step: it has the old bytes or the new ones. OSError."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("wb") as out:
+        out.write(data)
+        out.flush()
+        os.fsync(out.fileno())
+    partial.replace(path)
 
 
 def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:

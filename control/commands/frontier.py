@@ -10,7 +10,7 @@ from control.render import json_text, table
 from control.settings import Settings
 from control.svg import frontier_svg
 from model.errors import ConfigError
-from model.files import write_document
+from model.files import replace_file, write_document
 from model.frontier import Frontier, FrontierPoint
 from model.units import bytes_text, count_text
 from solver.frontier import trace_frontier
@@ -45,10 +45,8 @@ def make(
 
 
 def _write(path: Path, text: str) -> None:
-    partial = path.with_name(path.name + ".partial")
     try:
-        partial.write_text(text, "utf-8")
-        partial.replace(path)
+        replace_file(path, text.encode())
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 

@@ -75,15 +75,13 @@ class SimulatedAdmin:
         self, ids: Collection[PartitionId]
     ) -> dict[PartitionId, PartitionView]:
         """Placement now."""
-        of = self._cluster
-        return self._read(
-            "partitions",
-            lambda: {
-                pid: of.partitions[pid].view(of.dead)
-                for pid in ids
-                if pid in of.partitions
-            },
-        )
+        known = self._cluster.partitions
+
+        def ask() -> dict[PartitionId, PartitionView]:
+            dead = self._cluster.dead
+            return {pid: known[pid].view(dead) for pid in ids if pid in known}
+
+        return self._read("partitions", ask)
 
     def reassignments(self) -> dict[PartitionId, Reassignment]:
         """All that are under way."""

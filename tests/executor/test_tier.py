@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from executor.s3 import S3Settings
 from executor.tier import Tier, kafka_text
-from lab.ports import HOST, free_ports
+from lab.ports import HOST
 from model.ids import PartitionId, TopicName
+from tests.executor.store import s3_server
 
 TOPIC_ID = "efb026ca-bf55-4357-9c8d-632ec532ec1b"
 ORDERS_7 = PartitionId(TopicName("orders"), 7)
@@ -18,11 +18,8 @@ FOLDER = "orders-7-77Amyr9VQ1ecjWMuxTLsGw/"
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    (port,) = free_ports(1)
-    server = ThreadedMotoServer(HOST, port=port, verbose=False)
-    server.start()
-    yield f"http://{HOST}:{port}"
-    server.stop()
+    with s3_server() as started:
+        yield started
 
 
 def settings(endpoint: str, prefix: str = "") -> S3Settings:

@@ -11,15 +11,15 @@ from typing import Any
 
 import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from executor.dialect import Noted
 from executor.s3 import S3Settings
 from executor.timing import Timing
 from executor.wal import LITTLE, Uploads, Wal
-from lab.ports import HOST, free_ports
+from lab.ports import HOST
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.plans import ids
+from tests.executor.store import s3_server
 
 CLUSTER = "M3JUlHj3SgKi8yvqWTJ3sg"
 TWO = BrokerId(2)
@@ -31,11 +31,8 @@ ORDERS_7 = PartitionId(TopicName("orders"), 7)
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    (port,) = free_ports(1)
-    server = ThreadedMotoServer(HOST, port=port, verbose=False)
-    server.start()
-    yield f"http://{HOST}:{port}"
-    server.stop()
+    with s3_server() as started:
+        yield started
 
 
 def elsewhere(endpoint_url: str, bucket: str = "b") -> S3Settings:
