@@ -21,6 +21,7 @@ from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
 from control.runner import Runner
 from control.view import LogLine, LoopView, Mode, Phase
+from executor.steering import Steering
 from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
@@ -115,14 +116,12 @@ class Loop:
 
     def close(self) -> None:
         """Let moves that run finish, then stop everything."""
-        self.stop_run()
+        self.steering.stop()
         self._closing.set()
         if self._runner is not None:
             self._runner.join()
         if self._watcher.is_alive():
             self._watcher.join()
-
-    # ---- what front ends do
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber`, from a thread of the loop's, with each new view."""
@@ -196,10 +195,10 @@ class Loop:
         with self._changed:
             self._state.plan_wanted = True
 
-    def stop_run(self) -> None:
-        """Start no further move; let what runs finish."""
-        if self._runner is not None:
-            self._runner.stop()
+    @property
+    def steering(self) -> Steering:
+        """Of the run that goes on; where none does, nobody looks at it."""
+        return Steering() if self._runner is None else self._runner.steering
 
     def wait(self, until: Callable[[LoopView], bool], timeout_s: float) -> bool:
         """Block until a view fits; False if the loop failed or the time is over."""
@@ -352,8 +351,8 @@ class Loop:
 
     def run_ended(self, report: RunReport) -> None:
         """The run came to an end, done or stopped."""
-        words = f"run {report.run_id} {report.state}: "
-        words += count_text(len(report.moves), "move")
+        moves = count_text(len(report.moves), "move")
+        words = f"run {report.run_id} {report.state}: {moves}"
         if report.reason:
             words += f"; {report.reason}"
         with self._changed:
@@ -374,8 +373,6 @@ class Loop:
         state = self._state
         state.ended_at_s = self._parts.clock()
         state.plan, state.uneven_since_s, state.was_level = None, None, False
-
-    # ---- words
 
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:

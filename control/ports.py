@@ -1,10 +1,10 @@
 """What the loop needs of its parts; the real ones and the simulated ones fit."""
 
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+from executor.steering import Steering
 from model.errors import PlimsollError
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
@@ -57,9 +57,9 @@ class Executor(Protocol):
         journal_dir: Path,
         moves_in_flight: int,
         observe: Callable[[RunProgress], None],
-        stop: threading.Event,
+        steering: Steering,
     ) -> RunReport:
-        """Carry out exactly this plan; ends early when `stop` is set."""
+        """Carry out exactly this plan; `steering` may end it early."""
         ...
 
     def dry_run(self, plan: Plan) -> Sequence[str]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from control.ports import Executor
+from executor.steering import Steering
 from model.errors import PlimsollError
 from model.plan import Plan
 from model.run import RunProgress, RunReport
@@ -43,7 +44,8 @@ class Runner:
         self._listener = listener
         self._journal_dir = journal_dir
         self._moves_in_flight = moves_in_flight
-        self._stop = threading.Event()
+        self.steering = Steering()
+        """Of the run that goes on, or of the last one."""
         self._thread: threading.Thread | None = None
 
     @property
@@ -53,15 +55,11 @@ class Runner:
 
     def start(self, plan: Plan) -> None:
         """Begin to carry out a plan; returns at once."""
-        self._stop.clear()
+        self.steering = Steering()
         self._thread = threading.Thread(
             target=self._run, args=(plan,), name="run", daemon=True
         )
         self._thread.start()
-
-    def stop(self) -> None:
-        """Start no further move; let what runs finish."""
-        self._stop.set()
 
     def join(self) -> None:
         """Wait for the end of the run, if there is one."""
@@ -76,7 +74,7 @@ class Runner:
                     journal_dir=self._journal_dir,
                     moves_in_flight=self._moves_in_flight,
                     observe=self._listener.run_progressed,
-                    stop=self._stop,
+                    steering=self.steering,
                 )
         except PlimsollError as exc:
             self._listener.run_failed(exc)

@@ -27,6 +27,7 @@ from executor.recognise import dialects
 from executor.room import Room
 from executor.s3 import S3Settings
 from executor.schedule import in_order
+from executor.steering import Steering
 from executor.throttle import RunThrottle, Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
@@ -73,18 +74,18 @@ class Executor(Closing):
         *,
         journal_dir: Path,
         observe: Callable[[RunProgress], None],
-        stop: threading.Event,
+        steering: Steering,
         moves_in_flight: int | None = None,
     ) -> RunReport:
-        """Carry out exactly this plan; starts nothing further once `stop` is set.
+        """Carry out exactly this plan; `steering` may end it early.
 
         Raises PlanOutdated or GuardrailRefused where the plan does not fit the
         cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
         or ExecutionStopped where it cannot be carried out.
         """
         run_id = run_id_of(plan, self._timing.now_ms())
-        run = _Run(journal_dir, moves_in_flight, observe, stop)
-        with self._sole_writer(journal_dir, plan.cluster_id, stop):
+        run = _Run(journal_dir, moves_in_flight, observe, steering)
+        with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
             return self._carry_out(plan, run_id, run, past=None)
 
     def resume(
@@ -92,7 +93,7 @@ class Executor(Closing):
         *,
         journal_dir: Path,
         observe: Callable[[RunProgress], None],
-        stop: threading.Event,
+        steering: Steering,
         moves_in_flight: int | None = None,
     ) -> RunReport:
         """Go on with the newest run, which was cut off, stopped or failed.
@@ -101,9 +102,9 @@ class Executor(Closing):
         still fit it, as in `execute`. Raises as that does, ConfigError also where
         there is no run or nothing is left of it.
         """
-        run = _Run(journal_dir, moves_in_flight, observe, stop)
+        run = _Run(journal_dir, moves_in_flight, observe, steering)
         cluster_id = self._admin.cluster().cluster_id
-        with self._sole_writer(journal_dir, cluster_id, stop):
+        with self._sole_writer(journal_dir, cluster_id, steering.stopping):
             past = past_run(journal_dir, cluster_id)
             is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
             if not is_open and not past.left_set:
@@ -154,7 +155,7 @@ class Executor(Closing):
                 limits=limits,
                 timing=self._timing,
                 observe=run.observe,
-                stop=run.stop,
+                steering=run.steering,
                 throttle=RunThrottle(
                     Throttle(self._admin, self._timing),
                     journal,
@@ -308,7 +309,7 @@ class _Run:
     journal_dir: Path
     moves_in_flight: int | None
     observe: Callable[[RunProgress], None]
-    stop: threading.Event
+    steering: Steering
 
 
 def connect(

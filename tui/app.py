@@ -175,7 +175,7 @@ class PlimsollApp(App[None]):
 
     def _stop_if(self, yes: bool | None) -> None:
         if yes:
-            self._engine.stop_run()
+            self._engine.steering.stop()
 
     def action_help(self) -> None:
         if self.screen.query("HelpPanel"):
@@ -199,7 +199,7 @@ class PlimsollApp(App[None]):
     def _leave_if(self, yes: bool | None) -> None:
         if yes:
             self._leaving = True
-            self._engine.stop_run()
+            self._engine.steering.stop()
             self._renew(self.moment.view)
 
     def leave_at_once(self, why: signal.Signals) -> None:

@@ -5,6 +5,7 @@ from typing import Protocol
 
 from control.loop import LoopSettings
 from control.view import LoopView
+from executor.steering import Steering
 
 
 class Engine(Protocol):
@@ -25,6 +26,11 @@ class Engine(Protocol):
         """Whether a run goes on."""
         ...
 
+    @property
+    def steering(self) -> Steering:
+        """Of the run that goes on."""
+        ...
+
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber` with each new view, from any thread."""
 
@@ -33,6 +39,3 @@ class Engine(Protocol):
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot."""
-
-    def stop_run(self) -> None:
-        """Start no further move; let what runs finish."""

@@ -3,8 +3,7 @@
 import contextlib
 import signal
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from control.form import Form
 from control.policy import EAGER
 from control.render import forecast_text, json_text, plan_text, run_text
 from control.settings import Settings
+from executor.steering import Steering
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
 from model.run import MoveState, RunProgress, RunReport, RunState
@@ -74,13 +74,13 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
     _refuse_read_only(allow_changes)
     with (
         contextlib.closing(compose.executor(settings)) as executor,
-        stop_on_signals() as stop,
+        steered_by_signals() as steering,
     ):
         return executor.resume(
             journal_dir=compose.journal_dir(settings),
             moves_in_flight=EAGER.moves_in_flight,
             observe=Narrator(),
-            stop=stop,
+            steering=steering,
         )
 
 
@@ -119,13 +119,13 @@ def _carried_out(
         return Exit.DONE
     if not (yes or _confirmed(executor, settings, plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
-    with stop_on_signals() as stop:
+    with steered_by_signals() as steering:
         report = executor.execute(
             plan,
             journal_dir=compose.journal_dir(settings),
             moves_in_flight=EAGER.moves_in_flight,
             observe=Narrator(),
-            stop=stop,
+            steering=steering,
         )
     return told(report, output)
 
@@ -184,20 +184,33 @@ def confirmed(shown: str, cluster_id: str, to: str) -> bool:
 
 
 @contextlib.contextmanager
-def stop_on_signals() -> Iterator[threading.Event]:
-    """An event that SIGTERM or Ctrl-C sets; a second Ctrl-C interrupts at once."""
-    stop = threading.Event()
+def steered_by_signals(
+    on_abort: Callable[[], None] = lambda: None,
+) -> Iterator[Steering]:
+    """SIGTERM or Ctrl-C stops a run, a second aborts it, a third interrupts.
+
+    To leave copies behind at once, without their throttle, is the last resort.
+    """
+    steering = Steering()
 
     def on_signal(number: int, _frame: object) -> None:
-        if stop.is_set():
+        if steering.aborting:
             raise KeyboardInterrupt
-        stop.set()
-        sys.stderr.write("plimsoll: stopping; moves that run are let finish\n")
+        if steering.stopping.is_set():
+            steering.abort()
+            on_abort()
+            sys.stderr.write("plimsoll: aborting; moves that run are cancelled\n")
+            return
+        steering.stop()
+        sys.stderr.write(
+            "plimsoll: stopping; moves that run are let finish (once more cancels "
+            "them)\n"
+        )
 
     numbers = (signal.SIGTERM, signal.SIGINT)
     before = {number: signal.signal(number, on_signal) for number in numbers}
     try:
-        yield stop
+        yield steering
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

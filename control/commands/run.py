@@ -4,7 +4,7 @@ import json
 import sys
 
 from control import compose
-from control.commands.apply import Narrator, go_on, stop_on_signals, told
+from control.commands.apply import Narrator, go_on, steered_by_signals, told
 from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
@@ -56,13 +56,13 @@ def keep_level(
     mode = Mode.AUTO if auto else Mode.READ_ONLY
     with (
         compose.loop(settings, mode=mode, limits=named, patient=not once) as loop,
-        stop_on_signals() as stop,
+        steered_by_signals(lambda: loop.steering.abort()) as steering,
     ):
         loop.subscribe(Teller(output))
-        while not stop.is_set() and loop.error is None:
+        while not steering.stopping.is_set() and loop.error is None:
             if once and loop.wait(lambda view: _answered(loop, view), 1.0):
                 return _answer(loop, output)
-            stop.wait(0.2)
+            steering.stopping.wait(0.2)
         return _ended(loop, output)
 
 

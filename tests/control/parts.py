@@ -1,12 +1,12 @@
 """A small cluster as values, and the loop's parts in process."""
 
-import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from executor.steering import Steering
 from model.errors import PlimsollError
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
@@ -114,7 +114,7 @@ class RecordingExecutor:
         journal_dir: Path,
         moves_in_flight: int,
         observe: Callable[[RunProgress], None],
-        stop: threading.Event,
+        steering: Steering,
     ) -> RunReport:
         self.plans.append(plan)
         self.on_execute(plan)

@@ -1,12 +1,12 @@
 """Runs on a simulated cluster, which may be cut off at any call and gone on with."""
 
 import itertools
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from executor.connect import Executor
+from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
@@ -50,7 +50,7 @@ class Site:
     limits: RunLimits = field(default_factory=RunLimits)
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
-    stop: threading.Event = field(init=False, default_factory=threading.Event)
+    steering: Steering = field(init=False, default_factory=Steering)
 
     def __post_init__(self) -> None:
         numbers = range(1, self.brokers + 1)
@@ -106,13 +106,13 @@ class Site:
             to_run or self.plan,
             journal_dir=self.folder,
             observe=lambda _: None,
-            stop=self.stop,
+            steering=self.steering,
         )
 
     def resume(self) -> RunReport:
         """Go on with the newest run."""
         return self.executor().resume(
-            journal_dir=self.folder, observe=lambda _: None, stop=self.stop
+            journal_dir=self.folder, observe=lambda _: None, steering=self.steering
         )
 
     def roll_back(self) -> RunReport:

@@ -13,6 +13,7 @@ from executor.connect import Executor
 from executor.history import past_run
 from executor.journal import run_path, run_paths
 from executor.s3 import S3Settings
+from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from model.errors import (
@@ -111,12 +112,12 @@ class Machine(Host):
             self.site.plan,
             journal_dir=self.folder,
             observe=lambda _: None,
-            stop=self.site.stop,
+            steering=self.site.steering,
         )
 
     def resume(self) -> RunReport:
         return self.executor().resume(
-            journal_dir=self.folder, observe=lambda _: None, stop=self.site.stop
+            journal_dir=self.folder, observe=lambda _: None, steering=self.site.steering
         )
 
     def killed(self) -> bool:
@@ -381,7 +382,7 @@ def test_another_host_rolls_a_finished_run_back(fields: Fields) -> None:
     back, left = b.executor().plan_back(b.folder, None)
     assert not left
     report = b.executor().execute(
-        back, journal_dir=b.folder, observe=lambda _: None, stop=Event()
+        back, journal_dir=b.folder, observe=lambda _: None, steering=Steering()
     )
     assert report.state is RunState.DONE
     assert at.site.placement == before
@@ -407,7 +408,7 @@ def runs(at: Field, host: Machine, times: int, apart_s: float) -> list[str]:
         found.append(run_paths(host.folder)[-1].stem)
         back, _ = host.executor().plan_back(host.folder, None)
         host.executor().execute(
-            back, journal_dir=host.folder, observe=lambda _: None, stop=Event()
+            back, journal_dir=host.folder, observe=lambda _: None, steering=Steering()
         )
         found.append(run_paths(host.folder)[-1].stem)
         at.site.cluster.now_s += apart_s

@@ -131,7 +131,7 @@ def test_moves_that_are_not_in_shared_storage_do_not_need_it(tmp_path: Path) -> 
 
 
 def stop(bench: Bench) -> None:
-    bench.time.after.append((bench.time.now_s + 0.1, bench.stop.set))
+    bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
 
 
 def interrupt(bench: Bench) -> None:

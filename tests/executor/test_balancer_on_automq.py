@@ -1,7 +1,6 @@
 """AutoMQ's own balancer, on the real AutoMQ: stood down with consent and restored."""
 
 import json
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from executor.admin import Admin
 from executor.balancer import ENABLE, NEVER, THRESHOLDS
 from executor.connect import Executor, connect
 from executor.kafka_admin import KafkaAdmin
+from executor.steering import Steering
 from executor.timing import RunLimits
 from model.errors import GuardrailRefused
 from model.plan import Plan, write_plan
@@ -93,7 +93,7 @@ def execute(
         journal_dir=folder,
         moves_in_flight=in_flight,
         observe=observe,
-        stop=threading.Event(),
+        steering=Steering(),
     )
 
 

@@ -1,6 +1,5 @@
 """Replicas change log directories on stock Kafka, inside brokers and between them."""
 
-import threading
 import time
 import uuid
 from collections import Counter
@@ -15,6 +14,7 @@ from executor.answers import Answer, Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
+from executor.steering import Steering
 from lab.local import LocalCluster, LocalPlan
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
@@ -71,7 +71,7 @@ def execute(executor: Executor, plan: Plan, folder: Path) -> RunReport:
         journal_dir=folder,
         moves_in_flight=4,
         observe=lambda _: None,
-        stop=threading.Event(),
+        steering=Steering(),
     )
 
 

@@ -1,7 +1,6 @@
 """A run on a platform with faults that real clusters cannot show quickly."""
 
 import itertools
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import closing
@@ -19,6 +18,7 @@ from executor.balancer import Balancer, RunBalancer
 from executor.execution import Execution
 from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
+from executor.steering import Steering
 from executor.throttle import RATES, RunThrottle, Throttle
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
@@ -47,7 +47,7 @@ class Bench:
 
     def __post_init__(self) -> None:
         self.time = FakeTime()
-        self.stop = threading.Event()
+        self.steering = Steering()
         self.told: list[RunProgress] = []
         self.configs = FakeConfigs()
         self.platform = FakePlatform(self.faults, self.check_journal)
@@ -73,7 +73,7 @@ class Bench:
                 limits=self.limits,
                 timing=self.time.timing,
                 observe=self.told.append,
-                stop=self.stop,
+                steering=self.steering,
                 throttle=RunThrottle(
                     Throttle(cast("Admin", self.configs), self.time.timing),
                     self.journal,
@@ -191,7 +191,7 @@ def test_a_plan_that_does_not_fit_leaves_no_journal(tmp_path: Path) -> None:
 
 def test_the_operator_stops_it_after_what_runs(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
-    bench.time.after.append((bench.time.now_s + 0.1, bench.stop.set))
+    bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
     report = bench.run()
     assert (report.state, report.reason) == (
         RunState.STOPPED,
@@ -203,7 +203,7 @@ def test_the_operator_stops_it_after_what_runs(tmp_path: Path) -> None:
 
 def test_a_stop_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
     bench = Bench(tmp_path, plan=plan([move()]))
-    bench.time.after.append((bench.time.now_s + 0.1, bench.stop.set))
+    bench.time.after.append((bench.time.now_s + 0.1, bench.steering.stop))
     assert bench.run().state is RunState.DONE
 
 
@@ -433,7 +433,7 @@ def test_any_faults_end_in_a_legal_state(
     bench.after(begin_s, silent=True)
     bench.after(begin_s + length_s, silent=False)
     if stop_s is not None:
-        bench.time.after.append((bench.time.now_s + stop_s, bench.stop.set))
+        bench.time.after.append((bench.time.now_s + stop_s, bench.steering.stop))
     report = bench.run()
     assert bench.platform.most_at_once <= in_flight
     for at, m in zip(report.moves, moves, strict=True):

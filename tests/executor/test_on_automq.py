@@ -1,6 +1,5 @@
 """Real moves on the real AutoMQ."""
 
-import threading
 import time
 import uuid
 from collections import Counter
@@ -18,6 +17,7 @@ from executor.connect import Executor, connect
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.recognise import storage_kinds
+from executor.steering import Steering
 from executor.wal import LITTLE, Wal
 from lab.load import Load, LoadOrder
 from lab.processes import Processes
@@ -122,7 +122,7 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
         journal_dir=tmp_path / "journal",
         moves_in_flight=3,
         observe=lambda _: None,
-        stop=threading.Event(),
+        steering=Steering(),
     )
     balance = load.finish()
 

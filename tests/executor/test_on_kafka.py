@@ -1,6 +1,5 @@
 """Real moves on stock Kafka, with and without the remote tier."""
 
-import threading
 import time
 import uuid
 from collections import Counter
@@ -17,6 +16,7 @@ from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
 from executor.kafka_admin import KafkaAdmin
 from executor.s3 import S3Settings
+from executor.steering import Steering
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
@@ -76,7 +76,7 @@ def execute(executor: Executor, plan: Plan, folder: Path) -> RunReport:
         journal_dir=folder,
         moves_in_flight=4,
         observe=lambda _: None,
-        stop=threading.Event(),
+        steering=Steering(),
     )
 
 
@@ -154,7 +154,7 @@ def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
     limits = RunLimits(throttle_bytes_per_s=rate)
     with connect(local_cluster.bootstrap, timeout_s=10.0, limits=limits) as executor:
         report = executor.execute(
-            plan, journal_dir=tmp_path, observe=look, stop=threading.Event()
+            plan, journal_dir=tmp_path, observe=look, steering=Steering()
         )
     assert report.state is RunState.DONE
     copied = sum(m.bytes_copied or 0 for m in report.moves)

@@ -130,7 +130,7 @@ def happen(at: Site, event: Event) -> None:
             for partition in at.cluster.partitions.values():
                 partition.bytes_in = steady(20.0 * MB)
         case Event.STOP:
-            at.stop.set()
+            at.steering.stop()
 
 
 FOREIGN = {

@@ -40,7 +40,7 @@ async def test_read_only_no_key_and_no_action_reaches_approve() -> None:
         await on.settle()
         assert len(on.app.screen_stack) == 1
         assert on.loop.approved == []
-        assert on.loop.stops == 0
+        assert not on.loop.steering.stopping.is_set()
 
 
 async def test_the_palette_offers_what_is_allowed() -> None:
@@ -157,11 +157,11 @@ async def test_a_refusal_of_the_loop_is_a_sentence_and_nothing_typed_is_lost() -
 async def test_stop_asks_and_stays_unless_told() -> None:
     async with stage(running(), running=True) as on:
         await on.press("X", "enter")
-        assert on.loop.stops == 0
+        assert not on.loop.steering.stopping.is_set()
         await on.press("X", "escape")
-        assert on.loop.stops == 0
+        assert not on.loop.steering.stopping.is_set()
         await on.press("X", "tab", "enter")
-        assert on.loop.stops == 1
+        assert on.loop.steering.stopping.is_set()
 
 
 async def test_quit_asks_while_a_run_goes_on() -> None:
@@ -169,14 +169,14 @@ async def test_quit_asks_while_a_run_goes_on() -> None:
         await on.press("q")
         assert isinstance(on.app.screen, Question)
         await on.press("enter")
-        assert on.loop.stops == 0
+        assert not on.loop.steering.stopping.is_set()
         assert on.app.is_running
 
 
 async def test_quit_after_the_run_stops_it_and_leaves_when_it_has_ended() -> None:
     async with stage(running(), running=True) as on:
         await on.press("q", "tab", "enter")
-        assert on.loop.stops == 1
+        assert on.loop.steering.stopping.is_set()
         assert "leaving when it has stopped" in on.header
         assert on.app.is_running
         await on.show(solving(), running=False)

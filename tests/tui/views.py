@@ -11,6 +11,7 @@ from pathlib import Path
 from control.loop import LoopSettings
 from control.policy import EAGER
 from control.view import LogLine, LoopView, Mode, Phase
+from executor.steering import Steering
 from model.errors import PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
@@ -276,7 +277,7 @@ class FakeLoop:
     """What `approve` raises."""
     approved: list[tuple[str, str]] = field(default_factory=list)
     plans_wanted: int = 0
-    stops: int = 0
+    steering: Steering = field(default_factory=Steering)
     subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
 
     @property
@@ -308,6 +309,3 @@ class FakeLoop:
 
     def plan_again(self) -> None:
         self.plans_wanted += 1
-
-    def stop_run(self) -> None:
-        self.stops += 1

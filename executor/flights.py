@@ -1,0 +1,160 @@
+"""The moves of a run that are under way: asked for, watched, seen to their end."""
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from typing import assert_never
+
+from executor.answers import Answer, Verdict
+from executor.concurrency import Concurrency
+from executor.course import Course
+from executor.dialect import Dialect, Progress, Stage
+from executor.flight import ATTEMPTS, Flight, Step
+from executor.ledger import Ledger
+from executor.throttle import RunThrottle
+from executor.timing import RunLimits, Timing
+from model.ids import PartitionId
+from model.plan import Move
+from model.run import MoveState
+from model.snapshot import StorageKind
+from model.units import bytes_text
+
+_log = logging.getLogger("plimsoll.executor")
+
+
+class Flights:
+    """Takes each move from its first request to its end."""
+
+    def __init__(
+        self,
+        dialects: Mapping[StorageKind, Dialect],
+        ledger: Ledger,
+        course: Course,
+        *,
+        concurrency: Concurrency,
+        limits: RunLimits,
+        timing: Timing,
+        throttle: RunThrottle,
+    ) -> None:
+        self._dialects = dialects
+        self._ledger = ledger
+        self._course = course
+        self._concurrency = concurrency
+        self._limits = limits
+        self._timing = timing
+        self._throttle = throttle
+        self._flights: dict[PartitionId, Flight] = {}
+
+    @property
+    def moves(self) -> list[Move]:
+        """Those that are under way."""
+        return [flight.move for flight in self._flights.values()]
+
+    def adopt(self, move: Move) -> None:
+        """One that was sent before is still under way."""
+        self._ledger.adopted(move)
+        flight = Flight(move, self._limits.stuck_s)
+        flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
+        self._flights[move.id] = flight
+
+    def send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
+        """Ask for the next step of each."""
+        sent_at_s = self._timing.now_s()
+        self._ledger.issuing(moves)
+        answers: Mapping[PartitionId, Answer] = {}
+        with self._course.asking(), self._course.barring():
+            answers = dialect.start(moves)
+        for move in moves:
+            answer = answers.get(move.id, Answer.unknown())
+            self._ledger.issued(move, answer.verdict.value)
+            if answer.verdict is Verdict.REFUSED:
+                self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
+                continue
+            flight = self._flights.setdefault(
+                move.id, Flight(move, self._limits.stuck_s)
+            )
+            flight.sent(sent_at_s, answer.verdict)
+
+    def look(self) -> None:
+        """See how far each one is, and do what follows."""
+        for dialect, moves in by_dialect(self._dialects, self.moves):
+            with self._course.asking():
+                found = dialect.progress(moves)
+                for move in moves:
+                    self._follow(dialect, self._flights[move.id], found[move.id])
+        if self._course.is_lost:
+            for move in self.moves:
+                self._fail(move, MoveState.STUCK, "its end was not seen")
+
+    def _follow(self, dialect: Dialect, flight: Flight, seen: Progress) -> None:
+        move, now_s = flight.move, self._timing.now_s()
+        self._ledger.copied(move, seen.bytes_copied)
+        match flight.see(seen, now_s):
+            case Step.WAIT:
+                return
+            case Step.HURRY | Step.SEND_NEXT | Step.SEND_AGAIN | Step.FINISH if (
+                self._course.barred
+            ):
+                self._leave(move, seen)
+            case Step.SEND_NEXT | Step.SEND_AGAIN:
+                self.send(dialect, [move])
+            case Step.HURRY:
+                self._hurry(move)
+            case Step.FINISH:
+                self._ledger.electing([move])
+                flight.finished_at_s = now_s
+                dialect.finish([move])
+            case Step.DONE:
+                self._land(dialect, move)
+            case Step.GIVE_UP:
+                reason = f"not begun after {ATTEMPTS} requests without an answer"
+                self._fail(move, MoveState.DROPPED, reason)
+            case Step.LOST:
+                reason = seen.reason or f"somebody else cancelled the move of {move.id}"
+                self._fail(move, MoveState.DROPPED, reason)
+                self._course.halt_for(reason)
+            case Step.STUCK:
+                reason = f"{move.id} made no progress for {self._limits.stuck_s:.0f} s"
+                self._fail(move, MoveState.STUCK, reason)
+                self._course.halt_for(reason)
+            case never:
+                assert_never(never)
+
+    def _land(self, dialect: Dialect, move: Move) -> None:
+        # Where no answer comes, the next look does it again.
+        with self._course.barring():
+            self._throttle.release(move)
+        dialect.after(move)
+        del self._flights[move.id]
+        self._ledger.moved(move)
+        self._concurrency.ended(move, self._ledger.of(move).seconds or 0.0)
+
+    def _hurry(self, move: Move) -> None:
+        """A throttle under what is produced would keep a copy behind for ever."""
+        if rate := self._throttle.raise_rate():
+            words = (
+                f"{move.id} fell behind what is produced, so the throttle was raised "
+                f"to {bytes_text(rate)}/s"
+            )
+            _log.warning("%s", words)
+            self._ledger.noted(move, words, {"bytes_per_s": rate})
+
+    def _fail(self, move: Move, state: MoveState, reason: str) -> None:
+        self._flights.pop(move.id, None)
+        self._ledger.failed(move, state, reason)
+
+    def _leave(self, move: Move, seen: Progress) -> None:
+        """No request may be sent for a move; one that moves can do without."""
+        if seen.stage is Stage.NOT_BEGUN:
+            del self._flights[move.id]
+            self._ledger.put_back(move)
+        elif seen.stage is not Stage.MOVING:
+            self._fail(move, MoveState.STUCK, "its next request was not sent")
+
+
+def by_dialect(
+    dialects: Mapping[StorageKind, Dialect], moves: Sequence[Move]
+) -> Iterator[tuple[Dialect, list[Move]]]:
+    """Moves with the way that moves them."""
+    for kind, dialect in dialects.items():
+        if group := [move for move in moves if move.storage is kind]:
+            yield dialect, group
