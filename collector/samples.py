@@ -11,6 +11,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from collector.records import Bytes, Positions, Raw, texts
+
 VERSION: Final = 1
 ABSENT: Final = -1
 """Stands for a figure that could not be had; never for zero."""
@@ -100,11 +102,11 @@ def encode(samples: pa.Table) -> list[bytes]:
 
 def decode(records: pa.Array) -> Decoded:
     """Samples out of a binary array; what is no sample is counted and left out."""
-    data, start, length = _raw(records)
-    whole = length >= _FIXED_BYTES
-    fixed = _fixed_part(data, start[whole])
-    name_start = start[whole] + _FIXED_BYTES
-    fits = fixed["topic_bytes"] <= length[whole] - _FIXED_BYTES
+    raw = Raw.of(records)
+    whole = raw.length >= _FIXED_BYTES
+    fixed = _fixed_part(raw.data, raw.start[whole])
+    name_start = raw.start[whole] + _FIXED_BYTES
+    fits = fixed["topic_bytes"] <= raw.length[whole] - _FIXED_BYTES
     known = fixed["version"] == VERSION
     positive = _positive(fixed)
     faulty = {
@@ -113,7 +115,7 @@ def decode(records: pa.Array) -> Decoded:
         "negative": int((known & fits & ~positive).sum()),
     }
     good = known & fits & positive
-    topic, named = _topics(data, name_start[good], fixed["topic_bytes"][good])
+    topic, named = texts(raw, name_start[good], fixed["topic_bytes"][good])
     faulty["topic"] = int((~named).sum())
     return Decoded(
         samples=_table(fixed[good][named], topic.filter(pa.array(named))),
@@ -121,25 +123,7 @@ def decode(records: pa.Array) -> Decoded:
     )
 
 
-def _raw(
-    records: pa.Array,
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-    """The bytes of all records, and where each starts and how long it is."""
-    if isinstance(records, pa.ChunkedArray):
-        records = records.combine_chunks()
-    if not pa.types.is_large_binary(records.type):
-        records = records.cast(pa.large_binary())
-    _, offsets, data = records.buffers()
-    bounds = np.frombuffer(offsets, np.int64) if offsets else np.zeros(1, np.int64)
-    bounds = bounds[records.offset : records.offset + len(records) + 1]
-    content = np.frombuffer(data, np.uint8) if data else np.zeros(0, np.uint8)
-    length = np.diff(bounds)
-    if records.null_count:
-        length[records.is_null().to_numpy(zero_copy_only=False)] = 0
-    return content, bounds[:-1], length
-
-
-def _fixed_part(data: NDArray[np.uint8], start: NDArray[np.int64]) -> NDArray[Any]:
+def _fixed_part(data: Bytes, start: Positions) -> NDArray[Any]:
     """(n,) of dtype `_FIXED`: the part that is alike in all records."""
     rows = data[start[:, None] + np.arange(_FIXED_BYTES)]
     fixed: NDArray[Any] = rows.view(_FIXED).reshape(len(start))
@@ -153,35 +137,6 @@ def _positive(fixed: NDArray[Any]) -> NDArray[np.bool_]:
     for name in _MAY_BE_ABSENT:
         good &= fixed[name] >= ABSENT
     return good
-
-
-def _topics(
-    data: NDArray[np.uint8], start: NDArray[np.int64], length: NDArray[np.uint16]
-) -> tuple[pa.Array, NDArray[np.bool_]]:
-    """(n,) names as strings, and (n,) False where a name is none.
-
-    UTF-8 is checked once per distinct name: there are few.
-    """
-    ends = np.cumsum(length, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    gather = np.repeat(start - (ends - length), length) + np.arange(total)
-    offsets = np.concatenate([[0], ends]).astype(np.int64)
-    raw = pa.Array.from_buffers(
-        pa.large_binary(),
-        len(length),
-        [None, pa.py_buffer(offsets), pa.py_buffer(np.ascontiguousarray(data[gather]))],
-    ).dictionary_encode()
-    names = [_text(name) for name in raw.dictionary.to_pylist()]
-    codes = raw.indices.to_numpy()
-    named = np.array([name is not None for name in names], np.bool_)
-    return pa.array(names, pa.string()).take(raw.indices), named[codes]
-
-
-def _text(name: bytes) -> str | None:
-    try:
-        return name.decode() or None
-    except UnicodeDecodeError:
-        return None
 
 
 def _table(fixed: NDArray[Any], topic: pa.Array) -> pa.Table:

@@ -1,0 +1,104 @@
+"""Moves on the local Kafka: through the remote tier beside plain ones, and throttled."""
+
+import statistics
+import threading
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+
+from benchmarks.moves_on import Carried, balance, filled, spread, table
+from collector.jars import default_cache_dir
+from executor.admin import local_bytes
+from executor.kafka_admin import KafkaAdmin
+from executor.timing import RunLimits
+from lab.local import LocalCluster, LocalPlan
+from model.ids import BrokerId
+from model.plan import Plan
+from model.units import bytes_text
+from tests.executor.plans import plan_for
+
+RATE: Final = 50_000_000
+MOVES: Final = 200
+MOVE_BYTES: Final = 10e6
+WINDOW_S: Final = 10
+THROTTLED: Final = RunLimits(
+    throttle_bytes_per_s=RATE, moves_in_flight=20, moves_per_broker=20
+)
+NEW: Final = BrokerId(4)
+
+
+class Arrivals(threading.Thread):
+    """Bytes of a plan's partitions on one broker, looked at once a second."""
+
+    def __init__(self, bootstrap: str, plan: Plan, broker: BrokerId) -> None:
+        super().__init__(daemon=True)
+        self._admin = KafkaAdmin(bootstrap, 10.0)
+        self._ids = [move.id for move in plan.moves]
+        self._broker = broker
+        self._end = threading.Event()
+        self.seen: list[tuple[float, int]] = []
+
+    def run(self) -> None:
+        while not self._end.wait(1.0):
+            sizes = local_bytes(self._admin, self._broker, self._ids)
+            self.seen.append((time.time(), sum(sizes.values())))
+
+    def stop(self) -> None:
+        self._end.set()
+        self.join()
+        self._admin.close()
+
+    def rates(self) -> list[float]:
+        """Bytes per second over each window."""
+        pairs = zip(self.seen, self.seen[WINDOW_S:], strict=False)
+        return [(b - a) / (until - since) for (since, a), (until, b) in pairs]
+
+
+def replicated(_folder: Path) -> str:
+    """The section of throttled moves."""
+    plan = LocalPlan(brokers=4, tier=False)
+    with LocalCluster(default_cache_dir(), plan) as cluster:
+        return _throttled(cluster)
+
+
+def _throttled(cluster: LocalCluster) -> str:
+    topic, bootstrap = "throttled", cluster.bootstrap
+    pairs = [[1, 2], [2, 3], [3, 1]]
+    cluster.create_topic(topic, [pairs[p % 3] for p in range(MOVES)])
+    load = filled(
+        cluster.processes,
+        bootstrap,
+        topic,
+        [MOVE_BYTES] * MOVES,
+        fill_bytes_per_s=60e6,
+        then_bytes_per_s=1e6,
+    )
+    after = {p: [pairs[p % 3][0], int(NEW)] for p in range(MOVES)}
+    plan = plan_for(bootstrap, topic, after)
+    arrivals = Arrivals(bootstrap, plan, NEW)
+    arrivals.start()
+    ran = Carried(bootstrap, plan, THROTTLED)
+    arrivals.stop()
+    copied = sum(move.bytes_copied or 0 for move in ran.report.moves)
+    rates = arrivals.rates()
+    rows = [
+        ["moves", str(MOVES)],
+        ["copied into one broker", bytes_text(copied)],
+        ["throttle", f"{bytes_text(RATE)}/s"],
+        ["the whole run", f"{ran.report.duration_s:.1f} s"],
+        [
+            "share of the throttle used",
+            f"{100 * copied / RATE / ran.report.duration_s:.0f} %",
+        ],
+        [
+            f"most in any {WINDOW_S} s",
+            f"{bytes_text(max(rates))}/s ({100 * max(rates) / RATE:.0f} %)",
+        ],
+        [
+            "most moves at once, on one broker",
+            f"{ran.most_in_flight}, {ran.most_per_broker} (limits "
+            f"{THROTTLED.moves_in_flight}, {THROTTLED.moves_per_broker})",
+        ],
+    ]
+    return table(["what", "measured"], rows) + f"\n{balance([load.finish()])}.\n"
