@@ -1,4 +1,4 @@
-"""How fast metrics records are decoded, on one core: `python -P -m benchmarks.decoders`.
+"""How fast metrics are decoded on one core: `python -P -m benchmarks.decoders`.
 
 Writes `decoders.md`. Records are as a cluster of 2,000 topics, 20,000 partitions and
 50 brokers sends them; they come in batches, as Spark hands them over.

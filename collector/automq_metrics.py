@@ -76,13 +76,14 @@ def decode(records: pa.Array) -> Decoded:
         raw.data[start + 1] == VERSION, "version", kind, start, end
     )
     rack = raw.read(">i4", start + 14)
-    head = _HEAD_BYTES + rack.astype(np.int64)
-    fits = (rack >= 0) & (start + head + 4 <= end)
-    kind, start, end, head = sieve.keep(fits, "short", kind, start, end, head)
+    # A length of any size must not overflow.
+    fits = (rack >= 0) & (rack <= end - start - (_HEAD_BYTES + 4))
+    kind, start, end, rack = sieve.keep(fits, "short", kind, start, end, rack)
+    at = start + _HEAD_BYTES + rack
     tables = []
     for wanted, part in ((_PARTITION, _partitions), (_BROKER, _brokers)):
-        of = kind == wanted
-        tables.append(part(raw, sieve, start[of], (start + head)[of], end[of]))
+        of = np.flatnonzero(kind == wanted)
+        tables.append(part(raw, sieve, start[of], at[of], end[of]))
     return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
@@ -90,8 +91,8 @@ def _partitions(
     raw: Raw, sieve: Sieve, start: Positions, at: Positions, end: Positions
 ) -> pa.Table:
     """Rows of partitions; `at` is where the topic's length is."""
-    length = raw.read(">i4", at).astype(np.int64)
-    fits = (length >= 0) & (at + length + 12 <= end)
+    length = raw.read(">i4", at)
+    fits = (length >= 0) & (length <= end - at - 12)
     start, at, end, length = sieve.keep(fits, "short", start, at, end, length)
     partition = raw.read(">i4", at + 4 + length)
     good = partition >= 0
@@ -121,8 +122,8 @@ def _figures(
     raw: Raw, sieve: Sieve, at: Positions, end: Positions, columns: Sequence[Any]
 ) -> tuple[list[Any], list[Floats]]:
     """The columns without the records that have no good figures, and the figures."""
-    count = raw.read(">i4", at).astype(np.int64)
-    fits = (count >= 0) & (at + 4 + _ENTRY_BYTES * count <= end)
+    count = raw.read(">i4", at)
+    fits = (count >= 0) & (count <= (end - at - 4) // _ENTRY_BYTES)
     at, count, *columns = sieve.keep(fits, "short", at, count, *columns)
     found = _Figures(len(at))
     for entries in set(count.tolist()):

@@ -64,8 +64,9 @@ def decode(records: pa.Array) -> Decoded:
     good = raw.data[start + 2] < _KNOWN
     start, end, scope = sieve.keep(good, "metric", start, end, scope)
     tables = [
-        _scope(raw, sieve, number, start[scope == number], end[scope == number])
+        _scope(raw, sieve, number, start[of], end[of])
         for number in (BROKER, TOPIC, PARTITION)
+        for of in [np.flatnonzero(scope == number)]
     ]
     return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
@@ -75,15 +76,14 @@ def _scope(
 ) -> pa.Table:
     """Rows of one scope: a broker's have no topic, a topic's no partition."""
     head = start + _HEAD_BYTES
-    length = np.zeros(len(start), np.int64)
+    length = np.zeros_like(start)
     if scope != BROKER:
         head, start, end = sieve.keep(head + 4 <= end, "short", head + 4, start, end)
-        length = raw.read(">i4", head - 4).astype(np.int64)
-    value_at = head + length + (4 if scope == PARTITION else 0)
-    fits = (length >= 0) & (value_at + 8 <= end)
-    start, head, length, value_at = sieve.keep(
-        fits, "short", start, head, length, value_at
-    )
+        length = raw.read(">i4", head - 4)
+    numbered = 4 if scope == PARTITION else 0
+    fits = (length >= 0) & (length <= end - head - (numbered + 8))
+    start, head, length = sieve.keep(fits, "short", start, head, length)
+    value_at = head + length + numbered
     value = raw.read(">f8", value_at)
     partition = np.full(len(start), -1, np.int32)
     good = (value >= 0) & (value < np.inf)
