@@ -127,6 +127,11 @@ class Admin(Protocol):
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set values of all brokers together; None takes a setting away."""
 
+    def alter_topic_configs(
+        self, topic: TopicName, values: Mapping[str, str | None]
+    ) -> None:
+        """Set values of one topic; None takes a setting away."""
+
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:

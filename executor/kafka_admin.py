@@ -256,6 +256,12 @@ class KafkaAdmin(Closing):
         name = ClusterDefault(min(self.cluster().alive))
         self._alter("BROKER", name, set_or_delete(values))
 
+    def alter_topic_configs(
+        self, topic: TopicName, values: Mapping[str, str | None]
+    ) -> None:
+        """Set values of one topic; None takes a setting away."""
+        self._alter("TOPIC", topic, set_or_delete(values))
+
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
@@ -308,8 +314,14 @@ class KafkaAdmin(Closing):
             _DESCRIBE_CONFIGS,
             lambda client: client.describe_configs(resources, config_filter=which),
         )
+        # A broker's own value shows through in its topics, also as "modified".
+        own = f"DYNAMIC_{kind}_CONFIG"
         return {
-            name: {key: str(entry["value"]) for key, entry in configs.items()}
+            name: {
+                key: str(entry["value"])
+                for key, entry in configs.items()
+                if which == "all" or entry["config_source"] == own
+            }
             for name, configs in answer.get(kind.lower(), {}).items()
         }
 

@@ -125,6 +125,12 @@ class LeasedAdmin:
         """As `Admin`, under the lease."""
         self._changed.alter_broker_configs(broker, values)
 
+    def alter_topic_configs(
+        self, topic: TopicName, values: Mapping[str, str | None]
+    ) -> None:
+        """As `Admin`, under the lease."""
+        self._changed.alter_topic_configs(topic, values)
+
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:

@@ -236,6 +236,19 @@ class SimulatedAdmin:
         own = self._cluster.default_configs
         self._change("alter_default_broker_configs", lambda: _alter(own, values))
 
+    def alter_topic_configs(
+        self, topic: TopicName, values: Mapping[str, str | None]
+    ) -> None:
+        """Set or take away."""
+
+        def ask() -> None:
+            own = self._cluster.topic_configs.setdefault(topic, {})
+            _alter(own, values)
+            if not own:
+                del self._cluster.topic_configs[topic]
+
+        self._change("alter_topic_configs", ask)
+
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:

@@ -276,6 +276,25 @@ def test_offsets_and_sizes_are_those_of_an_empty_partition(
     assert local_bytes(admin, BrokerId(2), [pid]) == {}
 
 
+def test_what_brokers_have_set_for_themselves_is_not_taken_for_the_topics_own(
+    local_cluster: LocalCluster, admin: Admin, topic: str
+) -> None:
+    """It shows through in the topic, and would be set there in restoring it."""
+    key, size = "segment.bytes", str(64 * SEGMENT_BYTES)
+    local_cluster.create_topic(topic, [[1]])
+    name = TopicName(topic)
+    try:
+        for broker in ids([1, 2, 3]):
+            admin.alter_broker_configs(broker, {"log.segment.bytes": size})
+        wait_for(lambda: admin.topic_configs([name], [key])[name][key] == size)
+        assert admin.own_topic_configs([name], [key]) == {name: {}}
+        admin.alter_topic_configs(name, {key: size})
+        wait_for(lambda: admin.own_topic_configs([name], [key])[name] == {key: size})
+    finally:
+        for broker in ids([1, 2, 3]):
+            admin.alter_broker_configs(broker, {"log.segment.bytes": None})
+
+
 def test_three_replicas_move_with_their_leader(
     four_brokers: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
