@@ -5,7 +5,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from executor.s3 import S3Settings, client_of, listed
 from model.ids import PartitionId
@@ -13,6 +13,11 @@ from model.units import bytes_text, count_text
 
 if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
+
+_NONE: Final = (
+    "S3 shows none of its segments under the names that LocalTieredStorage and Aiven's "
+    "plug-in give them"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,6 +29,7 @@ class TierListing:
     segments: int | None = None
     """None where the listing failed."""
     size_bytes: int | None = None
+    """Of the objects, which a plug-in may have compressed."""
 
     @property
     def detail(self) -> dict[str, Any]:
@@ -32,10 +38,12 @@ class TierListing:
 
 
 class Tier:
-    """Lists segments as Kafka's LocalTieredStorage names them.
+    """Lists segments as Kafka's LocalTieredStorage or Aiven's plug-in names them.
 
-    Keys are `<topic>-<partition>-<topic id>/<base offset>-<segment id>.log`. Another
-    RemoteStorageManager may name them otherwise; then nothing is found.
+    The keys of the one are `<topic>-<partition>-<topic id>/<base offset>-<segment
+    id>.log`, of the other `<topic>-<topic id>/<partition>/...` (its ObjectKeyFactory);
+    whose are found tells which it is. A third RemoteStorageManager may name them
+    otherwise; then nothing is found.
     """
 
     def __init__(self, settings: S3Settings) -> None:
@@ -45,10 +53,14 @@ class Tier:
         """Count and bytes of the partition's segments; a failure is told in words."""
         from botocore.exceptions import BotoCoreError, ClientError
 
+        sizes: list[int] = []
         try:
-            sizes = list(self._segments(self.folder(pid, topic_id)))
+            for folder in self.folders(pid, topic_id):
+                sizes = sizes or list(self._segments(folder))
         except (BotoCoreError, ClientError, ValueError) as exc:
             return TierListing(words=f"the tier cannot be seen through S3 ({exc})")
+        if not sizes:
+            return TierListing(words=_NONE, segments=0, size_bytes=0)
         seen = f"{count_text(len(sizes), 'segment')}, {bytes_text(sum(sizes))}"
         return TierListing(
             words=f"in the tier, seen through S3: {seen}",
@@ -56,9 +68,10 @@ class Tier:
             size_bytes=sum(sizes),
         )
 
-    def folder(self, pid: PartitionId, topic_id: str) -> str:
-        """What the keys of one partition's objects begin with."""
-        return f"{self._settings.prefix}{pid}-{kafka_text(topic_id)}/"
+    def folders(self, pid: PartitionId, topic_id: str) -> tuple[str, str]:
+        """What the keys of one partition's objects may begin with."""
+        prefix, name = self._settings.prefix, kafka_text(topic_id)
+        return f"{prefix}{pid}-{name}/", f"{prefix}{pid.topic}-{name}/{pid.partition}/"
 
     def _segments(self, prefix: str) -> Iterator[int]:
         for key, size in listed(self._client, self._settings.bucket, prefix):

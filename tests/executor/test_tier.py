@@ -14,6 +14,7 @@ from tests.executor.store import s3_server
 TOPIC_ID = "efb026ca-bf55-4357-9c8d-632ec532ec1b"
 ORDERS_7 = PartitionId(TopicName("orders"), 7)
 FOLDER = "orders-7-77Amyr9VQ1ecjWMuxTLsGw/"
+AIVEN = "orders-77Amyr9VQ1ecjWMuxTLsGw/"
 
 
 @pytest.fixture(scope="module")
@@ -48,6 +49,13 @@ def bucket(endpoint: str) -> None:
         (f"{FOLDER}00000000000000000989-b.index", 50),
         ("orders-70-77Amyr9VQ1ecjWMuxTLsGw/0-c.log", 7),
         (f"far/away/{FOLDER}0-d.log", 3),
+        (f"{AIVEN}7/00000000000000000000-e.log", 40),
+        (f"{AIVEN}7/00000000000000000000-e.indexes", 4),
+        (f"{AIVEN}7/00000000000000000000-e.rsm-manifest", 4),
+        (f"{AIVEN}70/00000000000000000000-f.log", 5),
+        (f"{AIVEN}8/00000000000000000000-g.log", 60),
+        (f"{AIVEN}8/00000000000000000123-h.log", 6),
+        (f"{AIVEN}8/00000000000000000123-h.rsm-manifest", 6),
     ]:
         client.put_object(Bucket="tier", Key=key, Body=b"x" * size)
 
@@ -61,6 +69,23 @@ def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
     seen = Tier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (2, 1500)
     assert seen.words == "in the tier, seen through S3: 2 segments, 1.50 kB"
+
+
+@pytest.mark.usefixtures("bucket")
+def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) -> None:
+    """`<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.log`."""
+    orders_8 = PartitionId(TopicName("orders"), 8)
+    seen = Tier(settings(endpoint)).listing(orders_8, TOPIC_ID)
+    assert (seen.segments, seen.size_bytes) == (2, 66)
+    assert "in the tier, seen through S3: 2 segments" in seen.words
+
+
+@pytest.mark.usefixtures("bucket")
+def test_where_nothing_is_found_both_kinds_of_names_are_told(endpoint: str) -> None:
+    orders_9 = PartitionId(TopicName("orders"), 9)
+    seen = Tier(settings(endpoint)).listing(orders_9, TOPIC_ID)
+    assert seen.segments == 0
+    assert "names that LocalTieredStorage and Aiven's plug-in give them" in seen.words
 
 
 @pytest.mark.usefixtures("bucket")
