@@ -23,6 +23,7 @@ from control.options import (
     LogFile,
     Output,
     Profile,
+    Shorten,
     StandDown,
     Throttle,
     Verbose,
@@ -120,6 +121,7 @@ def apply(
     allow_changes: AllowChanges = False,
     throttle: Throttle = None,
     stand_down_balancer: StandDown = False,
+    shorten_segments: Shorten = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -128,7 +130,11 @@ def apply(
     from control.commands.apply import carry_out
 
     return carry_out(
-        consenting(throttled(settings, throttle), stand_down_balancer),
+        consenting(
+            throttled(settings, throttle),
+            stand_down_balancer=stand_down_balancer,
+            shorten_segments=shorten_segments,
+        ),
         plan_file,
         allow_changes=allow_changes,
         dry_run=dry_run,
@@ -153,6 +159,7 @@ def rollback(
     allow_changes: AllowChanges = False,
     throttle: Throttle = None,
     stand_down_balancer: StandDown = False,
+    shorten_segments: Shorten = False,
     dry_run: DryRun = False,
     yes: Yes = False,
     output: Output = Form.TABLE,
@@ -161,7 +168,11 @@ def rollback(
     from control.commands.apply import roll_back
 
     return roll_back(
-        consenting(throttled(settings, throttle), stand_down_balancer),
+        consenting(
+            throttled(settings, throttle),
+            stand_down_balancer=stand_down_balancer,
+            shorten_segments=shorten_segments,
+        ),
         run,
         allow_changes=allow_changes,
         dry_run=dry_run,
@@ -241,6 +252,7 @@ def run(
     ] = None,
     throttle: Throttle = None,
     stand_down_balancer: StandDown = False,
+    shorten_segments: Shorten = False,
     allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
@@ -248,7 +260,11 @@ def run(
     from control.commands.run import keep_level
 
     return keep_level(
-        consenting(throttled(settings, throttle), stand_down_balancer),
+        consenting(
+            throttled(settings, throttle),
+            stand_down_balancer=stand_down_balancer,
+            shorten_segments=shorten_segments,
+        ),
         auto=auto,
         once=once,
         resume=resume,

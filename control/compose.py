@@ -75,6 +75,7 @@ def executor(settings: Settings) -> "Executor":
         limits=RunLimits(
             throttle_bytes_per_s=settings.throttle,
             stand_down_balancer=settings.stand_down_balancer,
+            shorten_segments=settings.shorten_segments,
         ),
     )
 

@@ -55,6 +55,13 @@ StandDown = Annotated[
         help="Let AutoMQ's own balancer move nothing during the run.",
     ),
 ]
+Shorten = Annotated[
+    bool,
+    typer.Option(
+        "--shorten-segments",
+        help="Lower segment.bytes and local retention of tiered topics for the run.",
+    ),
+]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
@@ -119,11 +126,10 @@ def throttled(settings: "Settings", throttle: int | None) -> "Settings":
     return settings.model_copy(update={"throttle": throttle})
 
 
-def consenting(settings: "Settings", stand_down: bool) -> "Settings":
-    """The settings with the consent that was typed, if it was."""
-    if not stand_down:
-        return settings
-    return settings.model_copy(update={"stand_down_balancer": True})
+def consenting(settings: "Settings", **consents: bool) -> "Settings":
+    """The settings with what was typed that the run may do."""
+    typed = {name: True for name, given in consents.items() if given}
+    return settings.model_copy(update=typed)
 
 
 def _origin_of(

@@ -91,6 +91,9 @@ class Settings(BaseSettings):
     """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`."""
     stand_down_balancer: bool = False
     """Whether AutoMQ's own balancer may be stood down while a run moves partitions."""
+    shorten_segments: bool = False
+    """Whether topics in the remote tier may have short segments, and little local
+    retention, while a run moves their partitions."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}

@@ -54,6 +54,7 @@ _MAY_WAIT: Final = (
 _LAST: Final = (
     JournalEvent.UNTHROTTLED,
     JournalEvent.BALANCER_RESTORED,
+    JournalEvent.SEGMENTS_RESTORED,
     JournalEvent.ENDED,
 )
 """Nothing is sent after these, so the run ends well where they cannot be archived."""

@@ -27,6 +27,7 @@ from executor.recognise import dialects
 from executor.room import Room
 from executor.s3 import S3Settings
 from executor.schedule import in_order
+from executor.segments import RunSegments, Segments
 from executor.steering import Steering
 from executor.throttle import RunThrottle, Throttle
 from executor.tier import Tier
@@ -165,6 +166,7 @@ class Executor(Closing):
                 room=Room(self._admin, limits, self._timing).of,
                 watch=Watch(self._admin, plan.moves, limits, self._timing),
                 balancer=self._balancer(journal, past),
+                segments=self._segments(journal, past),
                 past=past,
             ).run()
 
@@ -229,6 +231,9 @@ class Executor(Closing):
         if past.stood_down is not None:
             left = self._balancer(journal, past).end()
             yield left or "AutoMQ's own balancer is restored"
+        if past.shortened is not None:
+            left = self._segments(journal, past).end()
+            yield left or "its topics' segments are as before"
 
     def _balancer(self, journal: Journal, past: PastRun | None) -> RunBalancer:
         return RunBalancer(
@@ -238,14 +243,24 @@ class Executor(Closing):
             held=past.stood_down if past else None,
         )
 
+    def _segments(self, journal: Journal, past: PastRun | None) -> RunSegments:
+        return RunSegments(
+            Segments(self._admin, self._timing),
+            journal,
+            consent=self._limits.shorten_segments,
+            held=past.shortened if past else None,
+        )
+
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
         self._check(plan, ways, {}, frozenset())
         balancer = Balancer(self._admin, self._timing).plan(plan.moves)
         moves = in_order(plan.moves)
+        shortens = moves if self._limits.shorten_segments else ()
         return [
             *(balancer.requests() if balancer else ()),
+            *Segments(self._admin, self._timing).plan(shortens).requests(),
             *(request for m in moves for request in ways[m.storage].requests(m)),
         ]
 

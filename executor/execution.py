@@ -11,6 +11,7 @@ from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
 from executor.schedule import in_order, startable, too_big
+from executor.segments import RunSegments
 from executor.steering import Steering
 from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
@@ -48,6 +49,7 @@ class Execution:
         room: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
         watch: Callable[[], str | None],
         balancer: RunBalancer,
+        segments: RunSegments,
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -62,6 +64,7 @@ class Execution:
         self._room = room
         self._watch = watch
         self._balancer = balancer
+        self._segments = segments
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._course = Course(
@@ -79,6 +82,7 @@ class Execution:
             limits=limits,
             timing=timing,
             throttle=throttle,
+            segments=segments,
         )
 
     def run(self) -> RunReport:
@@ -111,7 +115,7 @@ class Execution:
 
     def _end(self, state: RunState, reason: str) -> None:
         left, words = self._lift()
-        if left or self._balancer.stands_down:
+        if left or self._balancer.stands_down or self._segments.stay:
             state = RunState.FAILED
         for dialect, moves in by_dialect(self._dialects, self._plan.moves):
             noted = dialect.noted()
@@ -125,8 +129,11 @@ class Execution:
         try:
             left = self._throttle.end()
         finally:
-            words = self._balancer.end()
-        return left, words
+            try:
+                words = self._balancer.end()
+            finally:
+                told = self._segments.end()
+        return left, "; ".join(filter(None, (words, told)))
 
     def _adopt(self, past: PastRun) -> None:
         """Read from the cluster what became of the moves of a run that was cut off."""
@@ -165,6 +172,7 @@ class Execution:
         self._balancer.begin(self._waiting)
         self._throttle.begin(self._waiting)
         begun_s = self._timing.now_s()
+        self._segments.begin(self._waiting)
         for dialect, moves in by_dialect(self._dialects, self._waiting):
             prepared = dialect.prepare(moves, self._steering.stopping)
             for move in moves:

@@ -10,6 +10,7 @@ from executor.course import Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
 from executor.ledger import Ledger
+from executor.segments import RunSegments
 from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.ids import PartitionId
@@ -34,6 +35,7 @@ class Flights:
         limits: RunLimits,
         timing: Timing,
         throttle: RunThrottle,
+        segments: RunSegments,
     ) -> None:
         self._dialects = dialects
         self._ledger = ledger
@@ -42,6 +44,7 @@ class Flights:
         self._limits = limits
         self._timing = timing
         self._throttle = throttle
+        self._segments = segments
         self._flights: dict[PartitionId, Flight] = {}
 
     @property
@@ -123,6 +126,7 @@ class Flights:
         # Where no answer comes, the next look does it again.
         with self._course.barring():
             self._throttle.release(move)
+            self._segments.release(move)
         dialect.after(move)
         del self._flights[move.id]
         self._ledger.moved(move)

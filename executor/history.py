@@ -1,5 +1,6 @@
 """What the journals of earlier runs tell."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -8,6 +9,7 @@ from pydantic import ValidationError
 
 from executor.balancer import StoodDown
 from executor.journal import plan_path, run_path, run_paths
+from executor.segments import Shortened
 from executor.throttle import Throttled
 from model.errors import ConfigError
 from model.ids import PartitionId
@@ -18,7 +20,11 @@ from model.snapshot import RecentMove
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
 _SETTING: Final = tuple(
     f'"{event}"'.encode()
-    for event in (JournalEvent.THROTTLED, JournalEvent.BALANCER_STOOD_DOWN)
+    for event in (
+        JournalEvent.THROTTLED,
+        JournalEvent.BALANCER_STOOD_DOWN,
+        JournalEvent.SEGMENTS_SHORTENED,
+    )
 )
 """What stands in the journal of a run that set something."""
 
@@ -122,13 +128,15 @@ class PastRun:
     """What it has set and not taken away."""
     stood_down: StoodDown | None
     """What it has raised to stand AutoMQ's balancer down, and not restored."""
+    shortened: Shortened | None
+    """What it has lowered of topics in the tier, and not restored."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
 
     @property
     def left_set(self) -> bool:
         """Whether settings of its own are in force still."""
-        return self.throttled is not None or self.stood_down is not None
+        return any((self.throttled, self.stood_down, self.shortened))
 
     def among(self, *states: MoveState) -> list[Move]:
         """Moves in any of these states, in the plan's order."""
@@ -168,16 +176,8 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     plan = read_plan(plan_path(journal_dir, name))
     records = read_journal(run_path(journal_dir, name))
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
-    throttled, stood_down = None, None
+    throttled, stood_down, shortened = _still_set(records)
     for record in records:
-        if record.event is JournalEvent.THROTTLED:
-            throttled = Throttled.read(record.detail)
-        elif record.event is JournalEvent.UNTHROTTLED:
-            throttled = None
-        elif record.event is JournalEvent.BALANCER_STOOD_DOWN:
-            stood_down = StoodDown.read(record.detail["before"])
-        elif record.event is JournalEvent.BALANCER_RESTORED:
-            stood_down = None
         if record.id is not None:
             moves[record.id] = _after(moves[record.id], record)
     return PastRun(
@@ -186,8 +186,31 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
         started_at_ms=min((r.at_ms for r in records), default=0),
         throttled=throttled,
         stood_down=stood_down,
+        shortened=shortened,
         moves=moves,
     )
+
+
+def _still_set(
+    records: Iterable[JournalRecord],
+) -> tuple[Throttled | None, StoodDown | None, Shortened | None]:
+    """What a run has set and, as far as its journal tells, not taken back."""
+    throttled, stood_down, shortened = None, None, None
+    for record in records:
+        match record.event:
+            case JournalEvent.THROTTLED:
+                throttled = Throttled.read(record.detail)
+            case JournalEvent.UNTHROTTLED:
+                throttled = None
+            case JournalEvent.BALANCER_STOOD_DOWN:
+                stood_down = StoodDown.read(record.detail["before"])
+            case JournalEvent.BALANCER_RESTORED:
+                stood_down = None
+            case JournalEvent.SEGMENTS_SHORTENED:
+                shortened = Shortened.read(record.detail)
+            case JournalEvent.SEGMENTS_RESTORED:
+                shortened = None
+    return throttled, stood_down, shortened
 
 
 def _cluster_of(path: Path) -> str | None:

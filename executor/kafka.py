@@ -10,11 +10,19 @@ from executor import authorities, directories, placement
 from executor.admin import Admin
 from executor.answers import Answer, LogDirView, PartitionView
 from executor.dialect import Noted, Prepared, Progress, Stage
-from executor.tail import TailReader, Waited, wait_for_short_tails
+from executor.segments import SEGMENT, Segments
+from executor.tail import (
+    SEGMENTS,
+    Patience,
+    Tail,
+    TailReader,
+    Waited,
+    wait_for_short_tails,
+)
 from executor.tier import Tier
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
-from model.ids import BrokerId, PartitionId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.units import bytes_text, seconds_text
 
@@ -152,42 +160,83 @@ class TieredKafka(ReplicatedKafka):
     """Topics whose older segments are in the remote tier: only the tail is copied.
 
     `prepare` waits until what lies after the last tiered offset is short (KIP-405,
-    KIP-1023), and looks the segments up through S3 where it can.
+    KIP-1023), and looks the segments up through S3 where it can. `shortened` says that
+    topics were told to have short segments, which takes brokers a while.
     """
 
     def __init__(
-        self, admin: Admin, *, timing: Timing, wait_s: float, tier: Tier | None
+        self,
+        admin: Admin,
+        *,
+        timing: Timing,
+        wait_s: float,
+        tier: Tier | None,
+        shortened: bool = False,
     ) -> None:
         super().__init__(admin)
         self._timing = timing
         self._wait_s = wait_s
         self._tier = tier
+        self._shortened = shortened
 
     def prepare(
         self, moves: Sequence[Move], stop: threading.Event
     ) -> Mapping[PartitionId, Prepared]:
         """Wait for short tails; what cannot get short goes on with a note."""
-        reader = TailReader(self._admin, [move for move in moves if move.added])
-        waited = wait_for_short_tails(reader, self._wait_s, self._timing, stop)
+        copying = [move for move in moves if move.added]
+        reader = TailReader(self._admin, copying)
+        patience = (
+            Patience.with_brokers(self._admin, copying, self._wait_s)
+            if self._shortened
+            else Patience(wait_s=self._wait_s)
+        )
+        waited = wait_for_short_tails(reader, patience, self._timing, stop)
+        offers = self._offers({pid: found.tail for pid, found in waited.items()})
         return {
-            move.id: self._prepared(move, waited[move.id])
+            move.id: self._prepared(move, waited[move.id], offers.get(move.topic))
             if move.id in waited
             else Prepared()
             for move in moves
         }
 
-    def _prepared(self, move: Move, waited: Waited) -> Prepared:
+    def _offers(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, int]:
+        """About what moves of topics would copy with short segments."""
+        if self._shortened:
+            return {}
+        wanted = Segments(self._admin, self._timing).wanted(tails)
+        segments = {p.topic: t.retention.segment_bytes for p, t in tails.items()}
+        return {
+            topic: SEGMENTS * int(values.get(SEGMENT, segments[topic]))
+            for topic, values in wanted.items()
+        }
+
+    def _prepared(self, move: Move, waited: Waited, offer: int | None) -> Prepared:
         tail = waited.tail
-        size = bytes_text(tail.bytes_to_copy)
-        if tail.is_short:
-            words = [f"about {size} to copy"]
-        else:
-            words = [f"all {size} on the local disk are copied: {tail.why_long}"]
+        words = [_what_is_copied(waited)]
+        if offer is not None and offer < tail.bytes_to_copy:
+            words.append(
+                f"with --shorten-segments about {bytes_text(offer)}, while records come"
+            )
         detail = {"bytes_to_copy": tail.bytes_to_copy, "waited_s": waited.seconds}
         if waited.seconds:
-            words.append(f"ready after {seconds_text(waited.seconds)}")
-        if self._tier is not None:
-            seen = self._tier.listing(move.id, move.topic_id)
+            what = "ready after" if tail.is_short else "waited for"
+            words.append(f"{what} {seconds_text(waited.seconds)}")
+        seen = self._tier.listing(move.id, move.topic_id) if self._tier else None
+        if seen is not None:
             words.append(seen.words)
             detail |= seen.detail
+        if tail.last_tiered >= 0 and not (seen and seen.segments):
+            words.append(
+                "that the tier has it up to offset "
+                f"{tail.last_tiered} is the leader's word alone (ListOffsets -5)"
+            )
         return Prepared(note="; ".join(words), detail=detail)
+
+
+def _what_is_copied(waited: Waited) -> str:
+    tail = waited.tail
+    size = bytes_text(tail.bytes_to_copy)
+    if tail.is_short:
+        return f"about {size} to copy"
+    what = f"about {size}" if tail.skips else f"all {size} on the local disk"
+    return f"{what} are copied: {waited.why_long}"

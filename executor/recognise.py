@@ -53,7 +53,11 @@ def dialects(
     return {
         StorageKind.REPLICATED: ReplicatedKafka(admin),
         StorageKind.TIERED: TieredKafka(
-            admin, timing=timing, wait_s=limits.tier_wait_s, tier=tier
+            admin,
+            timing=timing,
+            wait_s=limits.tier_wait_s,
+            tier=tier,
+            shortened=limits.shorten_segments,
         ),
         StorageKind.SHARED: AutoMQ(
             admin, timing, stand_down=limits.stand_down_balancer, wal=wal

@@ -4,6 +4,7 @@ A new replica begins after the last tiered offset (KIP-1023), but only once the 
 has deleted a tiered segment from its own disk; else it copies all local bytes.
 """
 
+import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,17 @@ from executor.answers import PartitionView
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
+from model.units import count_text, seconds_text
 
-_SEGMENTS: Final = 2
+SEGMENTS: Final = 2
 """A tail is short with the active segment and one that is being uploaded."""
 _IDLE_S: Final = 5.0
-"""Segments roll on append only: the tail of a log that stands still stays."""
+"""Segments roll on append: the tail of a log that stands still mostly stays."""
 _PAUSE_S: Final = 0.25
+_TOLD_S: Final = 60.0
+"""A wait that may take longer is announced."""
+_UPLOADS_EVERY: Final = "remote.log.manager.task.interval.ms"
+_DELETES_EVERY: Final = "log.retention.check.interval.ms"
 _UNLIMITED: Final = -1
 _SAME_AS_TOTAL: Final = -2
 _SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
@@ -30,6 +36,8 @@ _TOPIC_KEYS: Final = (
     "local.retention.bytes",
     "local.retention.ms",
 )
+
+_log = logging.getLogger("plimsoll.executor")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +88,7 @@ class Tail:
     @property
     def bytes_to_copy(self) -> int:
         """What a new replica fetches; estimated by records where it is a part."""
-        if not self._skips:
+        if not self.skips:
             return self.local_bytes
         local = self.end - self.first_local
         rest = self.end - max(self.last_tiered + 1, self.first_local)
@@ -89,23 +97,24 @@ class Tail:
     @property
     def is_short(self) -> bool:
         """Whether the move copies about two segments at most."""
-        return self.bytes_to_copy <= _SEGMENTS * self.retention.segment_bytes
+        return self.bytes_to_copy <= SEGMENTS * self.retention.segment_bytes
 
     def may_get_short(self, within_s: float) -> bool:
         """Whether waiting can help: it is long now, and segments will leave."""
-        return not self.is_short and (self._skips or not self._stays_local(within_s))
+        return not self.is_short and (self.skips or not self._stays_local(within_s))
 
     @property
     def why_long(self) -> str:
         """In words, what keeps it from being short."""
-        if not self._skips and self._stays_local(0):
+        if not self.skips and self._stays_local(0):
             return "its local retention keeps every segment"
         if self.last_tiered < 0:
             return "no segment is in the remote tier"
         return "its segments are not in the remote tier fast enough"
 
     @property
-    def _skips(self) -> bool:
+    def skips(self) -> bool:
+        """Whether a new replica leaves out what is in the tier."""
         return self.retention.skips_tiered and self.first_local > self.first
 
     def _stays_local(self, within_s: float) -> bool:
@@ -117,6 +126,39 @@ class Tail:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long tails are waited for."""
+
+    wait_s: float
+    """Beyond what brokers take until they look."""
+    upload_s: float = 0.0
+    """Between two looks of a broker for segments to upload."""
+    delete_s: float = 0.0
+    """Between two looks for segments to roll or to delete."""
+
+    @classmethod
+    def with_brokers(
+        cls, admin: Admin, moves: Sequence[Move], wait_s: float
+    ) -> "Patience":
+        """As long as brokers take that were just told to shorten segments."""
+        if not moves:
+            return cls(wait_s=wait_s)
+        keys = (_UPLOADS_EVERY, _DELETES_EVERY)
+        found = admin.broker_configs(moves[0].leader_before, keys)
+        upload_s, delete_s = (int(found.get(key, 0)) / 1000 for key in keys)
+        return cls(wait_s=wait_s, upload_s=upload_s, delete_s=delete_s)
+
+    @property
+    def most_s(self) -> float:
+        """One look rolls a segment, one uploads it and one deletes it."""
+        return self.wait_s + self.upload_s + 2 * self.delete_s
+
+    def idle_s(self, tail: Tail) -> float:
+        """How long nothing may change before that is taken for the end."""
+        return _IDLE_S + self.upload_s + (0.0 if tail.skips else self.delete_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Waited:
     """A tail after waiting for it to get short."""
 
@@ -125,6 +167,15 @@ class Waited:
     """How long it was waited for, 0 where it was short at once."""
     changed_at_s: float
     """When records or segments last came."""
+    grew: bool = False
+    """Whether records came meanwhile."""
+
+    @property
+    def why_long(self) -> str:
+        """In words, what keeps the tail from being short."""
+        if self.seconds and not self.grew:
+            return "its log stands still, and an append is what rolls a segment"
+        return self.tail.why_long
 
     def next(self, tail: Tail, now_s: float, begun_s: float) -> "Waited":
         """After one more look."""
@@ -138,6 +189,7 @@ class Waited:
             tail=tail,
             seconds=round(now_s - begun_s, 3),
             changed_at_s=self.changed_at_s if stands else now_s,
+            grew=self.grew or tail.end > old.end,
         )
 
 
@@ -182,7 +234,7 @@ class TailReader:
 
 
 def wait_for_short_tails(
-    reader: TailReader, wait_s: float, timing: Timing, stop: threading.Event
+    reader: TailReader, patience: Patience, timing: Timing, stop: threading.Event
 ) -> dict[PartitionId, Waited]:
     """Look until every tail is short, or waiting for it is no use any more."""
     begun_s = timing.now_s()
@@ -193,16 +245,22 @@ def wait_for_short_tails(
 
     def open_ids() -> list[PartitionId]:
         now_s = timing.now_s()
-        left_s = wait_s - (now_s - begun_s)
+        left_s = patience.most_s - (now_s - begun_s)
         if stop.is_set() or left_s <= 0:
             return []
         return [
             pid
             for pid, waited in found.items()
             if waited.tail.may_get_short(left_s)
-            and now_s - waited.changed_at_s < _IDLE_S
+            and now_s - waited.changed_at_s < patience.idle_s(waited.tail)
         ]
 
+    if patience.most_s > _TOLD_S and (ids := open_ids()):
+        _log.warning(
+            "waiting %s at most for short tails of %s; whatever stops a run ends it",
+            seconds_text(patience.most_s),
+            count_text(len(ids), "partition"),
+        )
     while ids := open_ids():
         timing.pause(_PAUSE_S)
         for pid, tail in reader.read(ids).items():
@@ -210,11 +268,15 @@ def wait_for_short_tails(
     return found
 
 
+def _skips(admin: Admin, broker: BrokerId) -> bool:
+    found = admin.broker_configs(broker, [_SKIPS_TIERED])
+    return found.get(_SKIPS_TIERED) == "true"
+
+
 def _retentions(admin: Admin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
     if not moves:
         return {}
-    target = next(broker for move in moves for broker in move.added)
-    skips = admin.broker_configs(target, [_SKIPS_TIERED]).get(_SKIPS_TIERED) == "true"
+    skips = _skips(admin, next(broker for move in moves for broker in move.added))
     configs = admin.topic_configs(sorted({m.topic for m in moves}), _TOPIC_KEYS)
     return {
         topic: Retention.of(values, skips_tiered=skips)

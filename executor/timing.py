@@ -67,6 +67,8 @@ class RunLimits:
     """Between two looks at the free room of targets."""
     stand_down_balancer: bool = False
     """Whether AutoMQ's own balancer may be stood down for the run."""
+    shorten_segments: bool = False
+    """Whether topics in the remote tier may have short segments for the run."""
     tier_wait_s: float = 30.0
     """How long to wait until segments are in the remote tier."""
 

@@ -259,8 +259,20 @@ class SimulatedCluster:
                     partition.held[broker] = partition.log_bytes
         self.now_s += seconds
 
+    def _offload(self) -> None:
+        """What is closed is in the tier at once; with KIP-1023 no move copies it."""
+        for partition in self.partitions.values():
+            own = self.topic_configs.get(partition.id.topic, {})
+            keeps = float(own.get("local.retention.bytes", math.inf))
+            if partition.storage is StorageKind.TIERED and (
+                0.0 <= keeps < partition.log_bytes
+            ):
+                tail = 2.0 * float(own.get("segment.bytes", math.inf))
+                partition.tail_bytes = min(partition.tail_bytes, tail)
+
     def _settle(self) -> None:
         """What follows from how far the copies are."""
+        self._offload()
         for partition, broker in list(self._copies()):
             if not partition.lags(broker):
                 partition.in_sync.add(broker)

@@ -30,6 +30,7 @@ def past(moves: list[Move]) -> PastRun:
         started_at_ms=NOW_MS - 30_000,
         throttled=None,
         stood_down=None,
+        shortened=None,
         moves={m.id: replace(done, move=m) for m in moves},
     )
 

@@ -18,6 +18,7 @@ from executor.balancer import Balancer, RunBalancer
 from executor.execution import Execution
 from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
+from executor.segments import RunSegments, Segments
 from executor.steering import Steering
 from executor.throttle import RATES, RunThrottle, Throttle
 from executor.timing import RunLimits
@@ -87,6 +88,11 @@ class Bench:
                     self.journal,
                     consent=self.stand_down,
                     held=past.stood_down if past else None,
+                ),
+                segments=RunSegments(
+                    Segments(cast("Admin", self.configs), self.time.timing),
+                    self.journal,
+                    consent=False,
                 ),
                 past=past,
             ).run()

@@ -36,7 +36,9 @@ def site(folder: Path, storage: StorageKind, throttle: int | None = None) -> Sit
         after=after,
         storage=storage,
         leads={} if storage is StorageKind.SHARED else {4: 1},
-        limits=RunLimits(moves_in_flight=2, throttle_bytes_per_s=throttle),
+        limits=RunLimits(
+            moves_in_flight=2, throttle_bytes_per_s=throttle, shorten_segments=True
+        ),
     )
 
 

@@ -5,7 +5,14 @@ import threading
 
 import pytest
 
-from executor.tail import Retention, Tail, TailReader, wait_for_short_tails
+from executor.tail import (
+    Patience,
+    Retention,
+    Tail,
+    TailReader,
+    Waited,
+    wait_for_short_tails,
+)
 from model.ids import PartitionId
 from tests.executor.fake import FakeTime
 from tests.executor.plans import move
@@ -92,7 +99,9 @@ def waited(
     if stop:
         event.set()
     reader, time = CannedReader(*tails), FakeTime()
-    (found,) = wait_for_short_tails(reader, wait_s, time.timing, event).values()
+    (found,) = wait_for_short_tails(
+        reader, Patience(wait_s=wait_s), time.timing, event
+    ).values()
     return found.tail, found.seconds
 
 
@@ -114,5 +123,31 @@ def test_a_log_that_keeps_growing_is_given_up_in_the_end() -> None:
     assert seconds == 30.0
 
 
+def test_a_wait_of_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, ...]] = []
+    monkeypatch.setattr("executor.tail._log.warning", lambda _, *of: said.append(of))
+    waited(LONG, wait_s=60.0)
+    assert said == []
+    waited(LONG, wait_s=660.0)
+    assert said == [("11 min 00 s", "1 partition")]
+
+
 def test_the_operator_need_not_wait() -> None:
     assert waited(LONG, stop=True) == (LONG, 0.0)
+
+
+def test_brokers_that_were_told_get_the_time_they_take_to_look() -> None:
+    told = Patience(wait_s=30.0, upload_s=30.0, delete_s=300.0)
+    assert told.most_s == 660.0
+    assert told.idle_s(dataclasses.replace(LONG, first=4000)) == 335.0
+    assert told.idle_s(LONG) == 35.0, "nothing has to be deleted any more"
+
+
+@pytest.mark.parametrize(("more", "stands"), [(0, True), (1, False)])
+def test_a_log_that_stood_still_while_it_was_waited_for_says_so(
+    more: int, stands: bool
+) -> None:
+    before = Waited(tail=LONG, seconds=0.0, changed_at_s=0.0)
+    grown = dataclasses.replace(LONG, end=LONG.end + more)
+    assert ("stands still" in before.next(grown, 5.0, 0.0).why_long) is stands
+    assert "stands still" not in before.why_long
