@@ -5,6 +5,7 @@ import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from typing import Final
 
 from executor import authorities, directories, placement
 from executor.admin import Admin
@@ -17,6 +18,7 @@ from executor.tail import (
     Tail,
     TailReader,
     Waited,
+    nothing_local,
     wait_for_short_tails,
 )
 from executor.tier import Tier
@@ -26,6 +28,10 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.units import bytes_text, seconds_text
 
+_NOTHING_LOCAL: Final = (
+    "all of its log is in the tier and nothing on its leader's disk, and Kafka lets no "
+    "new replica join before the next append (KIP-1023); plan again after that"
+)
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -198,6 +204,15 @@ class TieredKafka(ReplicatedKafka):
             else Prepared()
             for move in moves
         }
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """As for other topics, but refused where the new replica would not join."""
+        # A segment that was just rolled may leave nothing for a moment.
+        if self._timing.settles(lambda: not nothing_local(self._admin, moves)):
+            return super().start(moves)
+        refused = nothing_local(self._admin, moves)
+        answers = dict.fromkeys(refused, Answer.refused(_NOTHING_LOCAL))
+        return {**answers, **super().start([m for m in moves if m.id not in refused])}
 
     def _offers(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, int]:
         """About what moves of topics would copy with short segments."""

@@ -268,6 +268,32 @@ def wait_for_short_tails(
     return found
 
 
+def nothing_local(admin: Admin, moves: Iterable[Move]) -> set[PartitionId]:
+    """Moves that would wait for an append: none of the log is on the leader's disk.
+
+    A new replica that skips the tier asks for the first offset that is not uploaded
+    yet (KIP-1023). While there is none it is not answered, and never in sync (seen
+    with Kafka 4.3.1).
+    """
+    by_leader: dict[BrokerId, list[PartitionId]] = {}
+    for move in moves:
+        if move.added and _skips(admin, move.added[0]):
+            by_leader.setdefault(move.leader_before, []).append(move.id)
+    found: set[PartitionId] = set()
+    for leader, ids in by_leader.items():
+        first, local, end = (
+            admin.offsets(leader, ids, kind)
+            for kind in (
+                OffsetKind.EARLIEST,
+                OffsetKind.EARLIEST_LOCAL,
+                OffsetKind.LATEST,
+            )
+        )
+        known = local.keys() & end.keys() & first.keys()
+        found |= {pid for pid in known if first[pid] < local[pid] == end[pid]}
+    return found
+
+
 def _skips(admin: Admin, broker: BrokerId) -> bool:
     found = admin.broker_configs(broker, [_SKIPS_TIERED])
     return found.get(_SKIPS_TIERED) == "true"

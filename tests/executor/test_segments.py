@@ -22,7 +22,7 @@ from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
-from model.run import JournalEvent, RunState
+from model.run import JournalEvent, MoveState, RunState
 from model.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 from tests.executor.simulated import MB, TOPIC, Killed, Site, steady
@@ -367,3 +367,16 @@ def partition(pid: PartitionId) -> SimulatedPartition:
         bytes_in=steady(0.0),
         log_bytes=200.0 * MB,
     )
+
+
+def test_a_log_with_nothing_on_the_disk_is_not_sent(tmp_path: Path) -> None:
+    at = site(tmp_path, bytes_in=0.0)
+    at.cluster.partitions[PartitionId(TOPIC, 2)].tail_bytes = 0.0
+    report = at.run()
+    assert [m.state for m in report.moves] == [
+        *[MoveState.DONE] * 2,
+        MoveState.DROPPED,
+        MoveState.DONE,
+    ]
+    assert "nothing on its leader's disk" in report.moves[2].note
+    assert at.placement[2] == ((1, 2), 1)

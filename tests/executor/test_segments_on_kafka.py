@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.admin import Admin
+from executor.admin import Admin, local_bytes
 from executor.connect import Executor, connect
 from executor.history import left_set
 from executor.kafka_admin import KafkaAdmin
@@ -21,7 +21,7 @@ from executor.tail import Patience
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from model.ids import TopicName
+from model.ids import BrokerId, TopicName
 from model.plan import Plan, write_plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from tests.executor.plans import plan_for
@@ -233,3 +233,28 @@ def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
     assert said.endswith("its topics' segments are as before")
     assert shows(admin, topic, OWN_SEGMENTS)
     assert left_set(journals, plan.cluster_id) == []
+
+
+def test_a_log_with_nothing_on_the_disk_is_not_sent_to_where_it_would_hang(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    """Kafka 4.3.1 lets its new replica join with the next append, and not before."""
+    local_cluster.create_topic(topic, [[1]], KEEPS_ALL | {LOCAL: "0"})
+    filled(local_cluster, topic).finish()
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    end_s = time.monotonic() + 30.0
+    while local_bytes(admin, BrokerId(1), [plan.moves[0].id]) != {plan.moves[0].id: 0}:
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert move.state is MoveState.DROPPED
+    assert "nothing on its leader's disk" in move.note
+    assert admin.reassignments() == {}
+    load = filled(local_cluster, topic)
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert move.state is MoveState.DONE
+    load.kill()

@@ -2,22 +2,29 @@
 
 import dataclasses
 import threading
+from collections.abc import Collection, Sequence
 
 import pytest
 
+from executor.admin import OffsetKind
 from executor.tail import (
     Patience,
     Retention,
     Tail,
     TailReader,
     Waited,
+    nothing_local,
     wait_for_short_tails,
 )
-from model.ids import PartitionId
+from lab.simulation.admin import SimulatedAdmin
+from model.ids import BrokerId, PartitionId
 from tests.executor.fake import FakeTime
 from tests.executor.plans import move
 
 MIB = 2**20
+EARLIEST = OffsetKind.EARLIEST
+EARLIEST_LOCAL = OffsetKind.EARLIEST_LOCAL
+LATEST = OffsetKind.LATEST
 RETENTION = Retention(segment_bytes=MIB, local_bytes=1, local_ms=-1, skips_tiered=True)
 LONG = Tail(
     first=0,
@@ -151,3 +158,28 @@ def test_a_log_that_stood_still_while_it_was_waited_for_says_so(
     grown = dataclasses.replace(LONG, end=LONG.end + more)
     assert ("stands still" in before.next(grown, 5.0, 0.0).why_long) is stands
     assert "stands still" not in before.why_long
+
+
+def test_a_log_with_nothing_on_the_disk_is_told_from_one_that_is_empty() -> None:
+    moves = [move(n) for n in range(3)]
+    local, end = {0: 9, 1: 0, 2: 8}, {0: 9, 1: 0, 2: 9}
+    admin = Offsets({EARLIEST: {0: 0, 1: 0, 2: 0}, EARLIEST_LOCAL: local, LATEST: end})
+    assert nothing_local(admin, moves) == {moves[0].id}
+    admin.skips = "false"
+    assert nothing_local(admin, moves) == set()
+
+
+class Offsets(SimulatedAdmin):
+    """Answers with these offsets of partitions of one topic."""
+
+    def __init__(self, offsets: dict[OffsetKind, dict[int, int]]) -> None:
+        self._offsets = offsets
+        self.skips = "true"
+
+    def offsets(
+        self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
+    ) -> dict[PartitionId, int]:
+        return {pid: self._offsets[kind][pid.partition] for pid in ids}
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        return dict.fromkeys(keys, self.skips)
