@@ -44,11 +44,14 @@ test: $(VENV)/dev.stamp ## all tests, the real clusters in them
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-solver bench-peers
-bench: bench-solver bench-peers bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-solver bench-peers
+bench: bench-solver bench-peers bench-moves bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
+
+bench-moves: $(VENV)/dev.stamp ## measure moves on real clusters; ARGS="--only automq"
+	$(BIN)/python -P -m benchmarks.moves $(ARGS)
 
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)

@@ -1,4 +1,4 @@
-"""Moves on the local Kafka: through the remote tier beside plain ones, and throttled."""
+"""Moves on the local Kafka: through the remote tier, plain ones, throttled ones."""
 
 import statistics
 import threading
@@ -12,12 +12,22 @@ from collector.jars import default_cache_dir
 from executor.admin import local_bytes
 from executor.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
+from lab.load import LoadReport
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId
 from model.plan import Plan
 from model.units import bytes_text
 from tests.executor.plans import plan_for
 
+SIZES: Final = (0.25e9, 0.5e9, 1e9)
+TIERED: Final = {
+    "remote.storage.enable": "true",
+    "segment.bytes": str(8 * 2**20),
+    "file.delete.delay.ms": "200",
+}
+"""All segments stay on the broker's disk until the run has them leave it."""
+ROUND: Final = (2, 3, 1, 2, 3)
+SHORTENED: Final = RunLimits(shorten_segments=True, tier_wait_s=60.0)
 RATE: Final = 50_000_000
 MOVES: Final = 200
 MOVE_BYTES: Final = 10e6
@@ -55,6 +65,79 @@ class Arrivals(threading.Thread):
         return [(b - a) / (until - since) for (since, a), (until, b) in pairs]
 
 
+def tiered(_folder: Path) -> str:
+    """The section of moves through the remote tier, plain ones beside them."""
+    with LocalCluster(default_cache_dir()) as cluster:
+        pairs = [
+            (_moved(cluster, size, TIERED), _moved(cluster, size, {})) for size in SIZES
+        ]
+    rows, medians = [], []
+    for size, ((ran, load), (plain, plain_load)) in zip(SIZES, pairs, strict=True):
+        medians.append(statistics.median(one.broker_s for one in ran))
+        copied, whole = (max(map(_copied, runs)) for runs in (ran, plain))
+        rows.append(
+            [
+                bytes_text(int(size)),
+                f"{ran[0].report.preparation_s:.1f} s",
+                spread([one.broker_s for one in ran]),
+                bytes_text(copied),
+                _stall(load),
+                spread([one.broker_s for one in plain]),
+                bytes_text(whole),
+                _stall(plain_load),
+                f"{100 * copied / whole:.1f} %",
+            ]
+        )
+    headers = [
+        "partition",
+        "preparation of the first",
+        "from request to leader, median / worst",
+        "most copied",
+        "longest stall",
+        "plain: from request to leader, median / worst",
+        "most copied",
+        "longest stall",
+        "copied of the plain move's",
+    ]
+    reports = [load for pair in pairs for _, load in pair]
+    return (
+        table(headers, rows)
+        + "\nSlowest to fastest size through the tier: "
+        + f"{max(medians) / min(medians):.2f}. {balance(reports)}.\n"
+    )
+
+
+def _moved(
+    cluster: LocalCluster, size: float, configs: Mapping[str, str]
+) -> tuple[list[Carried], LoadReport]:
+    topic = f"{'tiered' if configs else 'plain'}-{size / 1e6:.0f}"
+    cluster.create_topic(topic, [[1]], configs)
+    load = filled(
+        cluster.processes,
+        cluster.bootstrap,
+        topic,
+        [size],
+        fill_bytes_per_s=60e6,
+        then_bytes_per_s=1e6,
+    )
+    runs = []
+    for target in ROUND:
+        plan = plan_for(cluster.bootstrap, topic, {0: [target]})
+        runs.append(Carried(cluster.bootstrap, plan, SHORTENED))
+        time.sleep(2.0)
+        print(topic, runs[-1].broker_s, runs[-1].report.preparation_s, flush=True)
+    return runs, load.finish()
+
+
+def _copied(ran: Carried) -> int:
+    return sum(move.bytes_copied or 0 for move in ran.report.moves)
+
+
+def _stall(load: LoadReport) -> str:
+    stall = load.longest_stall
+    return f"{stall.duration_s:.2f} s" if stall else "under 0.05 s"
+
+
 def replicated(_folder: Path) -> str:
     """The section of throttled moves."""
     plan = LocalPlan(brokers=4, tier=False)
@@ -80,7 +163,7 @@ def _throttled(cluster: LocalCluster) -> str:
     arrivals.start()
     ran = Carried(bootstrap, plan, THROTTLED)
     arrivals.stop()
-    copied = sum(move.bytes_copied or 0 for move in ran.report.moves)
+    copied = _copied(ran)
     rates = arrivals.rates()
     rows = [
         ["moves", str(MOVES)],

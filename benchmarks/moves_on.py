@@ -3,7 +3,7 @@
 import statistics
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import TracebackType
@@ -13,10 +13,11 @@ from executor.connect import connect
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.s3 import S3Settings
+from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder, LoadReport
 from lab.processes import Processes
-from model.ids import BrokerId, PartitionId
+from model.ids import PartitionId
 from model.plan import Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
 from model.units import bytes_text
@@ -79,7 +80,7 @@ class Carried:
                     journal_dir=Path(folder),
                     moves_in_flight=limits.moves_in_flight,
                     observe=self._count,
-                    stop=threading.Event(),
+                    steering=Steering(),
                 )
             self.wall_s = time.time() - begun_s
             (journal,) = Path(folder).glob("*.jsonl")
@@ -166,6 +167,3 @@ def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def next_of(broker: int, brokers: Sequence[int], by: int = 1) -> list[int]:
     """The list with the broker that follows, round and round."""
     return [brokers[(brokers.index(broker) + by) % len(brokers)]]
-
-
-Leaders = Mapping[PartitionId, BrokerId]
