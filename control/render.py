@@ -21,6 +21,7 @@ from model.units import (
 
 if TYPE_CHECKING:
     from executor.forecast import Forecast
+    from executor.paper import Peak
 
 
 def json_text(document: Mapping[str, Any]) -> str:
@@ -309,19 +310,46 @@ def _skew_figures(skew: TopicSkew) -> dict[str, Any]:
 
 
 def forecast_text(told: "Forecast") -> str:
-    """What a run will take, in a sentence."""
-    words = (
-        f"will take about {seconds_text(told.seconds)} and copy "
-        f"{bytes_text(told.bytes_to_copy)}"
-    )
-    if told.most_more_bytes:
-        broker = max(told.most_more_bytes, key=told.most_more_bytes.__getitem__)
-        more = bytes_text(told.most_more_bytes[broker])
-        words += f"; broker {broker} holds up to {more} more meanwhile"
+    """What a run will take, in a sentence, and what each broker carries meanwhile."""
     by = (
         f"{count_text(told.known, 'move')} of before" if told.known else "usual figures"
     )
-    return f"{words} (by {by})\n"
+    quicker = (
+        f"takes less than {seconds_text(told.least_s)}"
+        if told.seconds > 1.005 * told.least_s
+        else "is quicker"
+    )
+    words = (
+        f"will take about {seconds_text(told.seconds)} and copy "
+        f"{bytes_text(told.bytes_to_copy)} (by {by}); no order of the moves "
+        f"{quicker}\n"
+    )
+    if told.unfit:
+        more = f", and {len(told.unfit) - 1} more" if len(told.unfit) > 1 else ""
+        words += f"not all will be made: {told.unfit[0]}{more}\n"
+    peaks = {b: p for b, p in told.peaks.items() if p.copied_bytes}
+    if not peaks:
+        return words
+    headers = ["broker", "disk at most", "in", "at most", "out", "at most"]
+    inside = any(p.inside_bytes for p in peaks.values())
+    rows = [
+        _peak_cells(broker, peak, told.free_bytes.get(broker))
+        + ([bytes_text(peak.inside_bytes)] if inside else [])
+        for broker, peak in peaks.items()
+    ]
+    return f"{words}\n{table([*headers, *(['inside'] if inside else [])], rows)}"
+
+
+def _peak_cells(broker: int, peak: "Peak", free: int | None) -> list[str]:
+    room = f" of {bytes_text(free)} free" if free and free > 0 else ""
+    return [
+        str(broker),
+        f"+{bytes_text(peak.more_bytes)}{room}",
+        bytes_text(peak.in_bytes),
+        rate_text(peak.in_per_s),
+        bytes_text(peak.out_bytes),
+        rate_text(peak.out_per_s),
+    ]
 
 
 def run_text(report: RunReport) -> str:
@@ -347,4 +375,6 @@ def run_text(report: RunReport) -> str:
         else ""
     )
     took = f"took {seconds_text(report.duration_s)}{preparation}"
+    if report.foreseen_s is not None:
+        took += f"; {seconds_text(report.foreseen_s)} were foreseen for the moves"
     return f"{words}\n{took}\n\n" + table(headers, rows)

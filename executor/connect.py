@@ -15,14 +15,17 @@ from executor.archive import Archive, archive_of
 from executor.back import plan_back
 from executor.balancer import Balancer, RunBalancer
 from executor.dialect import Dialect, Progress
+from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
-from executor.forecast import Forecast, Pace, forecast
+from executor.forecast import Forecast, forecast
 from executor.guards import Watch
-from executor.history import PastRun, left_set, moves_done, past_run, unfinished
+from executor.history import PastRun, left_set, past_run, past_runs, unfinished
 from executor.journal import Journal, sole_writer
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
+from executor.outlook import Outlook
+from executor.pace import Pace
 from executor.recognise import dialects
 from executor.room import Room
 from executor.s3 import S3Settings
@@ -33,6 +36,7 @@ from executor.throttle import RunThrottle, Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.wal import Wal
+from executor.work import Sizes
 from model.closing import Closing
 from model.errors import ConfigError
 from model.ids import PartitionId
@@ -146,6 +150,7 @@ class Executor(Closing):
                 plan.model_copy(update={"moves": tuple(moves)}), ways, ours, going_on
             )
 
+        pace = self._pace(run.journal_dir, plan.cluster_id)
         journal = self._journal(run.journal_dir, plan, run_id, resumed=past is not None)
         with contextlib.closing(journal):
             return Execution(
@@ -167,6 +172,7 @@ class Executor(Closing):
                 watch=Watch(self._admin, plan.moves, limits, self._timing),
                 balancer=self._balancer(journal, past),
                 segments=self._segments(journal, past),
+                outlook=Outlook(plan, limits, pace, self._timing, self._inside_bytes),
                 past=past,
             ).run()
 
@@ -192,13 +198,20 @@ class Executor(Closing):
     ) -> Forecast:
         """What a plan will take, judged by earlier runs on this cluster.
 
-        Raises ClusterUnreachable, and ConfigError for a journal that cannot be read.
+        Raises ClusterUnreachable.
         """
         self._admin.cluster()
         limits = self._limits_with(moves_in_flight)
-        pace = Pace.of(moves_done(journal_dir, plan.cluster_id))
+        pace = self._pace(journal_dir, plan.cluster_id)
         room = Room(self._admin, limits, self._timing).of(plan.moves)
-        return forecast(plan.moves, limits, pace, room)
+        return forecast(plan, limits, pace, room, self._inside_bytes(plan.moves))
+
+    def _pace(self, journal_dir: Path, cluster_id: str) -> Pace:
+        runs = past_runs(journal_dir, cluster_id)
+        return Pace.of([list(past.moves.values()) for past in runs])
+
+    def _inside_bytes(self, moves: Sequence[Move]) -> Sizes:
+        return inside_bytes(self._admin, moves)
 
     def elections(
         self,

@@ -6,7 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from executor.admin import Admin
 from executor.answers import LogDirView
 from executor.directories import Seen, changed, coming, lying, named, sizes_of
-from model.errors import GuardrailRefused, PlanOutdated, RightsMissing
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    RightsMissing,
+)
 from model.ids import BrokerId, PartitionId
 from model.plan import ANY_DIR, Move
 from model.snapshot import StorageKind
@@ -23,6 +28,24 @@ def look(
             for broker in alive & {*move.replicas_before, *move.replicas_after}:
                 by_broker[broker].append(move.id)
     return {b: admin.log_dirs(b, ids) for b, ids in sorted(by_broker.items())}
+
+
+def inside_bytes(
+    admin: Admin, moves: Sequence[Move]
+) -> dict[tuple[PartitionId, BrokerId], int]:
+    """What replicas hold that change directories on their brokers, as far as seen."""
+    if not any(map(changed, moves)):
+        return {}
+    try:
+        seen = look(admin, moves, admin.cluster().alive)
+    except ClusterUnreachable:
+        # How long they take cannot be told then; whether it serves is asked elsewhere.
+        return {}
+    return {
+        (move.id, broker): _size(move, broker, seen)
+        for move in moves
+        for broker in changed(move)
+    }
 
 
 def refuse_unclear(moves: Iterable[Move]) -> None:

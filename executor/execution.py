@@ -10,6 +10,7 @@ from executor.flights import Flights, by_dialect
 from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
+from executor.outlook import Outlook
 from executor.schedule import in_order, startable, too_big
 from executor.segments import RunSegments
 from executor.steering import Steering
@@ -46,10 +47,11 @@ class Execution:
         observe: Callable[[RunProgress], None],
         steering: Steering,
         throttle: RunThrottle,
-        room: Callable[[Sequence[Move]], Mapping[BrokerId, int]],
+        room: Callable[[Sequence[Move], Sequence[Move]], Mapping[BrokerId, int]],
         watch: Callable[[], str | None],
         balancer: RunBalancer,
         segments: RunSegments,
+        outlook: Outlook,
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
@@ -65,6 +67,7 @@ class Execution:
         self._watch = watch
         self._balancer = balancer
         self._segments = segments
+        self._outlook = outlook
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._course = Course(
@@ -182,6 +185,8 @@ class Execution:
         self._ledger.preparation_took(self._timing.now_s() - begun_s)
 
     def _move(self) -> None:
+        if not self._course.halted:
+            self._waiting = self._outlook.order(self._waiting, self._free())
         self._course.begin()
         while True:
             with self._course.barring():
@@ -192,6 +197,7 @@ class Execution:
             self._timing.pause(self._limits.poll_s)
             with self._course.barring():
                 self._flights.look()
+            self._foresee()
 
     def _health(self) -> str | None:
         """A reason to start nothing further, from a look at the cluster."""
@@ -202,7 +208,7 @@ class Execution:
 
     def _start_next(self) -> None:
         running = self._flights.moves
-        free = self._room(self._plan.moves) if self._waiting else {}
+        free = self._free()
         chosen = startable(self._waiting, running, self._concurrency.limits, free)
         if self._waiting and not chosen and not running:
             move = self._waiting.pop(0)
@@ -211,6 +217,19 @@ class Execution:
         for dialect, moves in by_dialect(self._dialects, chosen):
             if fitting := self._still_fit(dialect, moves):
                 self._flights.send(dialect, fitting)
+
+    def _free(self) -> Mapping[BrokerId, int]:
+        if not self._waiting:
+            return {}
+        return self._room(self._plan.moves, self._flights.moves)
+
+    def _foresee(self) -> None:
+        moves, waiting = self._ledger.moves, self._waiting
+        if self._course.halted:
+            waiting = []
+        left_s = self._outlook.left_s(moves, waiting, self._concurrency)
+        if left_s is not None:
+            self._ledger.foreseen(left_s)
 
     def _still_fit(self, dialect: Dialect, moves: Sequence[Move]) -> list[Move]:
         """Those whose partitions are as planned; others are dropped by name."""

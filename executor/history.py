@@ -1,5 +1,6 @@
 """What the journals of earlier runs tell."""
 
+import contextlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,6 +28,8 @@ _SETTING: Final = tuple(
     )
 )
 """What stands in the journal of a run that set something."""
+_NEWEST: Final = 20
+"""Runs that tell how fast a cluster is."""
 
 
 def read_journal(path: Path) -> tuple[JournalRecord, ...]:
@@ -143,21 +146,6 @@ class PastRun:
         return [at.move for at in self.moves.values() if at.state in states]
 
 
-def moves_done(journal_dir: Path, cluster_id: str) -> list[tuple[float, int]]:
-    """Seconds and bytes copied of every move that ended well on a cluster.
-
-    Raises ConfigError for a journal that cannot be read.
-    """
-    return [
-        (record.detail["seconds"], record.detail["bytes"] or 0)
-        for path in run_paths(journal_dir)
-        for record in read_journal(path)
-        if record.event is JournalEvent.MOVED
-        and record.cluster_id == cluster_id
-        and record.detail["seconds"] is not None
-    ]
-
-
 def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
     """A run on a cluster by its id or the beginning of it; by default the newest.
 
@@ -220,6 +208,16 @@ def _cluster_of(path: Path) -> str | None:
             return JournalRecord.model_validate_json(lines.readline()).cluster_id
         except ValidationError:
             return None
+
+
+def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
+    """The newest runs on a cluster, oldest first, without those that are unreadable."""
+    ids = [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
+    found = []
+    for run_id in ids[-_NEWEST:]:
+        with contextlib.suppress(ConfigError):
+            found.append(past_run(journal_dir, cluster_id, run_id))
+    return found
 
 
 def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:

@@ -44,6 +44,11 @@ class Ledger:
             started_at_ms=past.started_at_ms if past else timing.now_ms(),
         )
 
+    @property
+    def moves(self) -> Sequence[MoveProgress]:
+        """Where each stands, in the plan's order."""
+        return tuple(self._moves.values())
+
     def of(self, move: Move) -> MoveProgress:
         """Where one move stands."""
         return self._moves[move.id]
@@ -133,6 +138,14 @@ class Ledger:
         self._change(move, state=state, note=reason)
         self.tell()
 
+    def foreseen(self, left_s: float) -> None:
+        """How long the moves are expected to take yet."""
+        first_s = self._run.foreseen_s
+        self._change_run(
+            left_s=left_s, foreseen_s=left_s if first_s is None else first_s
+        )
+        self.tell()
+
     def stopping(self, reason: str) -> None:
         """Nothing further will be started."""
         self._change_run(state=RunState.STOPPING, reason=reason)
@@ -141,7 +154,7 @@ class Ledger:
     def ended(self, state: RunState, reason: str) -> None:
         """The run is over."""
         self._journal.write(JournalEvent.ENDED, state=state, reason=reason)
-        self._change_run(state=state, reason=reason)
+        self._change_run(state=state, reason=reason, left_s=None)
         self.tell()
 
     def report(self) -> RunReport:
@@ -155,6 +168,7 @@ class Ledger:
             started_at_ms=run.started_at_ms,
             duration_s=(self._timing.now_ms() - run.started_at_ms) / 1000,
             preparation_s=run.preparation_s,
+            foreseen_s=run.foreseen_s,
             moves=tuple(_report(m) for m in self._moves.values()),
         )
 

@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping
 
 from executor.admin import Admin
+from executor.schedule import bytes_per_replica
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.plan import Move
 from model.snapshot import StorageKind
 
@@ -18,13 +19,27 @@ class Room:
         self._limits = limits
         self._timing = timing
         self._free: dict[BrokerId, int] = {}
+        self._running: dict[PartitionId, Move] = {}
         self._seen_at_s = float("-inf")
 
-    def of(self, moves: Iterable[Move]) -> Mapping[BrokerId, int]:
+    def of(
+        self, moves: Iterable[Move], running: Iterable[Move] = ()
+    ) -> Mapping[BrokerId, int]:
         """Bytes that may still come to each broker that moves copy to.
 
-        Less the reserve; absent where the broker does not say (before KIP-827).
+        Less the reserve; absent where the broker does not say (before KIP-827). What
+        those that are `running` need is not taken off, what others have needed that
+        ran before and were not there at the last look is.
         """
+        now = {move.id: move for move in running}
+        ended = [move for pid, move in self._running.items() if pid not in now]
+        self._running = now
+        for move in ended:
+            for broker in set(move.added) & self._free.keys():
+                self._free[broker] -= bytes_per_replica(move)
+        if ended and not now:
+            # Whatever finds no room then never will: that is not said by an old look.
+            self._seen_at_s = float("-inf")
         now_s = self._timing.now_s()
         if now_s - self._seen_at_s >= self._limits.disk_look_s:
             copying = [m for m in moves if m.storage is not StorageKind.SHARED]

@@ -14,7 +14,7 @@ NO_LIMIT: Final[Mapping[BrokerId, int]] = {}
 
 def in_order(moves: Iterable[Move]) -> list[Move]:
     """The plan's order, with internal topics last."""
-    return sorted(moves, key=_is_internal)
+    return sorted(moves, key=is_internal)
 
 
 def startable(
@@ -36,9 +36,9 @@ def startable(
     busy = Counter(broker for move in running for broker in brokers_of(move))
     for move in waiting:
         beside = [*running, *chosen]
-        if len(beside) >= limits.moves_in_flight or any(map(_is_internal, beside)):
+        if len(beside) >= limits.moves_in_flight or any(map(is_internal, beside)):
             break
-        if _is_internal(move) and beside:
+        if is_internal(move) and beside:
             break
         if max(busy[b] for b in brokers_of(move)) >= limits.moves_per_broker:
             continue
@@ -72,5 +72,6 @@ def brokers_of(move: Move) -> set[BrokerId]:
     return {move.leader_before, move.leader_after, *move.added, *move.removed}
 
 
-def _is_internal(move: Move) -> bool:
+def is_internal(move: Move) -> bool:
+    """Whether groups or transactions hang on its topic."""
     return move.topic.startswith("__")

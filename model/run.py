@@ -64,6 +64,10 @@ class RunProgress:
     """Why it stopped or failed, or what else is to be known of it; mostly empty."""
     preparation_s: float = 0.0
     """Time spent before the first move, on getting segments into the tier."""
+    foreseen_s: float | None = None
+    """Seconds that the moves were expected to take when the first had begun."""
+    left_s: float | None = None
+    """Seconds that they are expected to take yet; estimated anew every 10 s."""
 
     def count(self, *states: MoveState) -> int:
         """Moves in any of these states."""
@@ -146,4 +150,6 @@ class RunReport(FileModel):
     started_at_ms: int
     duration_s: float
     preparation_s: float
+    foreseen_s: float | None = None
+    """Seconds that the moves were expected to take when the first had begun."""
     moves: tuple[MoveReport, ...]

@@ -4,8 +4,9 @@ import contextlib
 import signal
 import sys
 from collections.abc import Callable, Iterator
+from math import inf
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from control import compose
 from control.exits import Exit
@@ -17,9 +18,14 @@ from executor.steering import Steering
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
 from model.run import MoveState, RunProgress, RunReport, RunState
+from model.units import seconds_text
+
+_LONG_S: Final = 10.0
+"""What is worth a line while one waits."""
 
 if TYPE_CHECKING:
     from executor.connect import Executor
+    from executor.forecast import Forecast
 
 
 def carry_out(
@@ -113,8 +119,10 @@ def _carried_out(
     output: Form,
 ) -> int:
     if dry_run:
-        requests = executor.dry_run(plan)
-        sys.stderr.write(f"plimsoll: {_foretold(executor, settings, plan)}")
+        foretold = _foretold(executor, settings, plan)
+        in_order = plan.model_copy(update={"moves": foretold.order})
+        requests = executor.dry_run(in_order)
+        sys.stderr.write(f"plimsoll: {forecast_text(foretold)}")
         sys.stdout.write("\n".join(requests) + "\n")
         return Exit.DONE
     if not (yes or _confirmed(executor, settings, plan)):
@@ -140,12 +148,14 @@ def told(report: RunReport, output: Form) -> int:
 
 
 class Narrator:
-    """One line on stderr for each move that ends."""
+    """One line on stderr for each move that ends, and when much less time is left."""
 
     def __init__(self) -> None:
         self._told: set[object] = set()
+        self._left_s = inf
 
     def __call__(self, progress: RunProgress) -> None:
+        self._tell_left(progress.left_s)
         ended = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
         for move in progress.moves:
             if move.state in ended and move.move.id not in self._told:
@@ -158,16 +168,23 @@ class Narrator:
                     + "\n"
                 )
 
+    def _tell_left(self, left_s: float | None) -> None:
+        if left_s is None or self._left_s / 2 < left_s < 1.5 * self._left_s:
+            return
+        if left_s >= _LONG_S:
+            sys.stderr.write(f"about {seconds_text(left_s)} left\n")
+        self._left_s = left_s
 
-def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> str:
+
+def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":
     journal_dir, in_flight = compose.journal_dir(settings), EAGER.moves_in_flight
-    return forecast_text(executor.forecast(plan, journal_dir, in_flight))
+    return executor.forecast(plan, journal_dir, in_flight)
 
 
 def _confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
     shown = plan_text(plan, f"plan of {plan.cluster_id}")
     if sys.stdin.isatty():
-        shown += "\n" + _foretold(executor, settings, plan)
+        shown += "\n" + forecast_text(_foretold(executor, settings, plan))
     return confirmed(shown, plan.cluster_id, "carry out this plan")
 
 

@@ -1,7 +1,7 @@
 """Runs on a simulated cluster, which may be cut off at any call and gone on with."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from lab.simulation.faults import Faults
 from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move, Plan
-from model.run import RunReport
+from model.run import RunProgress, RunReport
 from model.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 
@@ -100,12 +100,16 @@ class Site:
         admin = SimulatedAdmin(self.cluster, self.faults)
         return Executor(admin, timing=self.cluster.timing, limits=self.limits)
 
-    def run(self, to_run: Plan | None = None) -> RunReport:
+    def run(
+        self,
+        to_run: Plan | None = None,
+        observe: Callable[[RunProgress], None] = lambda _: None,
+    ) -> RunReport:
         """Carry out the plan, or another one."""
         return self.executor().execute(
             to_run or self.plan,
             journal_dir=self.folder,
-            observe=lambda _: None,
+            observe=observe,
             steering=self.steering,
         )
 

@@ -18,6 +18,8 @@ from executor.balancer import Balancer, RunBalancer
 from executor.execution import Execution
 from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
+from executor.outlook import Outlook
+from executor.pace import Pace
 from executor.segments import RunSegments, Segments
 from executor.steering import Steering
 from executor.throttle import RATES, RunThrottle, Throttle
@@ -81,7 +83,10 @@ class Bench:
                     self.throttle,
                     past.throttled if past else None,
                 ),
-                room=lambda _moves: {},
+                room=lambda _moves, _running: {},
+                outlook=Outlook(
+                    self.plan, self.limits, Pace(), self.time.timing, lambda _moves: {}
+                ),
                 watch=lambda: None,
                 balancer=RunBalancer(
                     Balancer(cast("Admin", self.configs), self.time.timing),

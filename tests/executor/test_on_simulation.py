@@ -241,8 +241,8 @@ def test_a_move_waits_until_its_target_has_room(tmp_path: Path) -> None:
 def test_a_move_that_never_fits_is_dropped_with_the_figures(tmp_path: Path) -> None:
     at = Site(
         folder=tmp_path,
-        before={0: (1,), 1: (2,)},
-        after={0: (2,), 1: (3,)},
+        before={0: (1,), 1: (3,), 2: (2,)},
+        after={0: (2,), 1: (4,)},
         log_bytes=600.0 * MB,
         disk_bytes=1000.0 * MB,
         limits=RunLimits(moves_in_flight=1, disk_reserve_bytes=50 * MB),
