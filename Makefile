@@ -44,8 +44,8 @@ test: $(VENV)/dev.stamp ## all tests, the real clusters in them
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-moves bench-solver bench-peers
-bench: bench-solver bench-peers bench-moves bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-schedule bench-solver bench-peers
+bench: bench-solver bench-peers bench-schedule bench-moves bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -55,6 +55,9 @@ bench-moves: $(VENV)/dev.stamp ## measure moves on real clusters; ARGS="--only a
 
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)
+
+bench-schedule: $(VENV)/dev.stamp ## measure the order in which moves are taken
+	$(BIN)/python -P -m benchmarks.schedule
 
 bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
 	$(BIN)/python -P -m benchmarks.cruise
