@@ -22,7 +22,7 @@ def least_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float:
     alone_s = sum(work.alone_s(speed) for work in works if work.is_alone)
     return alone_s + max(
         *_lanes_s(beside, speed).values(),
-        *_slots_s(beside, Concurrency(limits).widest(w.move for w in beside), speed),
+        *_slots_s(beside, Concurrency(limits).widest, speed),
         _widening_s(beside, limits, speed),
     )
 
@@ -61,7 +61,7 @@ def _widening_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float
     while moves and speed.seconds <= GOOD_S:
         now = concurrency.limits.moves_in_flight
         for move in moves[:now]:
-            concurrency.ended(move, speed.seconds)
+            concurrency.ended(move, speed.seconds, 0, rounds * speed.seconds)
         del moves[:now]
         rounds += 1
     return rounds * speed.seconds

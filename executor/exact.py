@@ -41,8 +41,7 @@ def prove(
     of all of them.
     """
     alone_s = sum(work.alone_s(terms.speed) for work in alone)
-    widest = Concurrency(terms.limits).widest(work.move for work in works)
-    terms = replace(terms, limits=widest)
+    terms = replace(terms, limits=Concurrency(terms.limits).widest)
     parted = solve(works, terms, least_s - alone_s, parted=True)
     shared = solve(works, terms, least_s - alone_s, parted=False)
     orders = [

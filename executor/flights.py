@@ -130,7 +130,13 @@ class Flights:
         dialect.after(move)
         del self._flights[move.id]
         self._ledger.moved(move)
-        self._concurrency.ended(move, self._ledger.of(move).seconds or 0.0)
+        done = self._ledger.of(move)
+        self._concurrency.ended(
+            move,
+            done.seconds or 0.0,
+            done.bytes_copied or 0,
+            self._timing.now_s(),
+        )
 
     def _hurry(self, move: Move) -> None:
         """A throttle under what is produced would keep a copy behind for ever."""

@@ -46,7 +46,7 @@ class _Greedy:
 
     def order(self) -> list[Work]:
         """All of them."""
-        widest = Concurrency(self._terms.limits).widest(w.move for w in self._works)
+        widest = Concurrency(self._terms.limits).widest
         waiting = list(range(len(self._works)))
         ends: list[float] = []
         changes: list[float] = []

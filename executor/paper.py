@@ -271,7 +271,9 @@ class _Paper:
             for broker in brokers:
                 if broker in self.free:
                     self.free[broker] += change
-        self._concurrency.ended(move, self._speed.seconds)
+        self._concurrency.ended(
+            move, self._speed.seconds, move.bytes_to_copy, self._now_s
+        )
 
 
 def _drop_ended(now: _Running) -> None:

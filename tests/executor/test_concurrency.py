@@ -40,17 +40,28 @@ def test_no_more_than_the_operator_allows(tmp_path: Path) -> None:
 def test_slow_moves_halve_what_runs_at_once() -> None:
     pace = Concurrency(RunLimits(moves_in_flight=50, moves_per_broker=10))
     for _ in range(8):
-        pace.ended(move(storage=StorageKind.SHARED), 1.0)
+        pace.ended(move(storage=StorageKind.SHARED), 1.0, 0, 0.0)
     widened = pace.limits
     assert (widened.moves_in_flight, widened.moves_per_broker) == (16, 20)
     for _ in range(16):
-        pace.ended(move(storage=StorageKind.SHARED), 4.0)
+        pace.ended(move(storage=StorageKind.SHARED), 4.0, 0, 0.0)
     assert (pace.limits.moves_in_flight, pace.limits.moves_per_broker) == (8, 10)
 
 
 @pytest.mark.parametrize("kind", [StorageKind.REPLICATED, StorageKind.TIERED])
-def test_copies_tell_nothing_of_it(kind: StorageKind) -> None:
+def test_more_copies_run_at_once_while_more_is_copied_in_all(kind: StorageKind) -> None:
     pace = Concurrency(RunLimits(moves_in_flight=50))
-    for _ in range(8):
-        pace.ended(move(storage=kind), 0.1)
-    assert pace.limits.moves_in_flight == 8
+    now_s = 0.0
+
+    def copied(count: int, bytes_per_s: float) -> int:
+        nonlocal now_s
+        for _ in range(count):
+            now_s += 1e6 / bytes_per_s
+            pace.ended(move(storage=kind), 1.0, 1_000_000, now_s)
+        return pace.limits.moves_in_flight
+
+    assert copied(8, 40e6) == 8, "the first only begins the round"
+    assert copied(1, 40e6) == 16
+    assert copied(16, 48e6) == 32
+    assert copied(32, 49e6) == 32, "what is gained is not worth more at once"
+    assert copied(32, 30e6) == 32, "how fast copies go says nothing of harm"

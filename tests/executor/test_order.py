@@ -223,7 +223,7 @@ def test_limits_hold_at_every_moment(
     assert timeline.spans.keys() | left_out == {m.id for m in planned}
     assert not timeline.spans.keys() & left_out
     assert timeline.seconds >= found.least_s * (1 - 1e-9)
-    check_slots(planned, timeline, Concurrency(of.limits).widest(planned))
+    check_slots(planned, timeline, Concurrency(of.limits).widest)
     check_room(planned, timeline, of)
     for peak in timeline.peaks.values():
         assert max(peak.in_per_s, peak.out_per_s) <= speed.network * (1 + 1e-9)
