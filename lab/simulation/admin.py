@@ -206,8 +206,9 @@ class SimulatedAdmin:
         self, broker: BrokerId, keys: Sequence[str]
     ) -> dict[str, str]:
         """What was set."""
-        own = self._cluster.brokers[broker].configs
-        return self._read("own_broker_configs", lambda: _of_keys(own, keys))
+        return self._read(
+            "own_broker_configs", lambda: _of_keys(self._of_broker(broker), keys)
+        )
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
@@ -228,8 +229,9 @@ class SimulatedAdmin:
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         """Set or take away."""
-        own = self._cluster.brokers[broker].configs
-        self._change("alter_broker_configs", lambda: _alter(own, values))
+        self._change(
+            "alter_broker_configs", lambda: _alter(self._of_broker(broker), values)
+        )
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set or take away for all brokers."""
@@ -255,7 +257,7 @@ class SimulatedAdmin:
         """Entries that are there already are not added again."""
 
         def ask() -> None:
-            own = self._cluster.topic_configs.setdefault(topic, {})
+            own = self._of_topic(topic)
             for key, entries in lists.items():
                 now = _entries(own, key)
                 new = [e for e in entries if e not in now]
@@ -269,7 +271,7 @@ class SimulatedAdmin:
         """A list stays set, to nothing, when its last entry goes; as in Kafka."""
 
         def ask() -> None:
-            own = self._cluster.topic_configs.setdefault(topic, {})
+            own = self._of_topic(topic)
             for key, entries in lists.items():
                 if key in own or entries:
                     left = [e for e in _entries(own, key) if e not in entries]
@@ -281,13 +283,24 @@ class SimulatedAdmin:
         """Take settings away."""
 
         def ask() -> None:
-            own = self._cluster.topic_configs.setdefault(topic, {})
+            own = self._of_topic(topic)
             for key in keys:
                 own.pop(key, None)
             if not own:
                 del self._cluster.topic_configs[topic]
 
         self._change("delete_topic_configs", ask)
+
+    def _of_broker(self, broker: BrokerId) -> dict[str, str]:
+        """Its own settings, which it is asked for itself."""
+        if broker not in self._cluster.alive:
+            raise self._nobody()
+        return self._cluster.brokers[broker].configs
+
+    def _of_topic(self, topic: TopicName) -> dict[str, str]:
+        if not any(pid.topic == topic for pid in self._cluster.partitions):
+            raise ExecutionStopped(f"The topic '{topic}' does not exist.")
+        return self._cluster.topic_configs.setdefault(topic, {})
 
     def _read(self, call: str, ask: Callable[[], _T]) -> _T:
         self._meet(call)
