@@ -26,13 +26,15 @@ from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
 from executor.outlook import Outlook
 from executor.pace import Pace
+from executor.rates import RunRates, consumed_of
 from executor.recognise import dialects
 from executor.room import Room
+from executor.run_throttle import RunThrottle
 from executor.s3 import S3Settings
 from executor.schedule import in_order
 from executor.segments import RunSegments, Segments
 from executor.steering import Steering
-from executor.throttle import RunThrottle, Throttle
+from executor.throttle import Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.wal import Wal
@@ -142,6 +144,7 @@ class Executor(Closing):
     ) -> RunReport:
         limits = self._limits_with(run.moves_in_flight)
         ways = self._dialects()
+        rates = self._rates(plan, limits)
 
         def check(moves: Sequence[Move]) -> None:
             ours = unfinished(run.journal_dir, plan.cluster_id)
@@ -149,6 +152,7 @@ class Executor(Closing):
             self._check(
                 plan.model_copy(update={"moves": tuple(moves)}), ways, ours, going_on
             )
+            rates.check(moves)
 
         pace = self._pace(run.journal_dir, plan.cluster_id)
         journal = self._journal(run.journal_dir, plan, run_id, resumed=past is not None)
@@ -162,12 +166,7 @@ class Executor(Closing):
                 timing=self._timing,
                 observe=run.observe,
                 steering=run.steering,
-                throttle=RunThrottle(
-                    Throttle(self._admin, self._timing),
-                    journal,
-                    limits.throttle_bytes_per_s,
-                    past.throttled if past else None,
-                ),
+                throttle=self._throttle(journal, rates, run.steering, past),
                 room=Room(self._admin, limits, self._timing).of,
                 watch=Watch(self._admin, plan.moves, limits, self._timing),
                 balancer=self._balancer(journal, past),
@@ -238,8 +237,8 @@ class Executor(Closing):
 
     def _undo(self, past: PastRun, journal: Journal) -> Iterator[str]:
         if past.throttled is not None:
-            throttle = Throttle(self._admin, self._timing)
-            left = RunThrottle(throttle, journal, None, past.throttled).end()
+            rates = self._rates(past.plan, self._limits)
+            left = self._throttle(journal, rates, Steering(), past).end()
             yield left or "its throttle is gone"
         if past.stood_down is not None:
             left = self._balancer(journal, past).end()
@@ -247,6 +246,25 @@ class Executor(Closing):
         if past.shortened is not None:
             left = self._segments(journal, past).end()
             yield left or "its topics' segments are as before"
+
+    def _rates(self, plan: Plan, limits: RunLimits) -> RunRates:
+        return RunRates(self._admin, self._timing, limits, consumed_of(plan))
+
+    def _throttle(
+        self,
+        journal: Journal,
+        rates: RunRates,
+        steering: Steering,
+        past: PastRun | None,
+    ) -> RunThrottle:
+        return RunThrottle(
+            Throttle(self._admin, self._timing),
+            journal,
+            rates,
+            self._timing,
+            steering,
+            past.throttled if past else None,
+        )
 
     def _balancer(self, journal: Journal, past: PastRun | None) -> RunBalancer:
         return RunBalancer(
@@ -268,6 +286,7 @@ class Executor(Closing):
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
         self._check(plan, ways, {}, frozenset())
+        self._rates(plan, self._limits).check(plan.moves)
         balancer = Balancer(self._admin, self._timing).plan(plan.moves)
         moves = in_order(plan.moves)
         shortens = moves if self._limits.shorten_segments else ()

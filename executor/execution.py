@@ -11,10 +11,10 @@ from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
 from executor.outlook import Outlook
+from executor.run_throttle import RunThrottle
 from executor.schedule import in_order, startable, too_big
 from executor.segments import RunSegments
 from executor.steering import Steering
-from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
@@ -173,7 +173,7 @@ class Execution:
         if self._course.halted:
             return
         self._balancer.begin(self._waiting)
-        self._throttle.begin(self._waiting)
+        self._throttle.begin(self._waiting, self._flights.moves)
         begun_s = self._timing.now_s()
         self._segments.begin(self._waiting)
         for dialect, moves in by_dialect(self._dialects, self._waiting):

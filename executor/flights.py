@@ -10,8 +10,8 @@ from executor.course import Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
 from executor.ledger import Ledger
+from executor.run_throttle import RunThrottle
 from executor.segments import RunSegments
-from executor.throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.ids import PartitionId
 from model.plan import Move
@@ -65,6 +65,7 @@ class Flights:
         self._ledger.issuing(moves)
         answers: Mapping[PartitionId, Answer] = {}
         with self._course.asking(), self._course.barring():
+            self._throttle.limit(moves)
             answers = dialect.start(moves)
         for move in moves:
             answer = answers.get(move.id, Answer.unknown())
@@ -79,6 +80,9 @@ class Flights:
 
     def look(self) -> None:
         """See how far each one is, and do what follows."""
+        if not self._course.barred:
+            with self._course.barring():
+                self._throttle.adjust()
         for dialect, moves in by_dialect(self._dialects, self.moves):
             with self._course.asking():
                 found = dialect.progress(moves)
@@ -140,7 +144,7 @@ class Flights:
 
     def _hurry(self, move: Move) -> None:
         """A throttle under what is produced would keep a copy behind for ever."""
-        if rate := self._throttle.raise_rate():
+        if rate := self._throttle.raise_rate(move):
             words = (
                 f"{move.id} fell behind what is produced, so the throttle was raised "
                 f"to {bytes_text(rate)}/s"

@@ -3,7 +3,6 @@
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import inf
 from statistics import median
 from typing import Final
 
@@ -53,7 +52,7 @@ class Pace:
 
     def speed(self, limits: RunLimits) -> Speed:
         """Under the throttle of a run, which copies inside a broker do not know."""
-        throttle = limits.throttle_bytes_per_s or inf
+        throttle = limits.copy_bytes_per_s
         return Speed(
             network=min(throttle, self.bytes_per_s),
             inside=self.bytes_per_s,

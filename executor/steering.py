@@ -1,6 +1,7 @@
 """What the one who watches a run asks of it while it goes on."""
 
 import threading
+from collections import deque
 
 
 class Steering:
@@ -14,6 +15,7 @@ class Steering:
         """Nothing further is to be started; also set by `abort`."""
         self._paused = False
         self._aborting = False
+        self._rates: deque[int | None] = deque()
 
     @property
     def paused(self) -> bool:
@@ -41,3 +43,11 @@ class Steering:
         """Start nothing further, and cancel what runs where the platform can."""
         self._aborting = True
         self.stopping.set()
+
+    def throttle(self, bytes_per_s: int | None) -> None:
+        """Let moves copy at another rate; None follows what clients leave free."""
+        self._rates.append(bytes_per_s)
+
+    def asked_rates(self) -> list[int | None]:
+        """What `throttle` asked for since the last call, in order."""
+        return [self._rates.popleft() for _ in range(len(self._rates))]

@@ -7,61 +7,90 @@ crash can take them away. Entries and rates of others stay as they are.
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from copy import deepcopy
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, Self
 
 from executor.admin import Admin
-from executor.journal import Journal
 from executor.timing import Timing
-from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
+from model.errors import ClusterUnreachable, ExecutionStopped, WriterBarred
 from model.ids import BrokerId, TopicName
 from model.plan import Move
-from model.run import JournalEvent
-from model.snapshot import StorageKind
+from model.units import rate_text
 
-RATES: Final = (
-    "leader.replication.throttled.rate",
-    "follower.replication.throttled.rate",
-)
+LEADER_RATE: Final = "leader.replication.throttled.rate"
+FOLLOWER_RATE: Final = "follower.replication.throttled.rate"
+RATES: Final = (LEADER_RATE, FOLLOWER_RATE)
 LEADERS: Final = "leader.replication.throttled.replicas"
 FOLLOWERS: Final = "follower.replication.throttled.replicas"
 _ALL: Final = "*"
 _log = logging.getLogger("plimsoll.executor")
 
 Lists = dict[TopicName, dict[str, list[str]]]
+Rates = Mapping[BrokerId, Mapping[str, int]]
+"""Bytes per second by the setting's name, out (leader) and in (follower)."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Throttled:
     """What was set, and what was there before."""
 
-    bytes_per_s: int
-    earlier: tuple[int, ...] = ()
-    """Rates that this run had set before."""
     rates: dict[BrokerId, dict[str, str | None]] = field(default_factory=dict)
     """Of each broker before, None where none was set."""
+    ours: dict[BrokerId, dict[str, list[int]]] = field(default_factory=dict)
+    """What this run has set or is about to, and may be in force; the newest last."""
     lists: Lists = field(default_factory=dict)
-    """Entries `partition:broker` that were added."""
+    """Entries `partition:broker` that are added."""
 
     def document(self) -> dict[str, Any]:
         """For the journal."""
+        values = {v for of in self.ours.values() for set_ in of.values() for v in set_}
         return {
-            "bytes_per_s": self.bytes_per_s,
-            "earlier": list(self.earlier),
+            "ours": {str(b): deepcopy(of) for b, of in sorted(self.ours.items())},
             "rates": {str(b): dict(old) for b, old in sorted(self.rates.items())},
             "lists": {topic: dict(keys) for topic, keys in sorted(self.lists.items())},
+            # All that plimsoll before rates of their own for brokers can read.
+            "bytes_per_s": max(values, default=0),
+            "earlier": sorted(values),
         }
 
     @classmethod
     def read(cls, document: Mapping[str, Any]) -> Self:
-        """From the journal."""
-        return cls(
-            bytes_per_s=document["bytes_per_s"],
-            earlier=tuple(document.get("earlier", ())),
-            rates={BrokerId(int(b)): old for b, old in document["rates"].items()},
-            lists={TopicName(t): keys for t, keys in document["lists"].items()},
-        )
+        """From the journal, also one in which all brokers have the same rates."""
+        rates = {BrokerId(int(b)): old for b, old in document["rates"].items()}
+        lists = {TopicName(t): keys for t, keys in document["lists"].items()}
+        if "ours" in document:
+            ours = {BrokerId(int(b)): of for b, of in document["ours"].items()}
+        else:
+            same = [*document.get("earlier", ()), document["bytes_per_s"]]
+            ours = {b: {key: list(same) for key in old} for b, old in rates.items()}
+        return cls(rates=rates, ours=ours, lists=lists)
+
+    def is_ours(self, broker: BrokerId, key: str, shown: str | None) -> bool:
+        """Whether a value that a broker shows is one that this run has set."""
+        return shown in {str(v) for v in self.ours.get(broker, {}).get(key, ())}
+
+    def newest(self, broker: BrokerId, key: str) -> int:
+        """The rate that a broker has, or should have."""
+        return self.ours[broker][key][-1]
+
+    def with_rates(self, rates: Rates) -> "Throttled":
+        """With other rates, before they are set."""
+        ours = deepcopy(self.ours)
+        for broker, of in rates.items():
+            for key, rate in of.items():
+                known = ours.setdefault(broker, {}).setdefault(key, [])
+                ours[broker][key] = [*(v for v in known if v != rate), rate]
+        return Throttled(rates=self.rates, ours=ours, lists=self.lists)
+
+    def settled(self, broker: BrokerId, rates: Mapping[str, int]) -> None:
+        """A broker shows these rates, so earlier ones are gone."""
+        self.ours[broker] |= {key: [rate] for key, rate in rates.items()}
+
+    def gave_up(self, broker: BrokerId, key: str) -> None:
+        """Somebody else has set a rate, which is theirs from now on."""
+        del self.ours[broker][key], self.rates[broker][key]
 
 
 class Throttle:
@@ -71,59 +100,89 @@ class Throttle:
         self._admin = admin
         self._timing = timing
 
-    def plan(self, moves: Sequence[Move], bytes_per_s: int) -> Throttled:
+    def brokers(self, moves: Iterable[Move]) -> list[BrokerId]:
+        """Those that serve, of all between which the moves copy."""
+        alive = self._admin.cluster().alive
+        return sorted({b for move in moves for b in _involved(move)} & alive)
+
+    def plan(
+        self, moves: Sequence[Move], rates: Rates, held: Throttled | None = None
+    ) -> Throttled:
         """What has to be set for moves that copy; nothing is changed.
 
         Leaders are limited on all replicas of before, followers on the added ones.
+        `held` was set by the run of before: what was there before both comes back.
         """
-        copying = [m for m in moves if m.added and m.storage is not StorageKind.SHARED]
-        found = Throttled(bytes_per_s=bytes_per_s)
-        alive = self._admin.cluster().alive
-        for broker in sorted({b for m in copying for b in _involved(m)} & alive):
-            old = self._admin.own_broker_configs(broker, RATES)
-            found.rates[broker] = {key: old.get(key) for key in RATES}
-        topics = sorted({m.topic for m in copying})
+        found = deepcopy(held) if held is not None else Throttled()
+        for broker in rates:
+            shown = self._admin.own_broker_configs(broker, RATES)
+            before = found.rates.setdefault(broker, {})
+            for key in RATES:
+                if key not in before or not found.is_ours(broker, key, shown.get(key)):
+                    before[key] = shown.get(key)
+        topics = sorted({m.topic for m in moves})
         known = self._admin.own_topic_configs(topics, (LEADERS, FOLLOWERS))
-        for move in copying:
+        for move in moves:
             lists = found.lists.setdefault(move.topic, {LEADERS: [], FOLLOWERS: []})
             for key, entries in _entries(move).items():
                 there = known.get(move.topic, {}).get(key, "").split(",")
                 if _ALL not in there:
-                    lists[key] += [e for e in entries if e not in there]
+                    held_or_there = {*there, *lists[key]}
+                    lists[key] += [e for e in entries if e not in held_or_there]
+        return found.with_rates(rates)
+
+    def set_rates(self, held: Throttled, rates: Rates) -> list[str]:
+        """Set rates that `held` has already, and read them back.
+
+        What brokers did not take, in words; others are set all the same.
+        """
+        silent: dict[BrokerId, str] = {}
+        for broker, of in rates.items():
+            try:
+                texts = {key: str(rate) for key, rate in of.items()}
+                self._admin.alter_broker_configs(broker, texts)
+            except ClusterUnreachable as exc:
+                silent[broker] = f"broker {broker} did not take the throttle: {exc}"
+        for broker, of in rates.items():
+            if broker not in silent and not self._settles(broker, of):
+                most = rate_text(max(of.values()))
+                words = f"broker {broker} does not take the throttle of {most}"
+                silent[broker] = words
+            elif broker not in silent:
+                held.settled(broker, of)
+        return list(silent.values())
+
+    def changeable(self, held: Throttled, rates: Rates) -> Rates:
+        """Those of these rates that stand in place of ours, on brokers that serve.
+
+        What somebody else has set meanwhile is theirs from now on.
+        """
+        found: dict[BrokerId, dict[str, int]] = {}
+        for broker in sorted(self._admin.cluster().alive.intersection(rates)):
+            try:
+                shown = self._admin.own_broker_configs(broker, RATES)
+            except ClusterUnreachable as exc:
+                _log.warning("the throttle of broker %s stays: %s", broker, exc)
+                continue
+            for key, rate in rates[broker].items():
+                if held.is_ours(broker, key, shown.get(key)):
+                    found.setdefault(broker, {})[key] = rate
+                    continue
+                _log.warning("somebody else changed %s of broker %s", key, broker)
+                held.gave_up(broker, key)
         return found
 
-    def set(self, wanted: Throttled) -> None:
-        """Set what was planned, and read it back.
+    def limit(self, moves: Sequence[Move], held: Throttled) -> None:
+        """Put moves into the lists that are about to begin.
 
-        Raises ExecutionStopped where the cluster does not show it afterwards.
+        Traffic of those that wait would count into the limit of the others.
         """
-        for topic, lists in wanted.lists.items():
+        for topic in dict.fromkeys(move.topic for move in moves):
+            lists: dict[str, list[str]] = {}
+            for move in (m for m in moves if m.topic == topic):
+                for key, entries in _ours(move, held).items():
+                    lists.setdefault(key, []).extend(entries)
             self._admin.append_topic_configs(topic, lists)
-        self.set_rates(wanted)
-
-    def set_rates(self, wanted: Throttled) -> None:
-        """Set the rates alone, as `set` does."""
-        rate = str(wanted.bytes_per_s)
-        for broker in wanted.rates:
-            self._admin.alter_broker_configs(broker, dict.fromkeys(RATES, rate))
-        for broker in wanted.rates:
-            if not self._timing.settles(partial(self._shows, broker, rate)):
-                raise ExecutionStopped(
-                    f"broker {broker} does not take the throttle of {rate} bytes/s; "
-                    "nothing was moved"
-                )
-
-    def _shows(self, broker: BrokerId, rate: str) -> bool:
-        shown = self._admin.own_broker_configs(broker, RATES)
-        return all(shown.get(key) == rate for key in RATES)
-
-    def _lists(self, topic: TopicName) -> dict[str, list[str]]:
-        shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
-        return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
-
-    def _is_without(self, topic: TopicName, lists: dict[str, list[str]]) -> bool:
-        now = self._lists(topic)
-        return not any(e in now.get(k, ()) for k, of in lists.items() for e in of)
 
     def release(self, moves: Iterable[Move], held: Throttled) -> None:
         """Take moves that ended out of the lists.
@@ -131,12 +190,7 @@ class Throttle:
         In sync, their traffic would count into the limit of the others.
         """
         for move in moves:
-            ours = held.lists.get(move.topic, {})
-            gone = {
-                key: [e for e in entries if e in ours.get(key, ())]
-                for key, entries in _entries(move).items()
-            }
-            self._admin.subtract_topic_configs(move.topic, gone)
+            self._admin.subtract_topic_configs(move.topic, _ours(move, held))
 
     def lift(self, held: Throttled) -> list[str]:
         """Take everything away; what was left alone, in words.
@@ -145,22 +199,50 @@ class Throttle:
         """
         kept = []
         for topic, lists in held.lists.items():
-            self._admin.subtract_topic_configs(topic, lists)
-            self._timing.settles(partial(self._is_without, topic, lists))
-            # A list without entries stays set, to nothing.
-            empty = [key for key, left in self._lists(topic).items() if not left]
-            self._admin.delete_topic_configs(topic, empty)
-        set_by_us = {str(rate) for rate in (held.bytes_per_s, *held.earlier)}
+            try:
+                self._clear(topic, lists)
+            except WriterBarred:
+                raise
+            except ExecutionStopped as exc:
+                # A topic that was deleted took its settings with it.
+                if topic in self._admin.topics():
+                    kept.append(str(exc))
         for broker, before in held.rates.items():
             try:
                 now = self._admin.own_broker_configs(broker, RATES)
-                ours = {k for k in RATES if now.get(k) in set_by_us}
+                ours = {k for k in RATES if held.is_ours(broker, k, now.get(k))}
                 back = {k: old for k, old in before.items() if k in ours}
                 self._admin.alter_broker_configs(broker, back)
             except ClusterUnreachable as exc:
                 _log.warning("the throttle of broker %s stays: %s", broker, exc)
                 kept.append(f"broker {broker} did not answer and keeps its throttle")
         return kept
+
+    def _clear(self, topic: TopicName, lists: dict[str, list[str]]) -> None:
+        self._admin.subtract_topic_configs(topic, lists)
+        self._timing.settles(partial(self._is_without, topic, lists))
+        # A list without entries stays set, to nothing.
+        empty = [key for key, left in self._lists(topic).items() if not left]
+        self._admin.delete_topic_configs(topic, empty)
+
+    def _settles(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
+        try:
+            return self._timing.settles(partial(self._shows, broker, rates))
+        except ClusterUnreachable as exc:
+            _log.debug("the throttle of broker %s cannot be read: %s", broker, exc)
+            return False
+
+    def _shows(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
+        shown = self._admin.own_broker_configs(broker, RATES)
+        return all(shown.get(key) == str(rate) for key, rate in rates.items())
+
+    def _lists(self, topic: TopicName) -> dict[str, list[str]]:
+        shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
+        return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
+
+    def _is_without(self, topic: TopicName, lists: dict[str, list[str]]) -> bool:
+        now = self._lists(topic)
+        return not any(e in now.get(k, ()) for k, of in lists.items() for e in of)
 
 
 def _involved(move: Move) -> set[BrokerId]:
@@ -174,67 +256,11 @@ def _entries(move: Move) -> dict[str, list[str]]:
     }
 
 
-class RunThrottle:
-    """The throttle of one run, and the journal it stands in."""
-
-    def __init__(
-        self,
-        throttle: Throttle,
-        journal: Journal,
-        bytes_per_s: int | None,
-        held: Throttled | None = None,
-    ) -> None:
-        self._throttle = throttle
-        self._journal = journal
-        self._bytes_per_s = bytes_per_s
-        self._held = held
-        """Set now, also by the run of before that is gone on with."""
-
-    def begin(self, moves: Sequence[Move]) -> None:
-        """Set it for these moves, if one is wanted."""
-        if self._bytes_per_s is None:
-            return
-        wanted = self._throttle.plan(moves, self._bytes_per_s)
-        if self._held is not None:
-            # What was there before the first of both is to come back.
-            wanted.earlier = (*self._held.earlier, self._held.bytes_per_s)
-            wanted.rates |= self._held.rates
-            for topic, lists in self._held.lists.items():
-                ours = wanted.lists.setdefault(topic, {})
-                for key, entries in lists.items():
-                    ours[key] = [*ours.get(key, ()), *entries]
-        self._write(wanted)
-        self._throttle.set(wanted)
-
-    def raise_rate(self) -> int | None:
-        """Double the rate; what it is then, None where there is no throttle."""
-        if self._held is None:
-            return None
-        rate = self._held.bytes_per_s
-        earlier = (*self._held.earlier, rate)
-        self._write(replace(self._held, bytes_per_s=2 * rate, earlier=earlier))
-        self._throttle.set_rates(self._held)
-        return 2 * rate
-
-    def _write(self, wanted: Throttled) -> None:
-        self._journal.write(JournalEvent.THROTTLED, **wanted.document())
-        self._held = wanted
-
-    def release(self, move: Move) -> None:
-        """One move has ended."""
-        if self._held is not None:
-            self._throttle.release([move], self._held)
-
-    def end(self) -> str:
-        """Take it away; what is left of it and why, empty where nothing is."""
-        if self._held is None:
-            return ""
-        try:
-            left = self._throttle.lift(self._held)
-        except PlimsollError as exc:
-            left = [f"the throttle is still set: {exc}"]
-        if left:
-            return f"{'; '.join(left)}; plimsoll cleanup takes it away"
-        self._journal.write(JournalEvent.UNTHROTTLED)
-        self._held = None
-        return ""
+def _ours(move: Move, held: Throttled) -> dict[str, list[str]]:
+    """A move's entries that are ours to add and to take away."""
+    lists = held.lists.get(move.topic, {})
+    ours = {
+        key: [e for e in entries if e in lists.get(key, ())]
+        for key, entries in _entries(move).items()
+    }
+    return {key: entries for key, entries in ours.items() if entries}

@@ -2,8 +2,11 @@
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from math import inf
 from typing import Final
+
+from executor.auto_throttle import AutoThrottle
 
 # It goes on while the machine sleeps; on macOS the other one does.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
@@ -51,6 +54,9 @@ class RunLimits:
     """Moves under way that a broker takes part in, in and out together."""
     throttle_bytes_per_s: int | None = None
     """What moves may copy into a broker, and out of it, each; None without limit."""
+    throttle_follows: bool = False
+    """Whether the throttle follows what clients leave free, as `auto_throttle` says."""
+    auto_throttle: AutoThrottle = field(default_factory=AutoThrottle)
     disk_reserve_bytes: int = 10**9
     """What stays free on every target's disk."""
     stuck_s: float = 120.0
@@ -77,3 +83,10 @@ class RunLimits:
             raise ValueError("at least one move must be allowed in flight")
         if self.throttle_bytes_per_s is not None and self.throttle_bytes_per_s < 1:
             raise ValueError("a throttle lets at least one byte per second through")
+
+    @property
+    def copy_bytes_per_s(self) -> float:
+        """The most that a throttle lets into a broker, and out of it, each."""
+        if self.throttle_follows:
+            return self.auto_throttle.most_bytes_per_s
+        return self.throttle_bytes_per_s or inf

@@ -20,9 +20,11 @@ from executor.history import PastRun, past_run, read_journal
 from executor.journal import Journal
 from executor.outlook import Outlook
 from executor.pace import Pace
+from executor.rates import RunRates
+from executor.run_throttle import RunThrottle
 from executor.segments import RunSegments, Segments
 from executor.steering import Steering
-from executor.throttle import RATES, RunThrottle, Throttle
+from executor.throttle import RATES, Throttle
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId
@@ -77,12 +79,7 @@ class Bench:
                 timing=self.time.timing,
                 observe=self.told.append,
                 steering=self.steering,
-                throttle=RunThrottle(
-                    Throttle(cast("Admin", self.configs), self.time.timing),
-                    self.journal,
-                    self.throttle,
-                    past.throttled if past else None,
-                ),
+                throttle=self.run_throttle(past),
                 room=lambda _moves, _running: {},
                 outlook=Outlook(
                     self.plan, self.limits, Pace(), self.time.timing, lambda _moves: {}
@@ -101,6 +98,17 @@ class Bench:
                 ),
                 past=past,
             ).run()
+
+    def run_throttle(self, past: PastRun | None) -> RunThrottle:
+        admin, timing = cast("Admin", self.configs), self.time.timing
+        return RunThrottle(
+            Throttle(admin, timing),
+            self.journal,
+            RunRates(admin, timing, RunLimits(throttle_bytes_per_s=self.throttle), {}),
+            timing,
+            self.steering,
+            past.throttled if past else None,
+        )
 
     def resume(self) -> RunReport:
         """Go on in another process, which knows what is on disk alone."""

@@ -215,9 +215,10 @@ def test_a_throttle_that_a_copy_cannot_keep_up_under_is_raised_and_said(
         folder=tmp_path,
         before={0: (1, 2)},
         after={0: (1, 3)},
-        bytes_in=40.0 * MB,
         limits=RunLimits(throttle_bytes_per_s=30 * MB),
     )
+    partition = at.cluster.partitions[PartitionId(TOPIC, 0)]
+    at.cluster.after(5.0, lambda: setattr(partition, "bytes_in", steady(40.0 * MB)))
     report = at.run()
     assert report.state is RunState.DONE
     assert "fell behind what is produced" in report.moves[0].note

@@ -1,0 +1,55 @@
+"""A throttle that follows what clients leave free of brokers' network cards."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from math import inf
+from typing import Final
+
+from model.ids import BrokerId
+from model.snapshot import Resource
+
+ANY_BROKER: Final = -1
+"""Stands for brokers without a capacity of their own, as in Cruise Control's file."""
+_SHARE: Final = 0.9
+"""Of what is free; the rest is for clients that come to need more."""
+_FAIL_SAFE: Final = 10_000_000
+"""Bytes per second where capacity or traffic is not known (DataDog's autothrottle)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AutoThrottle:
+    """Within which limits a throttle follows. Rates are bytes per second."""
+
+    floor: int = 1
+    ceiling: int | None = None
+    capacity: Mapping[int, Mapping[Resource, float]] = field(default_factory=dict)
+    """Of each broker's card by direction, NET_IN and NET_OUT."""
+
+    def __post_init__(self) -> None:
+        if self.ceiling is not None and not 1 <= self.floor <= self.ceiling:
+            raise ValueError("a throttle's floor lies above its ceiling")
+
+    def rate(self, broker: BrokerId, way: Resource, used: float | None) -> float:
+        """What copies may take of a broker's card one way, beside what is used."""
+        capacity = self._capacity(broker, way)
+        if capacity is None or used is None:
+            return self._within(_FAIL_SAFE)
+        return self._within(_SHARE * (capacity - used))
+
+    @property
+    def most_bytes_per_s(self) -> float:
+        """What copies may take of a broker that clients leave alone."""
+        known = [rate for of in self.capacity.values() for rate in _network(of)]
+        return self._within(_SHARE * max(known) if known else _FAIL_SAFE)
+
+    def _within(self, rate: float) -> float:
+        return min(max(rate, self.floor), self.ceiling or inf)
+
+    def _capacity(self, broker: BrokerId, way: Resource) -> float | None:
+        of = self.capacity.get(broker, self.capacity.get(ANY_BROKER, {}))
+        return of.get(way)
+
+
+def _network(of: Mapping[Resource, float]) -> list[float]:
+    ways = (Resource.NET_IN, Resource.NET_OUT)
+    return [rate for way, rate in of.items() if way in ways]
