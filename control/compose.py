@@ -11,6 +11,7 @@ from control.settings import Settings
 from control.view import Mode
 from model.errors import ConfigError
 from model.snapshot import RecentMove
+from model.units import AUTO
 
 if TYPE_CHECKING:
     from collector.collector import Collector
@@ -58,6 +59,7 @@ def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
 
 def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
+    from control.throttling import auto_throttle
     from executor.connect import connect
     from executor.s3 import S3Settings
     from executor.timing import RunLimits
@@ -66,6 +68,7 @@ def executor(settings: Settings) -> "Executor":
         S3Settings(**bucket.model_dump()) if bucket else None
         for bucket in (settings.tier, settings.wal, settings.archive)
     )
+    throttle = settings.throttle
     return connect(
         bootstrap_of(settings),
         timeout_s=settings.timeout_s,
@@ -73,7 +76,9 @@ def executor(settings: Settings) -> "Executor":
         wal=wal,
         archive=archive,
         limits=RunLimits(
-            throttle_bytes_per_s=settings.throttle,
+            throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
+            throttle_follows=throttle == AUTO,
+            auto_throttle=auto_throttle(settings.auto_throttle),
             stand_down_balancer=settings.stand_down_balancer,
             shorten_segments=settings.shorten_segments,
         ),

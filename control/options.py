@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from control.form import Form
-from model.units import rate_of
+from model.units import throttle_of
 
 if TYPE_CHECKING:
     from control.origin import Origin
     from control.settings import Settings
 
 
-def _rate(text: str) -> int:
+def _throttle(text: str) -> str:
     try:
-        return rate_of(text)
+        throttle_of(text)
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from exc
+    return text
 
 
 Bootstrap = Annotated[
@@ -41,10 +42,11 @@ AllowChanges = Annotated[
     ),
 ]
 Throttle = Annotated[
-    int | None,
+    str | None,
     typer.Option(
-        help="What moves may copy into a broker, and out of it: bytes/s, or 50MB/s.",
-        parser=_rate,
+        help="What moves may copy into a broker, and out of it: bytes/s, or 50MB/s; "
+        "auto follows what clients leave free.",
+        parser=_throttle,
         metavar="RATE",
     ),
 ]
@@ -119,11 +121,11 @@ def load_settings(
     return settings.load(flags, config=config, profile=profile)
 
 
-def throttled(settings: "Settings", throttle: int | None) -> "Settings":
+def throttled(settings: "Settings", throttle: str | None) -> "Settings":
     """The settings with the throttle that was typed, if any."""
     if throttle is None:
         return settings
-    return settings.model_copy(update={"throttle": throttle})
+    return settings.model_copy(update={"throttle": throttle_of(throttle)})
 
 
 def consenting(settings: "Settings", **consents: bool) -> "Settings":

@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from platformdirs import user_cache_dir, user_config_dir, user_state_dir
 from pydantic import BaseModel, BeforeValidator, Field, ValidationError
@@ -21,11 +21,12 @@ from pydantic_settings import (
 )
 
 from control.policy import AutoLimits
+from control.throttling import AutoThrottleSettings
 from model.errors import ConfigError
 from model.exchange.source import nearest
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
-from model.units import rate_of
+from model.units import throttle_of
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -46,8 +47,8 @@ def _strict(model: type[T], value: Any) -> T:
     return model.model_validate_json(json.dumps(value))
 
 
-def _rate(value: Any) -> Any:
-    return rate_of(str(value))
+def _throttle(value: Any) -> Any:
+    return throttle_of(str(value))
 
 
 class S3Bucket(FileModel):
@@ -87,8 +88,12 @@ class Settings(BaseSettings):
     """Time that loads are averaged over."""
     samples_topic: str | None = None
     """Topic that samples go to; by default they go to files under `state_dir`."""
-    throttle: Annotated[int, BeforeValidator(_rate)] | None = None
-    """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`."""
+    throttle: Annotated[int | Literal["auto"], BeforeValidator(_throttle)] | None = None
+    """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`;
+    `auto` follows what clients leave free."""
+    auto_throttle: Annotated[AutoThrottleSettings, _from_json(AutoThrottleSettings)] = (
+        AutoThrottleSettings()
+    )
     stand_down_balancer: bool = False
     """Whether AutoMQ's own balancer may be stood down while a run moves partitions."""
     shorten_segments: bool = False

@@ -1,6 +1,10 @@
 """Figures in words: bytes, rates, times and shares as people read them."""
 
 import re
+from typing import Final, Literal
+
+AUTO: Final = "auto"
+"""A throttle that follows what clients leave free."""
 
 _STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
 
@@ -59,3 +63,13 @@ def rate_of(text: str) -> int:
     if not 1 <= value < 1e15:
         raise ValueError(f"{text!r} is no rate; say bytes per second, or 50MB/s")
     return int(value)
+
+
+def throttle_of(text: str) -> int | Literal["auto"]:
+    """As `rate_of`, or `auto`."""
+    if text.strip() == AUTO:
+        return AUTO
+    try:
+        return rate_of(text)
+    except ValueError as exc:
+        raise ValueError(f"{exc}, or {AUTO}") from exc
