@@ -9,6 +9,7 @@ from typing import Final
 
 from executor.admin import Admin
 from executor.answers import PartitionView
+from executor.concurrency import Concurrency
 from executor.throttle import FOLLOWER_RATE, LEADER_RATE, Rates, Throttled
 from executor.timing import RunLimits, Timing
 from executor.traffic import Traffic
@@ -102,7 +103,8 @@ class RunRates:
         self._auto = limits.auto_throttle
         self.follows = limits.throttle_follows
         """Whether they follow what clients leave free."""
-        self._at_once = min(limits.moves_in_flight, limits.moves_per_broker)
+        most = Concurrency(limits).widest
+        self._at_once = min(most.moves_in_flight, most.moves_per_broker)
         self._consumed = consumed
         self._used: Mapping[Limit, float | None] = {}
         self._least: dict[Limit, int] = {}
