@@ -56,9 +56,11 @@ class Admin(Protocol):
         ...
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, Answer]:
-        """Ask for replica lists; one answer per partition, unknown where none came."""
+        """Ask for replica lists, or with None to cancel (KIP-455).
+
+        One answer per partition, unknown where none came."""
         ...
 
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:

@@ -78,7 +78,7 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
 
 
 def reassign(
-    admin: Admin, targets: Mapping[PartitionId, Sequence[BrokerId]]
+    admin: Admin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
 ) -> dict[PartitionId, Answer]:
     """As `Admin.reassign`; what Amazon MSK refuses is answered with what to do.
 

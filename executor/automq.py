@@ -86,6 +86,11 @@ class AutoMQ:
             self._uploads.begin(self._cluster_id, sources)
         return self._admin.reassign({m.id: m.replicas_after for m in moves})
 
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Nothing can be: the controller has forgotten the source at once."""
+        words = "AutoMQ cannot do that, so the move was let finish"
+        return {move.id: Answer.refused(words) for move in moves}
+
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         """By metadata: no leader while moving, the target as leader when done."""
         views = self._admin.partitions([m.id for m in moves])

@@ -11,6 +11,7 @@ from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable, WriterBarred
 
 STOPPED: Final = "stopped by the operator"
+ABORTED: Final = "aborted by the operator"
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -47,9 +48,14 @@ class Course:
         """The first move is about to be started."""
         self._answered_at_s = self._timing.now_s()
 
-    def may_start(self, *, more: bool) -> bool:
-        """Whether to start more; halts where operator or cluster say no."""
-        if self._steering.stopping.is_set() and more:
+    def may_start(self, *, waiting: bool, flying: bool) -> bool:
+        """Whether to start more; halts where operator or cluster say no.
+
+        `waiting` and `flying`: whether moves do; an end that comes too late is none.
+        """
+        if self._steering.aborting and (waiting or flying):
+            self._halt_for_abort()
+        elif self._steering.stopping.is_set() and waiting:
             self.halt_for(STOPPED)
         now_s = self._timing.now_s()
         if self.halted or now_s - self._healthy_at_s < self._limits.health_s:
@@ -66,6 +72,11 @@ class Course:
             _log.info("the run stops: %s", reason)
             self.halted = reason
             self._ledger.stopping(reason)
+
+    def _halt_for_abort(self) -> None:
+        if self.halted == STOPPED:
+            self.halted = ""
+        self.halt_for(ABORTED)
 
     @contextmanager
     def asking(self) -> Iterator[None]:

@@ -23,6 +23,8 @@ class Stage(Enum):
     """Replicas as planned and in sync; the planned leader does not lead yet."""
     DONE = "done"
     """Replicas, replicas in sync and leader exactly as planned."""
+    REVERTED = "reverted"
+    """On the brokers of before, in another order, as Kafka leaves it on a cancel."""
     LOST = "lost"
     """Neither here nor there: somebody else moved or removed it."""
 
@@ -104,6 +106,14 @@ class Dialect(Protocol):
 
     def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
         """Send the next request of each; returns when they are answered, not done."""
+        ...
+
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Bring moves that were started back to where their last step began.
+
+        Refused for those that go on; unknown where nothing is under way any more, and
+        only a look tells how it ended. To be repeated for those that are REVERTED.
+        """
         ...
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:

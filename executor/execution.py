@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from executor.balancer import RunBalancer
 from executor.concurrency import Concurrency
-from executor.course import STOPPED, Course
+from executor.course import ABORTED, STOPPED, Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flights import Flights, by_dialect
 from executor.history import PastRun
@@ -155,11 +155,16 @@ class Execution:
 
     def _adopt_one(self, past: PastRun, move: Move, seen: Progress) -> None:
         is_ours = past.moves[move.id].issued_at_ms is not None
-        if seen.stage is Stage.NOT_BEGUN or (seen.is_as_before(move) and not is_ours):
+        is_planned = seen.stage is Stage.NOT_BEGUN and move.id not in past.cancelling
+        if is_planned or (seen.is_as_before(move) and not is_ours):
             self._ledger.put_back(move)
             self._waiting.append(move)
             return
         match seen.stage:
+            case Stage.NOT_BEGUN | Stage.HALFWAY | Stage.REVERTED if (
+                move.id in past.cancelling
+            ):
+                self._flights.adopt(move, cancelling=True)
             case Stage.DONE if is_ours:
                 self._ledger.moved(move)
             case Stage.MOVING | Stage.HALFWAY | Stage.ARRIVED if is_ours:
@@ -190,8 +195,11 @@ class Execution:
         self._course.begin()
         while True:
             with self._course.barring():
-                if self._course.may_start(more=bool(self._waiting)):
+                flying = bool(self._flights.moves)
+                if self._course.may_start(waiting=bool(self._waiting), flying=flying):
                     self._start_next()
+                if self._steering.aborting:
+                    self._flights.cancel()
             if not self._flights.moves and (self._course.halted or not self._waiting):
                 return
             self._timing.pause(self._limits.poll_s)
@@ -246,7 +254,8 @@ class Execution:
 
     def _outcome(self) -> tuple[RunState, str]:
         if reason := self._course.halted:
-            return RunState.STOPPED if reason == STOPPED else RunState.FAILED, reason
+            by_operator = reason in (STOPPED, ABORTED)
+            return RunState.STOPPED if by_operator else RunState.FAILED, reason
         dropped = self._ledger.among(MoveState.DROPPED)
         if not dropped:
             return RunState.DONE, ""

@@ -19,7 +19,8 @@ _SETTLE_S: Final = 5.0
 _LAGS_S: Final = 30.0
 """A copy that has not come nearer to its leader for this long falls behind."""
 _ELECT_S: Final = 1.0
-"""Between two elections for one move."""
+"""Between two elections for one move, or two requests for the old order."""
+_BACK: Final = (Stage.NOT_BEGUN, Stage.HALFWAY, Stage.REVERTED)
 
 
 class Step(Enum):
@@ -33,6 +34,9 @@ class Step(Enum):
     """It falls behind what is produced."""
     FINISH = "finish"
     DONE = "done"
+    CANCEL = "cancel"
+    """A cancel is to be brought to its end."""
+    CANCELLED = "cancelled"
     GIVE_UP = "give up"
     """It did not begin, and will not."""
     LOST = "lost"
@@ -60,6 +64,10 @@ class Flight:
     """The replica list last seen."""
     _sent_from: tuple[BrokerId, ...] = ()
     """The one from which another was asked for."""
+    _cancel: Verdict | None = None
+    """The answer to the request to cancel it; None while there is none."""
+    _cancel_sent_at_s: float | None = None
+    _cancel_first_at_s: float = 0.0
 
     def __post_init__(self) -> None:
         self._at = self._sent_from = self.move.replicas_before
@@ -73,6 +81,20 @@ class Flight:
         self._sent_at_s = self._progressed_at_s = self._hurried_at_s = at_s
         self._least_left = inf
 
+    def cancel_sent(self, at_s: float, verdict: Verdict | None) -> None:
+        """Note a request to cancel it, and its answer; None where that was lost."""
+        if self._cancel_sent_at_s is None:
+            self._cancel_first_at_s = at_s
+        if self._cancel is not Verdict.ACCEPTED:
+            self._cancel = verdict
+        self._cancel_sent_at_s = at_s
+
+    def may_cancel(self, now_s: float) -> bool:
+        """Whether to ask for it, or to ask again."""
+        if self._cancel_sent_at_s is None:
+            return True
+        return self._cancel is None and now_s - self._cancel_sent_at_s >= _AGAIN_S
+
     def see(self, now: Progress, now_s: float) -> Step:
         """What one look at the cluster asks for."""
         self._note_progress(now, now_s)
@@ -81,7 +103,9 @@ class Flight:
         match now.stage:
             case Stage.DONE:
                 return Step.DONE
-            case Stage.LOST:
+            case stage if self._comes_back and stage in _BACK:
+                return self._back(stage, now_s)
+            case Stage.LOST | Stage.REVERTED:
                 return Step.LOST
             case Stage.NOT_BEGUN:
                 return self._not_begun(now_s)
@@ -111,6 +135,20 @@ class Flight:
     def _falls_behind(self, now: Progress, now_s: float) -> bool:
         since_s = now_s - max(self._progressed_at_s, self._hurried_at_s)
         return now.bytes_left is not None and since_s >= _LAGS_S
+
+    @property
+    def _comes_back(self) -> bool:
+        return bool(self._cancel_sent_at_s) and self._cancel is not Verdict.REFUSED
+
+    def _back(self, stage: Stage, now_s: float) -> Step:
+        """Where no answer says so, the request had time to show, as the first one."""
+        since_s = now_s - self._cancel_first_at_s
+        if stage is Stage.REVERTED:
+            again_s = now_s - (self._cancel_sent_at_s or 0.0)
+            return Step.CANCEL if again_s >= _ELECT_S else Step.WAIT
+        if self._cancel is Verdict.ACCEPTED or since_s >= _SETTLE_S:
+            return Step.CANCELLED
+        return Step.WAIT
 
     def _not_begun(self, now_s: float) -> Step:
         since_s = now_s - self._sent_at_s

@@ -2,7 +2,7 @@
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import assert_never
+from typing import Final, assert_never
 
 from executor.answers import Answer, Verdict
 from executor.concurrency import Concurrency
@@ -10,6 +10,7 @@ from executor.course import Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
 from executor.ledger import Ledger
+from executor.placement import text
 from executor.run_throttle import RunThrottle
 from executor.segments import RunSegments
 from executor.timing import RunLimits, Timing
@@ -19,6 +20,14 @@ from model.run import MoveState
 from model.snapshot import StorageKind
 from model.units import bytes_text
 
+_ASKING: Final = (
+    Step.HURRY,
+    Step.SEND_NEXT,
+    Step.SEND_AGAIN,
+    Step.FINISH,
+    Step.CANCEL,
+)
+"""Steps that take a request."""
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -52,12 +61,36 @@ class Flights:
         """Those that are under way."""
         return [flight.move for flight in self._flights.values()]
 
-    def adopt(self, move: Move) -> None:
-        """One that was sent before is still under way."""
+    def adopt(self, move: Move, *, cancelling: bool = False) -> None:
+        """One that was sent before is still under way, or on its way back."""
         self._ledger.adopted(move)
         flight = Flight(move, self._limits.stuck_s)
         flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
+        if cancelling:
+            flight.cancel_sent(self._timing.now_s(), Verdict.UNKNOWN)
         self._flights[move.id] = flight
+
+    def cancel(self) -> None:
+        """Cancel what was not asked to be yet, and what has no answer to that."""
+        if self._course.barred:
+            return
+        now_s = self._timing.now_s()
+        moves = [f.move for f in self._flights.values() if f.may_cancel(now_s)]
+        for dialect, group in by_dialect(self._dialects, moves):
+            self._cancel(dialect, group)
+
+    def _cancel(self, dialect: Dialect, moves: Sequence[Move]) -> None:
+        self._ledger.cancelling(moves)
+        answers: Mapping[PartitionId, Answer] = {}
+        sent_at_s = self._timing.now_s()
+        with self._course.asking(), self._course.barring():
+            answers = dialect.cancel(moves)
+        for move in moves:
+            answer = answers.get(move.id)
+            verdict = answer.verdict if answer else None
+            self._flights[move.id].cancel_sent(sent_at_s, verdict)
+            if answer and answer.verdict is Verdict.REFUSED:
+                self._ledger.noted(move, f"not cancelled: {answer.reason}", {})
 
     def send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
         """Ask for the next step of each."""
@@ -98,9 +131,7 @@ class Flights:
         match flight.see(seen, now_s):
             case Step.WAIT:
                 return
-            case Step.HURRY | Step.SEND_NEXT | Step.SEND_AGAIN | Step.FINISH if (
-                self._course.barred
-            ):
+            case step if self._course.barred and step in _ASKING:
                 self._leave(move, seen)
             case Step.SEND_NEXT | Step.SEND_AGAIN:
                 self.send(dialect, [move])
@@ -112,19 +143,27 @@ class Flights:
                 dialect.finish([move])
             case Step.DONE:
                 self._land(dialect, move)
-            case Step.GIVE_UP:
-                reason = f"not begun after {ATTEMPTS} requests without an answer"
-                self._fail(move, MoveState.DROPPED, reason)
-            case Step.LOST:
-                reason = seen.reason or f"somebody else cancelled the move of {move.id}"
-                self._fail(move, MoveState.DROPPED, reason)
-                self._course.halt_for(reason)
-            case Step.STUCK:
-                reason = f"{move.id} made no progress for {self._limits.stuck_s:.0f} s"
-                self._fail(move, MoveState.STUCK, reason)
-                self._course.halt_for(reason)
+            case Step.CANCEL:
+                self._cancel(dialect, [move])
+            case Step.CANCELLED | Step.GIVE_UP | Step.LOST | Step.STUCK as end:
+                self._give_up(move, end, seen)
             case never:
                 assert_never(never)
+
+    def _give_up(self, move: Move, end: Step, seen: Progress) -> None:
+        if end is Step.CANCELLED:
+            self._fail(move, MoveState.DROPPED, _cancelled(seen))
+        elif end is Step.GIVE_UP:
+            reason = f"not begun after {ATTEMPTS} requests without an answer"
+            self._fail(move, MoveState.DROPPED, reason)
+        elif end is Step.LOST:
+            reason = seen.reason or f"somebody else cancelled the move of {move.id}"
+            self._fail(move, MoveState.DROPPED, reason)
+            self._course.halt_for(reason)
+        else:
+            reason = f"{move.id} made no progress for {self._limits.stuck_s:.0f} s"
+            self._fail(move, MoveState.STUCK, reason)
+            self._course.halt_for(reason)
 
     def _land(self, dialect: Dialect, move: Move) -> None:
         # Where no answer comes, the next look does it again.
@@ -163,6 +202,13 @@ class Flights:
             self._ledger.put_back(move)
         elif seen.stage is not Stage.MOVING:
             self._fail(move, MoveState.STUCK, "its next request was not sent")
+
+
+def _cancelled(seen: Progress) -> str:
+    words = "cancelled by the operator"
+    if seen.stage is Stage.HALFWAY and seen.view is not None:
+        words += f"; it stays on {text(seen.view.replicas)}, halfway"
+    return words
 
 
 def by_dialect(

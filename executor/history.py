@@ -133,6 +133,8 @@ class PastRun:
     """What it has raised to stand AutoMQ's balancer down, and not restored."""
     shortened: Shortened | None
     """What it has lowered of topics in the tier, and not restored."""
+    cancelling: frozenset[PartitionId]
+    """Moves that were asked to be cancelled."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
 
@@ -175,6 +177,11 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
         throttled=throttled,
         stood_down=stood_down,
         shortened=shortened,
+        cancelling=frozenset(
+            record.id
+            for record in records
+            if record.event is JournalEvent.CANCELLING and record.id is not None
+        ),
         moves=moves,
     )
 

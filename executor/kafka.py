@@ -82,6 +82,24 @@ class ReplicatedKafka:
         answers = dict.fromkeys(steps, Answer.accepted()) | failed
         return answers | (authorities.reassign(self._admin, lists) if lists else {})
 
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Cancel what the controller lists as ours, then put back the old order."""
+        listed = self._admin.reassignments()
+        ours = [m for m in moves if m.id in listed]
+        ours = [m for m in ours if placement.is_step(m, listed[m.id])]
+        answers = dict.fromkeys((m.id for m in moves), Answer.unknown())
+        if ours:
+            answers |= self._admin.reassign({m.id: None for m in ours})
+        lists = {m.id: placement.step_before(m, listed[m.id]) for m in ours}
+        lists = {p: to for p, to in lists.items() if answers[p] == Answer.accepted()}
+        others = self._admin.partitions([m.id for m in moves if m not in ours])
+        for move in (m for m in moves if m.id in others):
+            if to := placement.in_order(move, others[move.id]):
+                lists[move.id] = to
+        if lists:
+            self._admin.reassign(lists)
+        return answers
+
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         """What the controller lists, then the metadata, then the log directories."""
         found = self._look(moves)

@@ -135,9 +135,11 @@ class KafkaAdmin(Closing):
         }
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, Answer]:
-        """Ask for replica lists; one answer per partition, unknown where none came.
+        """Ask for replica lists, or with None to cancel (KIP-455).
+
+        One answer per partition, unknown where none came.
 
         Brokers from 4.1 on are told to refuse a change of the replication factor
         (KIP-860); the driver leaves that out for older ones.

@@ -11,9 +11,12 @@ if TYPE_CHECKING:
 
 
 def reassignment(
-    targets: Mapping[PartitionId, Sequence[BrokerId]], timeout_ms: int
+    targets: Mapping[PartitionId, Sequence[BrokerId] | None], timeout_ms: int
 ) -> object:
-    """A request for replica lists that keeps the replication factor (KIP-860)."""
+    """A request for replica lists that keeps the replication factor (KIP-860).
+
+    None cancels.
+    """
     from kafka.protocol.admin import AlterPartitionReassignmentsRequest as Request
 
     topic_class = Request.ReassignableTopic
@@ -27,7 +30,7 @@ def reassignment(
                 partitions=[
                     part_class(
                         partition_index=p,
-                        replicas=list(targets[PartitionId(name, p)]),
+                        replicas=_listed(targets[PartitionId(name, p)]),
                     )
                     for p in numbers
                 ],
@@ -35,6 +38,10 @@ def reassignment(
             for name, numbers in by_topic(targets).items()
         ],
     )
+
+
+def _listed(brokers: Sequence[BrokerId] | None) -> list[BrokerId] | None:
+    return None if brokers is None else list(brokers)
 
 
 def to_controller(client: "KafkaAdminClient", request: object) -> Any:

@@ -62,7 +62,7 @@ class LeasedAdmin:
         return self._asked.reassignments()
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, Answer]:
         """As `Admin`, under the lease."""
         return self._changed.reassign(targets)

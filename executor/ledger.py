@@ -103,6 +103,10 @@ class Ledger:
         """One was sent; `answer` is what came back."""
         self._journal.write(JournalEvent.ISSUED, [move], answer=answer)
 
+    def cancelling(self, moves: Sequence[Move]) -> None:
+        """Requests to cancel these are about to be sent."""
+        self._journal.write(JournalEvent.CANCELLING, moves)
+
     def electing(self, moves: Sequence[Move]) -> None:
         """Preferred elections are about to be asked for."""
         self._journal.write(JournalEvent.ELECTING, moves)

@@ -71,6 +71,8 @@ def _stage(
     if view.replicas in lists:
         whole = view.in_sync.issuperset(view.replicas)
         return Stage.HALFWAY if whole else Stage.MOVING
+    if set(view.replicas) in map(set, lists[:-1]):
+        return Stage.REVERTED
     both = (set(old) | set(new) for old, new in pairwise(lists))
     return Stage.MOVING if set(view.replicas) in both else Stage.LOST
 
@@ -79,6 +81,25 @@ def _last_steps(move: Move, view: PartitionView) -> Stage:
     if not view.in_sync.issuperset(move.replicas_after):
         return Stage.MOVING
     return Stage.DONE if view.leader == move.leader_after else Stage.ARRIVED
+
+
+def is_step(move: Move, listed: Reassignment) -> bool:
+    """Whether a reassignment under way is one that the move asks for."""
+    return set(listed.target) in map(set, steps(move))
+
+
+def step_before(move: Move, listed: Reassignment) -> tuple[BrokerId, ...]:
+    """The list from which the step that is under way began."""
+    ahead = [set(to) for to in steps(move)].index(set(listed.target))
+    return (move.replicas_before, *steps(move))[ahead]
+
+
+def in_order(move: Move, view: PartitionView) -> tuple[BrokerId, ...] | None:
+    """The list that a cancel left in another order; None where it did not."""
+    lists = (move.replicas_before, *steps(move))
+    if view.replicas in lists:
+        return None
+    return next((to for to in lists[:-1] if set(to) == set(view.replicas)), None)
 
 
 def _lost(reason: str) -> Progress:

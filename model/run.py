@@ -96,6 +96,8 @@ class JournalEvent(StrEnum):
     ISSUED = "issued"
     ELECTING = "electing"
     """Written and synced before a preferred election is asked for."""
+    CANCELLING = "cancelling"
+    """Written and synced before a move is cancelled."""
     MOVED = "moved"
     NOTED = "noted"
     """What was found out after a move that is done."""

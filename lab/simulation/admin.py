@@ -95,7 +95,7 @@ class SimulatedAdmin:
         )
 
     def reassign(
-        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+        self, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
     ) -> dict[PartitionId, Answer]:
         """Each by itself, but all refused where they are too many."""
 

@@ -138,11 +138,13 @@ class SimulatedCluster:
         for partition in self._on(broker):
             partition.elect(self.alive)
 
-    def reassign(self, pid: PartitionId, target: Sequence[BrokerId]) -> Answer:
-        """As the controller does (`ReplicationControlManager`)."""
+    def reassign(self, pid: PartitionId, target: Sequence[BrokerId] | None) -> Answer:
+        """As the controller does (`ReplicationControlManager`); None cancels."""
         partition = self.partitions.get(pid)
         if partition is None:
             return Answer.refused(f"Unable to find a topic named {pid.topic}.")
+        if target is None:
+            return self._cancel(partition)
         if not target or len(set(target)) < len(target):
             return Answer.refused("The manual partition assignment is not valid.")
         if unknown := [b for b in target if b not in self.brokers]:
@@ -172,6 +174,18 @@ class SimulatedCluster:
     def used_bytes(self, broker: BrokerId) -> float:
         """What lies on a broker's disk."""
         return sum(p.bytes_on(broker) for p in self._on(broker) if broker in p.held)
+
+    def _cancel(self, partition: SimulatedPartition) -> Answer:
+        """What stays keeps the new list's order (`PartitionReassignmentRevert`)."""
+        if not partition.is_moving:
+            return Answer.refused("No partition reassignment is in progress (85)")
+        for broker in partition.adding:
+            partition.replicas.remove(broker)
+            partition.held.pop(broker)
+            partition.in_sync.discard(broker)
+        partition.adding = partition.removing = ()
+        partition.elect(self.alive)
+        return Answer.accepted()
 
     def _hand_over(
         self, partition: SimulatedPartition, target: Sequence[BrokerId]

@@ -98,6 +98,12 @@ class FakePlatform:
             raise ClusterUnreachable("the connection was lost")
         return known
 
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        self._answer()
+        for move in moves:
+            self.begun.pop(move.id, None)
+        return {move.id: Answer.accepted() for move in moves}
+
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         self._answer()
         return {m.id: self._look(m) for m in moves}

@@ -90,6 +90,11 @@ class Site:
         }
 
     @property
+    def partitions(self) -> list[SimulatedPartition]:
+        """By their numbers."""
+        return [of for _, of in sorted(self.cluster.partitions.items())]
+
+    @property
     def is_clean(self) -> bool:
         """Whether no setting is left anywhere."""
         brokers = [b.configs for b in self.cluster.brokers.values()]
@@ -112,6 +117,10 @@ class Site:
             observe=observe,
             steering=self.steering,
         )
+
+    def steer_anew(self) -> None:
+        """Forget what was asked of the run before."""
+        self.steering = Steering()
 
     def resume(self) -> RunReport:
         """Go on with the newest run."""

@@ -31,6 +31,7 @@ def past(moves: list[Move]) -> PastRun:
         throttled=None,
         stood_down=None,
         shortened=None,
+        cancelling=frozenset(),
         moves={m.id: replace(done, move=m) for m in moves},
     )
 

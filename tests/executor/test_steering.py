@@ -1,0 +1,195 @@
+"""What an operator asks of a run while it goes on, on a simulated cluster."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+from executor.history import read_journal
+from executor.timing import RunLimits
+from lab.simulation.faults import Lost
+from model.ids import PartitionId
+from model.run import JournalEvent, MoveState, RunReport, RunState
+from model.snapshot import StorageKind
+from tests.executor.plans import ids
+from tests.executor.simulated import MB, TOPIC, Killed, Site
+
+ABORTED = (RunState.STOPPED, "aborted by the operator")
+
+
+def copying(folder: Path) -> Site:
+    """Two moves of 24 s each at once, the second one of two replicas; one waits."""
+    return Site(
+        folder=folder,
+        before={0: (1, 2), 1: (1, 2), 2: (2, 1)},
+        after={0: (3, 2), 1: (4, 5), 2: (2, 3)},
+        log_bytes=3000.0 * MB,
+        limits=RunLimits(moves_in_flight=2, throttle_bytes_per_s=250 * MB),
+    )
+
+
+def states(report: RunReport) -> list[MoveState]:
+    return [m.state for m in report.moves]
+
+
+def as_before(at: Site) -> dict[int, tuple[tuple[int, ...], int]]:
+    return {n: (tuple(r), r[0]) for n, r in at.before.items()}
+
+
+def test_an_abort_leaves_the_old_placement_and_nothing_set(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(10.0, at.steering.abort)
+    begun_s = at.cluster.now_s
+    report = at.run()
+    assert (report.state, report.reason) == ABORTED
+    dropped = [MoveState.DROPPED] * 2
+    assert states(report) == [*dropped, MoveState.PLANNED]
+    assert report.moves[0].note == "cancelled by the operator"
+    assert at.placement == as_before(at)
+    assert at.is_clean
+    assert at.cluster.now_s - begun_s < 15.0
+
+
+def test_a_move_that_is_halfway_when_aborted_stays_there_and_says_so(
+    tmp_path: Path,
+) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(60.0, at.steering.abort)
+    report = at.run()
+    assert report.moves[1].note == (
+        "cancelled by the operator; it stays on [1, 5], halfway"
+    )
+    assert at.placement[1] == ((1, 5), 1)
+    at.steer_anew()
+    assert at.roll_back().state is RunState.DONE
+    assert at.placement == as_before(at)
+
+
+def test_an_abort_overtakes_a_stop(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(5.0, at.steering.stop)
+    at.cluster.after(10.0, at.steering.abort)
+    report = at.run()
+    assert (report.state, report.reason) == ABORTED
+    assert at.placement == as_before(at)
+
+
+def test_an_abort_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(1000.0, at.steering.abort)
+    assert at.run().state is RunState.DONE
+
+
+def test_a_run_that_was_aborted_is_resumed_without_what_was_cancelled(
+    tmp_path: Path,
+) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(10.0, at.steering.abort)
+    at.run()
+    at.steer_anew()
+    report = at.resume()
+    dropped = [MoveState.DROPPED] * 2
+    assert states(report) == [*dropped, MoveState.DONE]
+    assert at.placement == as_before(at) | {2: ((2, 3), 2)}
+
+
+def test_automq_cannot_cancel_and_the_report_says_so(tmp_path: Path) -> None:
+    at = Site(
+        folder=tmp_path,
+        before={0: (1,), 1: (1,)},
+        after={0: (2,), 1: (3,)},
+        storage=StorageKind.SHARED,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    at.cluster.after(1.0, at.steering.abort)
+    report = at.run()
+    assert (report.state, report.reason) == ABORTED
+    assert states(report) == [MoveState.DONE, MoveState.PLANNED]
+    assert report.moves[0].note == (
+        "not cancelled: AutoMQ cannot do that, so the move was let finish"
+    )
+
+
+def test_what_somebody_else_moves_meanwhile_is_not_cancelled(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+
+    def steal() -> None:
+        at.cluster.reassign(PartitionId(TOPIC, 0), ids([5, 2]))
+
+    at.cluster.after(9.99, steal)
+    at.cluster.after(10.0, at.steering.abort)
+    report = at.run()
+    assert "somebody else moves orders-0 to [5, 2]" in report.moves[0].note
+    at.cluster.advance(100.0)
+    assert at.placement[0] == ((5, 2), 5)
+
+
+@pytest.mark.parametrize("lost", Lost)
+def test_a_cancel_whose_answer_is_lost_is_asked_for_again(
+    tmp_path: Path, lost: Lost
+) -> None:
+    whole = copying(tmp_path / "whole")
+    calls = changes(whole)
+    whole.cluster.after(10.0, whole.steering.abort)
+    whole.run()
+    first = calls.index("reassign", calls.index("reassign") + 1)
+    at = copying(tmp_path / "lost")
+    at.faults.lost = {first: lost}
+    at.cluster.after(10.0, at.steering.abort)
+    report = at.run()
+    assert (report.state, report.reason) == ABORTED
+    assert at.placement == as_before(at)
+    assert at.is_clean
+
+
+def changes(at: Site) -> list[str]:
+    """Names of the calls that change something, filled as they come."""
+    calls: list[str] = []
+
+    def on_call(call: str, *, made: bool) -> None:
+        if not made:
+            calls.append(call)
+
+    at.faults.on_call = on_call
+    return calls
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_of_an_abort_nothing_is_moved_by_resuming_it(
+    tmp_path: Path, made: bool
+) -> None:
+    """What was sent before the abort and not yet cancelled is seen to its end."""
+    for change in itertools.count():
+        at = copying(tmp_path / f"{change}")
+        at.cluster.after(10.0, at.steering.abort)
+        at.kill_at(change, made=made)
+        try:
+            at.run()
+        except Killed:
+            at.live_on()
+        else:
+            break
+        (path,) = at.folder.glob("*.jsonl")
+        asked = {
+            r.partition
+            for r in read_journal(path)
+            if r.event is JournalEvent.CANCELLING
+        }
+        at.steer_anew()
+        moving = {
+            p.partition for p, of in at.cluster.partitions.items() if of.is_moving
+        }
+        at.resume()
+        for number in asked - moving if asked else ():
+            assert at.placement[number or 0] == as_before(at)[number or 0]
+        assert at.is_clean
+    assert change > 3
+
+
+def test_the_journal_names_a_move_before_it_is_cancelled(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    at.cluster.after(10.0, at.steering.abort)
+    at.run()
+    (path,) = tmp_path.glob("*.jsonl")
+    events = [r.event for r in read_journal(path) if r.partition == 0]
+    assert events[-2:] == [JournalEvent.CANCELLING, JournalEvent.DROPPED]

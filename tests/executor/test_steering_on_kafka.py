@@ -1,0 +1,69 @@
+"""Aborting a run on stock Kafka while it copies."""
+
+import time
+import uuid
+from pathlib import Path
+
+import pytest
+
+from executor.connect import connect
+from executor.kafka_admin import KafkaAdmin
+from executor.steering import Steering
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.timing import RunLimits
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster
+from model.ids import BrokerId, TopicName
+from model.run import MoveState, RunProgress, RunState
+from tests.executor.plans import ids, plan_for
+
+pytestmark = pytest.mark.kafka
+
+
+@pytest.fixture
+def filled(local_cluster: LocalCluster) -> str:
+    """A topic of two partitions on brokers 1 and 2, with 10 MB in each."""
+    topic = f"steering-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(topic, [[1, 2]] * 2)
+    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0, 1.0))
+    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
+    load.start()
+    end_s = time.monotonic() + 60
+    while min(load.status().acknowledged_bytes) < 10e6:
+        assert time.monotonic() < end_s
+        time.sleep(0.1)
+    load.finish()
+    return topic
+
+
+def test_an_abort_in_mid_copy_leaves_the_old_placement_and_nothing_set(
+    local_cluster: LocalCluster, filled: str, tmp_path: Path
+) -> None:
+    """The first list would be left in another order by a cancel alone."""
+    plan = plan_for(local_cluster.bootstrap, filled, {0: [3, 2], 1: [1, 3]})
+    steering = Steering()
+
+    def abort_in_mid_copy(seen: RunProgress) -> None:
+        if any(m.bytes_copied for m in seen.moves):
+            steering.abort()
+
+    limits = RunLimits(throttle_bytes_per_s=100_000)
+    with connect(local_cluster.bootstrap, timeout_s=10.0, limits=limits) as executor:
+        report = executor.execute(
+            plan, journal_dir=tmp_path, observe=abort_in_mid_copy, steering=steering
+        )
+    assert (report.state, report.reason) == (
+        RunState.STOPPED,
+        "aborted by the operator",
+    )
+    assert [m.state for m in report.moves] == [MoveState.DROPPED] * 2
+    assert {m.note for m in report.moves} == {"cancelled by the operator"}
+    with KafkaAdmin(local_cluster.bootstrap, 10.0) as admin:
+        assert admin.reassignments() == {}
+        for view in admin.partitions([m.id for m in plan.moves]).values():
+            assert (view.replicas, view.leader) == (ids([1, 2]), 1)
+        name = TopicName(filled)
+        lists = admin.own_topic_configs([name], (LEADERS, FOLLOWERS))
+        assert not any(lists.values())
+        for broker in ids([1, 2, 3]):
+            assert admin.own_broker_configs(BrokerId(broker), RATES) == {}
