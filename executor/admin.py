@@ -37,6 +37,10 @@ class Admin(Protocol):
         """The cluster's id and the brokers that serve."""
         ...
 
+    def controller_elections(self) -> int | None:
+        """How often a controller was elected (KIP-595); None where nobody tells."""
+        ...
+
     def features(self) -> frozenset[str]:
         """Names of the features the cluster supports (KIP-584)."""
         ...
@@ -46,9 +50,9 @@ class Admin(Protocol):
         ...
 
     def partitions(
-        self, ids: Collection[PartitionId]
+        self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement now; what does not exist is absent."""
+        """Placement now, of all where none are named; what does not exist is absent."""
         ...
 
     def reassignments(self) -> dict[PartitionId, Reassignment]:

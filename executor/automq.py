@@ -16,11 +16,14 @@ from executor.admin import Admin
 from executor.answers import Answer
 from executor.balancer import NEVER, THRESHOLDS, Balancer
 from executor.dialect import Noted, Prepared, Progress, Stage
+from executor.guards import Broken, own
+from executor.placement import dead_target, offline
 from executor.timing import Timing
 from executor.wal import Uploads, Wal
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
 from model.plan import Move
+from model.stop_rules import Rule
 
 _BALANCER_LOOK_S: Final = 10.0
 
@@ -102,7 +105,7 @@ class AutoMQ:
     def finish(self, moves: Sequence[Move]) -> None:
         """Nothing: AutoMQ elects the leader itself."""
 
-    def health(self, moves: Sequence[Move]) -> str | None:
+    def health(self, moves: Sequence[Move]) -> Broken | None:
         """Targets serve, what is not being moved is led, the balancer stands down."""
         views = self._admin.partitions([m.id for m in moves])
         resting = [
@@ -111,9 +114,9 @@ class AutoMQ:
             if m.id in views and views[m.id].replicas == m.replicas_before
         ]
         return (
-            placement.dead_target(moves, self._admin.cluster().alive)
-            or placement.offline(resting, views)
-            or self._balancer_now_and_then()
+            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
+            or own(Rule.OFFLINE, offline(resting, views))
+            or own(Rule.FOREIGN, self._balancer_now_and_then())
         )
 
     def after(self, move: Move) -> None:

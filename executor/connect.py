@@ -19,7 +19,6 @@ from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
 from executor.forecast import Forecast, forecast
-from executor.guards import Watch
 from executor.history import PastRun, left_set, past_run, past_runs, unfinished
 from executor.journal import Journal, sole_writer
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
@@ -37,7 +36,9 @@ from executor.steering import Steering
 from executor.throttle import Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
+from executor.undo import rolled_back
 from executor.wal import Wal
+from executor.watch import Watch
 from executor.work import Sizes
 from model.closing import Closing
 from model.errors import ConfigError
@@ -129,20 +130,53 @@ class Executor(Closing):
         What is to be moved back is read from the cluster. Raises as `past_run` does,
         and GuardrailRefused where something still moves, or moved too short ago.
         """
-        cluster = self._admin.cluster()
+        cluster_id = self._admin.cluster().cluster_id
         if self._archive is not None:
-            self._archive.fetch(journal_dir, cluster.cluster_id, run_id)
-        past = past_run(journal_dir, cluster.cluster_id, run_id)
+            self._archive.fetch(journal_dir, cluster_id, run_id)
+        return self._plan_back(past_run(journal_dir, cluster_id, run_id))
+
+    def _plan_back(self, past: PastRun) -> tuple[Plan, list[str]]:
         sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
         found: dict[PartitionId, Progress] = {}
         for kind, dialect in self._dialects().items():
             found |= dialect.progress([m for m in sent if m.storage is kind])
-        return plan_back(past, found, cluster.alive, self._timing.now_ms())
+        alive = self._admin.cluster().alive
+        return plan_back(past, found, alive, self._timing.now_ms())
 
     def _carry_out(
         self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None
     ) -> RunReport:
-        limits = self._limits_with(run.moves_in_flight)
+        report, rolls_back = self._run(plan, run_id, run, past, self._limits)
+        if not rolls_back:
+            return report
+        rules = self._limits.stop_rules.of_a_way_back()
+        limits = replace(self._limits, stop_rules=rules)
+
+        def plan_it() -> tuple[Plan, list[str]]:
+            return self._plan_back(past_run(run.journal_dir, plan.cluster_id, run_id))
+
+        def carry_out(back: Plan) -> RunReport:
+            back_id = run_id_of(back, self._timing.now_ms())
+            return self._run(back, back_id, run, None, limits)[0]
+
+        return rolled_back(
+            report,
+            plan_back=plan_it,
+            carry_out=carry_out,
+            steering=run.steering,
+            timing=self._timing,
+        )
+
+    def _run(
+        self,
+        plan: Plan,
+        run_id: str,
+        run: "_Run",
+        past: PastRun | None,
+        limits: RunLimits,
+    ) -> tuple[RunReport, bool]:
+        """One run, and whether what it has finished is to be moved back."""
+        limits = _with(limits, run.moves_in_flight)
         ways = self._dialects()
         rates = self._rates(plan, limits)
 
@@ -157,7 +191,7 @@ class Executor(Closing):
         pace = self._pace(run.journal_dir, plan.cluster_id)
         journal = self._journal(run.journal_dir, plan, run_id, resumed=past is not None)
         with contextlib.closing(journal):
-            return Execution(
+            execution = Execution(
                 plan,
                 ways,
                 journal,
@@ -168,12 +202,19 @@ class Executor(Closing):
                 steering=run.steering,
                 throttle=self._throttle(journal, rates, run.steering, past),
                 room=Room(self._admin, limits, self._timing).of,
-                watch=Watch(self._admin, plan.moves, limits, self._timing),
+                watch=Watch(
+                    self._admin,
+                    plan.moves,
+                    limits,
+                    self._timing,
+                    Room(self._admin, limits, self._timing).of,
+                ),
                 balancer=self._balancer(journal, past),
                 segments=self._segments(journal, past),
                 outlook=Outlook(plan, limits, pace, self._timing, self._inside_bytes),
                 past=past,
-            ).run()
+            )
+            return execution.run(), execution.rolls_back
 
     def clean_up(self, journal_dir: Path) -> list[str]:
         """Take away what runs that were cut off have left set; what it did, in words.
@@ -200,7 +241,7 @@ class Executor(Closing):
         Raises ClusterUnreachable.
         """
         self._admin.cluster()
-        limits = self._limits_with(moves_in_flight)
+        limits = _with(self._limits, moves_in_flight)
         pace = self._pace(journal_dir, plan.cluster_id)
         room = Room(self._admin, limits, self._timing).of(plan.moves)
         return forecast(plan, limits, pace, room, self._inside_bytes(plan.moves))
@@ -229,11 +270,6 @@ class Executor(Closing):
         with self._sole_writer(journal_dir, wanted.cluster_id, stop):
             ids = [election.id for election in wanted.possible]
             return hold_elections(self._admin, self._timing, ids)
-
-    def _limits_with(self, moves_in_flight: int | None) -> RunLimits:
-        if moves_in_flight is None:
-            return self._limits
-        return replace(self._limits, moves_in_flight=moves_in_flight)
 
     def _undo(self, past: PastRun, journal: Journal) -> Iterator[str]:
         if past.throttled is not None:
@@ -347,6 +383,12 @@ class Executor(Closing):
             _log.warning("%s", words)
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])
+
+
+def _with(limits: RunLimits, moves_in_flight: int | None) -> RunLimits:
+    if moves_in_flight is None:
+        return limits
+    return replace(limits, moves_in_flight=moves_in_flight)
 
 
 @dataclass(frozen=True, slots=True)

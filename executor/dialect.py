@@ -7,6 +7,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from executor.answers import Answer, PartitionView
+from executor.guards import Broken
 from model.ids import PartitionId
 from model.plan import Move
 
@@ -123,8 +124,8 @@ class Dialect(Protocol):
     def finish(self, moves: Sequence[Move]) -> None:
         """Take the step that moves which have ARRIVED still lack; may be repeated."""
 
-    def health(self, moves: Sequence[Move]) -> str | None:
-        """A reason to start no further move of the plan, in words; None if well."""
+    def health(self, moves: Sequence[Move]) -> Broken | None:
+        """What is wrong with what the moves of the plan need; None if all is well."""
         ...
 
     def after(self, move: Move) -> None:

@@ -7,6 +7,7 @@ from executor.concurrency import Concurrency
 from executor.course import ABORTED, STOPPED, Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flights import Flights, by_dialect
+from executor.guards import CLOSED, Broken
 from executor.history import PastRun
 from executor.journal import Journal
 from executor.ledger import Ledger
@@ -48,7 +49,7 @@ class Execution:
         steering: Steering,
         throttle: RunThrottle,
         room: Callable[[Sequence[Move], Sequence[Move]], Mapping[BrokerId, int]],
-        watch: Callable[[], str | None],
+        watch: Callable[[bool], Sequence[Broken]],
         balancer: RunBalancer,
         segments: RunSegments,
         outlook: Outlook,
@@ -70,6 +71,7 @@ class Execution:
         self._outlook = outlook
         self._ledger = Ledger(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
+        self._prepared = False
         self._course = Course(
             self._ledger,
             steering=steering,
@@ -103,8 +105,6 @@ class Execution:
         try:
             if self._past is not None:
                 self._adopt(self._past)
-            with self._course.barring():
-                self._prepare()
             self._move()
         except PlimsollError as exc:
             self._end(RunState.FAILED, str(exc))
@@ -115,6 +115,11 @@ class Execution:
             raise
         self._end(*self._outcome())
         return self._ledger.report()
+
+    @property
+    def rolls_back(self) -> bool:
+        """Whether a rule asks that what was finished be moved back."""
+        return self._course.rolls_back
 
     def _end(self, state: RunState, reason: str) -> None:
         left, words = self._lift()
@@ -175,8 +180,7 @@ class Execution:
                 self._course.halt_for(reason)
 
     def _prepare(self) -> None:
-        if self._course.halted:
-            return
+        self._prepared = True
         self._balancer.begin(self._waiting)
         self._throttle.begin(self._waiting, self._flights.moves)
         begun_s = self._timing.now_s()
@@ -195,24 +199,34 @@ class Execution:
         self._course.begin()
         while True:
             with self._course.barring():
-                flying = bool(self._flights.moves)
-                if self._course.may_start(waiting=bool(self._waiting), flying=flying):
-                    self._start_next()
-                if self._steering.aborting:
+                self._start_more()
+                if self._course.cancels:
                     self._flights.cancel()
-            if not self._flights.moves and (self._course.halted or not self._waiting):
+            flying = self._flights.moves
+            if not flying and (self._course.halted or not self._waiting):
                 return
-            self._timing.pause(self._limits.poll_s)
+            idle = self._course.is_paused and not flying
+            self._timing.pause(self._limits.health_s if idle else self._limits.poll_s)
             with self._course.barring():
                 self._flights.look()
             self._foresee()
 
-    def _health(self) -> str | None:
-        """A reason to start nothing further, from a look at the cluster."""
-        for dialect, moves in by_dialect(self._dialects, self._plan.moves):
-            if reason := dialect.health(moves):
-                return reason
-        return self._watch()
+    def _start_more(self) -> None:
+        """Nothing is prepared, and so nothing set, before all is well."""
+        if self._waiting and not self._prepared and self._may_start():
+            self._prepare()
+        if self._may_start():
+            self._start_next()
+
+    def _may_start(self) -> bool:
+        waiting, flying = bool(self._waiting), bool(self._flights.moves)
+        return self._course.may_start(waiting=waiting, flying=flying)
+
+    def _health(self) -> list[Broken]:
+        """What is broken, from a look at the cluster."""
+        ways = by_dialect(self._dialects, self._plan.moves)
+        own = [found for way, moves in ways if (found := way.health(moves))]
+        return [*own, *self._flights.stuck, *self._watch(bool(own))]
 
     def _start_next(self) -> None:
         running = self._flights.moves
@@ -254,9 +268,9 @@ class Execution:
 
     def _outcome(self) -> tuple[RunState, str]:
         if reason := self._course.halted:
-            by_operator = reason in (STOPPED, ABORTED)
-            return RunState.STOPPED if by_operator else RunState.FAILED, reason
-        dropped = self._ledger.among(MoveState.DROPPED)
+            wanted = reason in (STOPPED, ABORTED, CLOSED)
+            return RunState.STOPPED if wanted else RunState.FAILED, reason
+        dropped = self._ledger.among(MoveState.DROPPED, MoveState.STUCK)
         if not dropped:
             return RunState.DONE, ""
         first = dropped[0]

@@ -9,6 +9,7 @@ from executor.concurrency import Concurrency
 from executor.course import Course
 from executor.dialect import Dialect, Progress, Stage
 from executor.flight import ATTEMPTS, Flight, Step
+from executor.guards import Broken
 from executor.ledger import Ledger
 from executor.placement import text
 from executor.run_throttle import RunThrottle
@@ -18,6 +19,7 @@ from model.ids import PartitionId
 from model.plan import Move
 from model.run import MoveState
 from model.snapshot import StorageKind
+from model.stop_rules import Reaction, Rule
 from model.units import bytes_text
 
 _ASKING: Final = (
@@ -55,16 +57,22 @@ class Flights:
         self._throttle = throttle
         self._segments = segments
         self._flights: dict[PartitionId, Flight] = {}
+        self._stuck: dict[PartitionId, Broken] = {}
 
     @property
     def moves(self) -> list[Move]:
         """Those that are under way."""
         return [flight.move for flight in self._flights.values()]
 
+    @property
+    def stuck(self) -> list[Broken]:
+        """What is waited for although it does not come on."""
+        return list(self._stuck.values())
+
     def adopt(self, move: Move, *, cancelling: bool = False) -> None:
         """One that was sent before is still under way, or on its way back."""
         self._ledger.adopted(move)
-        flight = Flight(move, self._limits.stuck_s)
+        flight = Flight(move, self._stuck_s(move))
         flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
         if cancelling:
             flight.cancel_sent(self._timing.now_s(), Verdict.UNKNOWN)
@@ -107,12 +115,13 @@ class Flights:
                 self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
                 continue
             flight = self._flights.setdefault(
-                move.id, Flight(move, self._limits.stuck_s)
+                move.id, Flight(move, self._stuck_s(move))
             )
             flight.sent(sent_at_s, answer.verdict)
 
     def look(self) -> None:
         """See how far each one is, and do what follows."""
+        self._stuck.clear()
         if not self._course.barred:
             with self._course.barring():
                 self._throttle.adjust()
@@ -152,7 +161,8 @@ class Flights:
 
     def _give_up(self, move: Move, end: Step, seen: Progress) -> None:
         if end is Step.CANCELLED:
-            self._fail(move, MoveState.DROPPED, _cancelled(seen))
+            words = f"cancelled {self._course.by_whom}"
+            self._fail(move, MoveState.DROPPED, words + _halfway(seen))
         elif end is Step.GIVE_UP:
             reason = f"not begun after {ATTEMPTS} requests without an answer"
             self._fail(move, MoveState.DROPPED, reason)
@@ -161,9 +171,26 @@ class Flights:
             self._fail(move, MoveState.DROPPED, reason)
             self._course.halt_for(reason)
         else:
-            reason = f"{move.id} made no progress for {self._limits.stuck_s:.0f} s"
+            self._hang(move)
+
+    def _hang(self, move: Move) -> None:
+        """A pause waits for it; a way back tries to cancel it first."""
+        reason = f"{move.id} made no progress for {self._stuck_s(move):.0f} s"
+        broken = Broken(rule=Rule.NO_PROGRESS, reason=reason)
+        reaction = self._course.reaction(broken)
+        if reaction is Reaction.PAUSE and not self._course.halted:
+            self._stuck[move.id] = broken
+            return
+        if reaction in (Reaction.STOP, Reaction.ROLL_BACK):
+            self._course.halt_for(reason, reaction)
+        now_s = self._timing.now_s()
+        if not (self._course.cancels and self._flights[move.id].may_cancel(now_s)):
             self._fail(move, MoveState.STUCK, reason)
-            self._course.halt_for(reason)
+
+    def _stuck_s(self, move: Move) -> float:
+        if move.storage is StorageKind.SHARED:
+            return self._limits.stuck_s
+        return self._limits.stop_rules.no_progress_s
 
     def _land(self, dialect: Dialect, move: Move) -> None:
         # Where no answer comes, the next look does it again.
@@ -204,11 +231,10 @@ class Flights:
             self._fail(move, MoveState.STUCK, "its next request was not sent")
 
 
-def _cancelled(seen: Progress) -> str:
-    words = "cancelled by the operator"
-    if seen.stage is Stage.HALFWAY and seen.view is not None:
-        words += f"; it stays on {text(seen.view.replicas)}, halfway"
-    return words
+def _halfway(seen: Progress) -> str:
+    if seen.stage is not Stage.HALFWAY or seen.view is None:
+        return ""
+    return f"; it stays on {text(seen.view.replicas)}, halfway"
 
 
 def by_dialect(

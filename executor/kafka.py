@@ -21,11 +21,14 @@ from executor.tail import (
     nothing_local,
     wait_for_short_tails,
 )
+from executor.guards import Broken, own
+from executor.placement import dead_target, foreign, offline
 from executor.tier import Tier
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
+from model.stop_rules import Rule
 from model.units import bytes_text, seconds_text
 
 _NOTHING_LOCAL: Final = (
@@ -127,13 +130,13 @@ class ReplicatedKafka:
         """Elect the preferred leaders; never uncleanly."""
         self._admin.elect_preferred([m.id for m in moves])
 
-    def health(self, moves: Sequence[Move]) -> str | None:
+    def health(self, moves: Sequence[Move]) -> Broken | None:
         """Targets serve, partitions are led, and nobody else moves anything."""
         views = self._admin.partitions([m.id for m in moves])
         return (
-            placement.dead_target(moves, self._admin.cluster().alive)
-            or placement.offline(moves, views)
-            or placement.foreign(moves, self._admin.reassignments())
+            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
+            or own(Rule.OFFLINE, offline(moves, views))
+            or own(Rule.FOREIGN, foreign(moves, self._admin.reassignments()))
         )
 
     def after(self, move: Move) -> None:

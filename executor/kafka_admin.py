@@ -19,6 +19,7 @@ from executor.cluster_default import ClusterDefault
 from executor.kafka_calls import (
     answers_of,
     by_topic,
+    controller_epoch,
     joined,
     reassignment,
     set_or_delete,
@@ -86,6 +87,11 @@ class KafkaAdmin(Closing):
             ),
         )
 
+    def controller_elections(self) -> int | None:
+        """How often a controller was elected (KIP-595); None before KRaft."""
+        what = "tell its controller"
+        return self._ask(what, _DESCRIBE, controller_epoch)
+
     def features(self) -> frozenset[str]:
         """Names of the features the cluster supports (KIP-584)."""
         return frozenset(
@@ -104,17 +110,17 @@ class KafkaAdmin(Closing):
         return {TopicName(topic["name"]): len(topic["partitions"]) for topic in told}
 
     def partitions(
-        self, ids: Collection[PartitionId]
+        self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, "PartitionView"]:
-        """Placement now; what does not exist is absent."""
-        if not ids:
+        """Placement now, of all where none are named; what does not exist is absent."""
+        if ids is not None and not ids:
             return {}
-        names = sorted({pid.topic for pid in ids})
+        names = None if ids is None else sorted({pid.topic for pid in ids})
         topics = self._ask(
             "describe topics", _DESCRIBE, lambda client: client.describe_topics(names)
         )
         found = {view.id: view for topic in topics for view in views_of(topic)}
-        return {pid: found[pid] for pid in ids if pid in found}
+        return found if ids is None else {i: found[i] for i in ids if i in found}
 
     def reassignments(self) -> dict[PartitionId, Reassignment]:
         """All reassignments under way in the cluster."""

@@ -70,6 +70,18 @@ def to_broker(client: "KafkaAdminClient", request: object, broker: int) -> Any:
     return manager.run(send)
 
 
+def controller_epoch(client: "KafkaAdminClient") -> int | None:
+    """The epoch of the controllers' quorum, one more with each election."""
+    from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
+
+    try:
+        told = client.describe_metadata_quorum()
+    except (IncompatibleBrokerVersion, UnsupportedVersionError):
+        return None
+    epoch: int = told["topics"][0]["partitions"][0]["leader_epoch"]
+    return epoch
+
+
 def answers_of(response: Any) -> dict[PartitionId, Answer]:
     """Of the partitions that an answer mentions."""
     return {

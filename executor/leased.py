@@ -43,6 +43,10 @@ class LeasedAdmin:
         """As `Admin`."""
         return self._asked.cluster()
 
+    def controller_elections(self) -> int | None:
+        """As `Admin`."""
+        return self._asked.controller_elections()
+
     def features(self) -> frozenset[str]:
         """As `Admin`."""
         return self._asked.features()
@@ -52,7 +56,7 @@ class LeasedAdmin:
         return self._asked.topics()
 
     def partitions(
-        self, ids: Collection[PartitionId]
+        self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
         """As `Admin`."""
         return self._asked.partitions(ids)

@@ -150,6 +150,18 @@ class Ledger:
         )
         self.tell()
 
+    def paused(self, reason: str) -> None:
+        """Nothing is started for now."""
+        self._journal.write(JournalEvent.PAUSED, reason=reason)
+        self._change_run(state=RunState.PAUSED, reason=reason)
+        self.tell()
+
+    def went_on(self) -> None:
+        """A pause has ended."""
+        self._journal.write(JournalEvent.WENT_ON)
+        self._change_run(state=RunState.RUNNING, reason="")
+        self.tell()
+
     def stopping(self, reason: str) -> None:
         """Nothing further will be started."""
         self._change_run(state=RunState.STOPPING, reason=reason)

@@ -7,10 +7,12 @@ from math import inf
 from typing import Final
 
 from executor.auto_throttle import AutoThrottle
+from model.stop_rules import StopRules
 
 # It goes on while the machine sleeps; on macOS the other one does.
 _STEADY: Final = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
+_RULES: Final = StopRules()
 _SETTLE_S: Final = 10.0
 _SETTLE_LOOK_S: Final = 0.1
 
@@ -60,7 +62,7 @@ class RunLimits:
     disk_reserve_bytes: int = 10**9
     """What stays free on every target's disk."""
     stuck_s: float = 120.0
-    """A move without any progress for this long is stuck and ends the run."""
+    """A move on shared storage, which copies nothing, is stuck after so long."""
     poll_s: float = 0.15
     """Between two looks at what is under way."""
     health_s: float = 1.0
@@ -71,6 +73,8 @@ class RunLimits:
     """A cluster that does not answer for this long ends the run."""
     disk_look_s: float = 10.0
     """Between two looks at the free room of targets."""
+    stop_rules: StopRules = _RULES
+    """What ends a run early or holds it."""
     stand_down_balancer: bool = False
     """Whether AutoMQ's own balancer may be stood down for the run."""
     shorten_segments: bool = False

@@ -24,6 +24,8 @@ class RunState(StrEnum):
 
     CHECKING = "checking"
     RUNNING = "running"
+    PAUSED = "paused"
+    """Nothing is started for now; what runs goes on."""
     STOPPING = "stopping"
     DONE = "done"
     STOPPED = "stopped"
@@ -91,6 +93,9 @@ class JournalEvent(StrEnum):
     SEGMENTS_SHORTENED = "segments shortened"
     """Written and synced before topics' segments are."""
     SEGMENTS_RESTORED = "segments restored"
+    PAUSED = "paused"
+    WENT_ON = "went on"
+    """A pause has ended."""
     ISSUING = "issuing"
     """Written and synced before the request is sent."""
     ISSUED = "issued"
@@ -155,3 +160,5 @@ class RunReport(FileModel):
     foreseen_s: float | None = None
     """Seconds that the moves were expected to take when the first had begun."""
     moves: tuple[MoveReport, ...]
+    rollback: "RunReport | None" = None
+    """Of the run that moved back what this one had finished, where a rule asks so."""

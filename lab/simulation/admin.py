@@ -38,6 +38,7 @@ _TOPIC_DEFAULTS: Final = {
     "retention.ms": "-1",
     "local.retention.bytes": "-2",
     "local.retention.ms": "1000",
+    "min.insync.replicas": "1",
 }
 
 
@@ -61,6 +62,10 @@ class SimulatedAdmin:
             lambda: ClusterView(cluster_id=of.cluster_id, alive=of.alive),
         )
 
+    def controller_elections(self) -> int | None:
+        """As the cluster has it."""
+        return self._read("controller_elections", lambda: self._cluster.elections)
+
     def features(self) -> frozenset[str]:
         """AutoMQ shows itself by one."""
         known = {"automq.version"} if self._cluster.is_automq else set()
@@ -72,14 +77,15 @@ class SimulatedAdmin:
         return self._read("topics", lambda: dict(Counter(there)))
 
     def partitions(
-        self, ids: Collection[PartitionId]
+        self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement now."""
+        """Placement now, of all where none are named."""
         known = self._cluster.partitions
 
         def ask() -> dict[PartitionId, PartitionView]:
             dead = self._cluster.dead
-            return {pid: known[pid].view(dead) for pid in ids if pid in known}
+            wanted = known if ids is None else ids
+            return {pid: known[pid].view(dead) for pid in wanted if pid in known}
 
         return self._read("partitions", ask)
 
@@ -324,7 +330,7 @@ class SimulatedAdmin:
     def _meet(self, call: str) -> None:
         if self._faults.away:
             raise self._nobody()
-        self._cluster.advance(_ANSWER_S)
+        self._cluster.advance(_ANSWER_S + self._faults.slow_s)
         if call in self._faults.denied:
             raise RightsMissing(f"The cluster refused to {call}.")
 

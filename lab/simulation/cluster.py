@@ -58,6 +58,8 @@ class SimulatedCluster:
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
         self.opening_s = 1.5
         """AutoMQ's time for a move, whatever the size of the partition."""
+        self.elections = 1
+        """Of controllers so far."""
         self._order = itertools.count()
         self._due: list[tuple[float, int, Callable[[], None]]] = []
         self._leader_check_s = leader_check_s

@@ -24,6 +24,8 @@ class Faults:
 
     away: bool = False
     """No broker answers."""
+    slow_s: float = 0.0
+    """What every answer takes longer."""
     denied: set[str] = field(default_factory=set)
     """Names of calls that the rights do not suffice for."""
     lost: dict[int, Lost] = field(default_factory=dict)

@@ -7,10 +7,12 @@ from enum import Enum
 
 from executor.answers import Answer, ClusterView
 from executor.dialect import Noted, Prepared, Progress, Stage
+from executor.guards import Broken, own
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
+from model.stop_rules import Rule
 from tests.executor.plans import CLUSTER_ID, ids, view
 
 HALFWAY = (1, 9)
@@ -111,10 +113,10 @@ class FakePlatform:
     def finish(self, moves: Sequence[Move]) -> None:
         self.elections.update(m.id for m in moves)
 
-    def health(self, moves: Sequence[Move]) -> str | None:
+    def health(self, moves: Sequence[Move]) -> Broken | None:
         del moves
         self._answer()
-        return self.ill
+        return own(Rule.BROKER_LOST, self.ill)
 
     def after(self, move: Move) -> None:
         self.done.append(move)

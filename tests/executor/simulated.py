@@ -50,6 +50,8 @@ class Site:
     limits: RunLimits = field(default_factory=RunLimits)
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
+    told: list[RunProgress] = field(init=False, default_factory=list)
+    """What observers of runs were shown."""
     steering: Steering = field(init=False, default_factory=Steering)
 
     def __post_init__(self) -> None:
@@ -108,13 +110,13 @@ class Site:
     def run(
         self,
         to_run: Plan | None = None,
-        observe: Callable[[RunProgress], None] = lambda _: None,
+        observe: Callable[[RunProgress], None] | None = None,
     ) -> RunReport:
         """Carry out the plan, or another one."""
         return self.executor().execute(
             to_run or self.plan,
             journal_dir=self.folder,
-            observe=observe,
+            observe=observe or self.told.append,
             steering=self.steering,
         )
 

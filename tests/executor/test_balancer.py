@@ -326,4 +326,6 @@ def test_one_that_somebody_turns_on_again_is_seen_within_ten_seconds() -> None:
     configs.brokers[THREE] = {IN: "1"}
     assert watching.health(SHARED.moves) is None
     time.now_s += 10
-    assert watching.health(SHARED.moves) == "AutoMQ's own balancer is on at broker 3"
+    found = watching.health(SHARED.moves)
+    assert found is not None
+    assert found.reason == "AutoMQ's own balancer is on at broker 3"

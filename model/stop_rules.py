@@ -1,0 +1,110 @@
+"""What ends a run early or holds it for a while, and which of the two."""
+
+import re
+from datetime import UTC, datetime, time
+from enum import StrEnum
+from typing import Annotated, Final
+
+from pydantic import AfterValidator, Field
+
+from model.files import FileModel
+
+_HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
+
+
+class Rule(StrEnum):
+    """What can be wrong; the settings are named so."""
+
+    BROKER_LOST = "broker_lost"
+    """A broker that served when the run began does not any more."""
+    OFFLINE = "offline"
+    """A partition lost its leader."""
+    UNDER_MIN_ISR = "under_min_isr"
+    """A partition has fewer replicas in sync than its `min.insync.replicas`."""
+    UNDER_REPLICATED = "under_replicated"
+    """A partition beside the plan, whole when the run began, is not any more."""
+    ISR_SHRINK = "isr_shrink"
+    """One beside the plan that was not whole has still fewer replicas in sync."""
+    CONTROLLER_CHANGES = "controller_changes"
+    """The controller changed twice within a minute."""
+    SLOW_REQUESTS = "slow_requests"
+    """Brokers answer a small question far later than when the run began."""
+    DISK = "disk"
+    """A disk that moves copy to has less free than its reserve."""
+    NO_PROGRESS = "no_progress"
+    """A move that copies did not come on for long."""
+    WINDOW = "window"
+    """The time in which moves may be started is over."""
+    FOREIGN = "foreign"
+    """Somebody else moves partitions; always ends a run."""
+
+
+class Reaction(StrEnum):
+    """What a run does where a rule is broken."""
+
+    OFF = "off"
+    PAUSE = "pause"
+    """Start nothing until all is well again."""
+    STOP = "stop"
+    """Start nothing further, and let what runs finish."""
+    ROLL_BACK = "roll back"
+    """Cancel what runs where that can be, and move back what was finished."""
+
+
+def _checked_hours(text: str) -> str:
+    if text and not _HOURS.fullmatch(text):
+        raise ValueError(f"{text!r} is no window; say 22:00-06:00")
+    return text
+
+
+class StopRules(FileModel):
+    """A reaction to each rule, and from where on it is broken."""
+
+    broker_lost: Reaction = Reaction.STOP
+    offline: Reaction = Reaction.STOP
+    under_min_isr: Reaction = Reaction.STOP
+    under_replicated: Reaction = Reaction.STOP
+    isr_shrink: Reaction = Reaction.PAUSE
+    controller_changes: Reaction = Reaction.PAUSE
+    slow_requests: Reaction = Reaction.PAUSE
+    disk: Reaction = Reaction.PAUSE
+    no_progress: Reaction = Reaction.STOP
+    window: Reaction = Reaction.PAUSE
+    slow_times: Annotated[float, Field(gt=1)] = 5.0
+    """How much later than at the beginning an answer is slow."""
+    slow_s: Annotated[float, Field(gt=0)] = 1.0
+    """Answers within this time are never slow."""
+    no_progress_s: Annotated[float, Field(gt=0)] = 600.0
+    window_hours: Annotated[str, AfterValidator(_checked_hours)] = ""
+    """Local hours in which moves may be started, `22:00-06:00`; empty for all."""
+    window_end: datetime | None = None
+    """When the last move may be started; local time where it has no zone."""
+    calm_s: Annotated[float, Field(ge=0)] = 30.0
+    """How long all must have been well again before a pause ends."""
+    pause_limit_s: Annotated[float, Field(gt=0)] = 3600.0
+    """A pause that lasts longer ends the run; not one for the window."""
+
+    def reaction(self, rule: Rule) -> Reaction:
+        """What is done where a rule is broken."""
+        found: Reaction = getattr(self, rule.value, Reaction.STOP)
+        return found
+
+    def of_a_way_back(self) -> "StopRules":
+        """For a run that undoes another: nothing undoes it, at any hour."""
+        harder = {
+            rule.value: Reaction.STOP
+            for rule in Rule
+            if self.reaction(rule) is Reaction.ROLL_BACK
+        }
+        return self.model_copy(update=harder | {"window": Reaction.OFF})
+
+    def is_open(self, now_s: float) -> bool:
+        """Whether moves may be started at a time (seconds since the epoch)."""
+        now = datetime.fromtimestamp(now_s, UTC).astimezone()
+        if self.window_end is not None and now >= self.window_end.astimezone():
+            return False
+        if not self.window_hours:
+            return True
+        begin, end = map(time.fromisoformat, self.window_hours.split("-"))
+        at = now.time().replace(tzinfo=None)
+        return begin <= at < end if begin < end else at >= begin or at < end
