@@ -81,6 +81,7 @@ def executor(settings: Settings) -> "Executor":
             auto_throttle=auto_throttle(settings.auto_throttle),
             stand_down_balancer=settings.stand_down_balancer,
             shorten_segments=settings.shorten_segments,
+            stop_rules=settings.stop_rules,
         ),
     )
 

@@ -377,4 +377,5 @@ def run_text(report: RunReport) -> str:
     took = f"took {seconds_text(report.duration_s)}{preparation}"
     if report.foreseen_s is not None:
         took += f"; {seconds_text(report.foreseen_s)} were foreseen for the moves"
-    return f"{words}\n{took}\n\n" + table(headers, rows)
+    told = f"{words}\n{took}\n\n" + table(headers, rows)
+    return told if report.rollback is None else f"{told}\n{run_text(report.rollback)}"

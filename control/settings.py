@@ -26,6 +26,7 @@ from model.errors import ConfigError
 from model.exchange.source import nearest
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
+from model.stop_rules import StopRules
 from model.units import throttle_of
 
 T = TypeVar("T", bound=BaseModel)
@@ -44,7 +45,8 @@ def _from_json(model: type[T]) -> BeforeValidator:
 
 
 def _strict(model: type[T], value: Any) -> T:
-    return model.model_validate_json(json.dumps(value))
+    # TOML has dates, which JSON writes as text.
+    return model.model_validate_json(json.dumps(value, default=str))
 
 
 def _throttle(value: Any) -> Any:
@@ -106,6 +108,8 @@ class Settings(BaseSettings):
     """Where the remote tier's segments are."""
     wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
+    stop_rules: Annotated[StopRules, _from_json(StopRules)] = StopRules()
+    """What ends a run early or holds it."""
     archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where runs are archived, so that other hosts can go on with them."""
 

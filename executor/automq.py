@@ -102,6 +102,10 @@ class AutoMQ:
             for m in moves
         }
 
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """The same: metadata tell all."""
+        return self.progress(moves)
+
     def finish(self, moves: Sequence[Move]) -> None:
         """Nothing: AutoMQ elects the leader itself."""
 

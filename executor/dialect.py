@@ -121,6 +121,10 @@ class Dialect(Protocol):
         """Look at moves that were started."""
         ...
 
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """As `progress`, without the bytes that cost a request to each broker."""
+        ...
+
     def finish(self, moves: Sequence[Move]) -> None:
         """Take the step that moves which have ARRIVED still lack; may be repeated."""
 

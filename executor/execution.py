@@ -257,7 +257,7 @@ class Execution:
         """Those whose partitions are as planned; others are dropped by name."""
         found: Mapping[PartitionId, Progress] = {}
         with self._course.asking():
-            found = dialect.progress(moves)
+            found = dialect.placed(moves)
         if not found:
             self._waiting = [*moves, *self._waiting]
         for move in (m for m in moves if m.id in found):

@@ -105,15 +105,26 @@ class ReplicatedKafka:
 
     def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
         """What the controller lists, then the metadata, then the log directories."""
-        found = self._look(moves)
+        return self._seen(moves, moves)
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """The same; log directories of moves alone that name them."""
+        return self._seen(moves, [m for m in moves if m.log_dirs_after])
+
+    def _seen(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> Mapping[PartitionId, Progress]:
+        found = self._look(moves, with_bytes)
         # A broker that changes over to a copy may be caught between the two.
         doubtful = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
-        return found | self._look(doubtful) if doubtful else found
+        return found | self._look(doubtful, doubtful) if doubtful else found
 
-    def _look(self, moves: Sequence[Move]) -> dict[PartitionId, Progress]:
+    def _look(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> dict[PartitionId, Progress]:
         listed = self._admin.reassignments()
         views = self._admin.partitions([m.id for m in moves])
-        seen = self._log_dirs(moves, views)
+        seen = self._log_dirs(with_bytes, views)
         found = {}
         for move in moves:
             view = views.get(move.id)

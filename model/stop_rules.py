@@ -52,7 +52,7 @@ class Reaction(StrEnum):
 
 
 def _checked_hours(text: str) -> str:
-    if text and not _HOURS.fullmatch(text):
+    if text and (not _HOURS.fullmatch(text) or text[:5] == text[6:]):
         raise ValueError(f"{text!r} is no window; say 22:00-06:00")
     return text
 

@@ -148,18 +148,21 @@ def told(report: RunReport, output: Form) -> int:
 
 
 class Narrator:
-    """One line on stderr for each move that ends, and when much less time is left."""
+    """A line on stderr for each move that ends, for a pause or stop, for the time left."""
 
     def __init__(self) -> None:
         self._told: set[object] = set()
+        self._state = RunState.CHECKING
         self._left_s = inf
 
     def __call__(self, progress: RunProgress) -> None:
+        self._tell_state(progress)
         self._tell_left(progress.left_s)
         ended = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
         for move in progress.moves:
-            if move.state in ended and move.move.id not in self._told:
-                self._told.add(move.move.id)
+            key = (progress.run_id, move.move.id)
+            if move.state in ended and key not in self._told:
+                self._told.add(key)
                 seconds = f" in {move.seconds:.2f} s" if move.seconds else ""
                 done = progress.count(*ended)
                 sys.stderr.write(
@@ -174,6 +177,15 @@ class Narrator:
         if left_s >= _LONG_S:
             sys.stderr.write(f"about {seconds_text(left_s)} left\n")
         self._left_s = left_s
+    def _tell_state(self, progress: RunProgress) -> None:
+        before, self._state = self._state, progress.state
+        if progress.state is before:
+            return
+        if progress.state in (RunState.PAUSED, RunState.STOPPING):
+            sys.stderr.write(f"{progress.state}: {progress.reason}\n")
+        elif before is RunState.PAUSED:
+            sys.stderr.write("going on\n")
+
 
 
 def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":

@@ -1,5 +1,7 @@
 """Where settings come from, and what is said of those that do not fit."""
 
+import re
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -8,6 +10,7 @@ from control.settings import load
 from control.throttling import auto_throttle
 from model.errors import ConfigError
 from model.snapshot import Resource
+from model.stop_rules import Reaction
 
 
 @pytest.fixture(autouse=True)
@@ -125,3 +128,31 @@ def test_a_throttle_that_follows_knows_cards_by_setting_and_by_file() -> None:
         -1: {Resource.NET_IN: 125e6, Resource.NET_OUT: 50e6},
         1: {Resource.NET_IN: 1024_000.0, Resource.NET_OUT: 50e6},
     }
+
+
+def test_stop_rules_come_from_the_file() -> None:
+    written(
+        '[stop_rules]\noffline = "roll back"\nwindow_hours = "22:00-06:00"\n'
+        "window_end = 2026-03-01T06:00:00+01:00\ncalm_s = 5\n"
+    )
+    rules = load({}).stop_rules
+    assert rules.offline is Reaction.ROLL_BACK
+    assert rules.window_hours == "22:00-06:00"
+    assert rules.window_end == datetime.fromisoformat("2026-03-01T05:00:00Z")
+    assert rules.calm_s == 5
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('offline = "halt"', "'off', 'pause', 'stop' or 'roll back'"),
+        ('window_hours = "10pm-6am"', "'10pm-6am' is no window; say 22:00-06:00"),
+        ('window_hours = "22:00-22:00"', "say 22:00-06:00"),
+        ("calm_s = -1", "greater than or equal to 0"),
+        ('ofline = "stop"', "unknown key 'stop_rules.ofline'; did you mean 'offline'?"),
+    ],
+)
+def test_stop_rules_that_do_not_fit_are_named(text: str, words: str) -> None:
+    written(f"[stop_rules]\n{text}\n")
+    with pytest.raises(ConfigError, match=re.escape(words)):
+        load({})

@@ -110,6 +110,9 @@ class FakePlatform:
         self._answer()
         return {m.id: self._look(m) for m in moves}
 
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        return self.progress(moves)
+
     def finish(self, moves: Sequence[Move]) -> None:
         self.elections.update(m.id for m in moves)
 

@@ -78,7 +78,8 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     word = view.phase.value.upper()
     if moment.running and run is not None:
         stopping = run.state is RunState.STOPPING or moment.leaving
-        word = f"{'STOPPING' if stopping else 'RUNNING'} {share_done(run):.0%}"
+        paused = "PAUSED" if run.state is RunState.PAUSED else "RUNNING"
+        word = f"{'STOPPING' if stopping else paused} {share_done(run):.0%}"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
     message = "leaving when it has stopped" if moment.leaving else view.message
     room = max(20, width - len(word) - 3)

@@ -3,7 +3,7 @@
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 
 ENDED = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
-ACTIVE = (RunState.CHECKING, RunState.RUNNING, RunState.STOPPING)
+ACTIVE = (RunState.CHECKING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
 
 
 def moves_done(run: RunProgress) -> float:
