@@ -11,6 +11,8 @@ from executor import authorities, directories, placement
 from executor.admin import Admin
 from executor.answers import Answer, LogDirView, PartitionView
 from executor.dialect import Noted, Prepared, Progress, Stage
+from executor.guards import Broken, own
+from executor.placement import dead_target, foreign, offline
 from executor.segments import SEGMENT, Segments
 from executor.tail import (
     SEGMENTS,
@@ -21,8 +23,6 @@ from executor.tail import (
     nothing_local,
     wait_for_short_tails,
 )
-from executor.guards import Broken, own
-from executor.placement import dead_target, foreign, offline
 from executor.tier import Tier
 from executor.timing import Timing
 from model.errors import ClusterUnreachable

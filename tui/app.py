@@ -33,6 +33,10 @@ STOP_WORDS = (
     "Moves under way are finished and no further one is started. What is done stays "
     "done."
 )
+ABORT_WORDS = (
+    "Moves under way are cancelled where the platform can, and brought back. What is "
+    "done stays done."
+)
 
 
 class PlimsollApp(App[None]):
@@ -63,8 +67,16 @@ class PlimsollApp(App[None]):
             "X",
             "stop_run",
             "Stop run",
-            tooltip="Start no further move; what runs is finished",
+            tooltip="Start no further move; what runs is finished, or cancelled",
             id="run.stop",
+        ),
+        Binding(
+            "P",
+            "pause_run",
+            "Pause run",
+            tooltip="Start no move for now; again, and the run goes on",
+            show=False,
+            id="run.pause",
         ),
         Binding(
             "question_mark",
@@ -144,6 +156,7 @@ class PlimsollApp(App[None]):
             ("approve", "Approve the plan", "Asks once more", self.action_approve),
             ("solve_again", "Solve again", "Make a new plan", self.action_solve_again),
             ("stop_run", "Stop the run", "Asks once more", self.action_stop_run),
+            ("pause_run", "Pause the run", "Or go on", self.action_pause_run),
         ):
             if refusal(action, self.moment) is None:
                 yield SystemCommand(title, words, call)
@@ -167,7 +180,15 @@ class PlimsollApp(App[None]):
         await asyncio.to_thread(self._engine.plan_again)
 
     def action_stop_run(self) -> None:
-        if refusal("stop_run", self.moment) is None:
+        """Stop; where that was asked for already, abort."""
+        if refusal("stop_run", self.moment) is not None:
+            return
+        if self._engine.steering.stopping.is_set():
+            question = Question(
+                "Abort the run?", ABORT_WORDS, yes="Cancel what runs", no="Stay"
+            )
+            self.push_screen(question, self._abort_if)
+        else:
             question = Question(
                 "Stop the run?", STOP_WORDS, yes="Stop after what runs", no="Stay"
             )
@@ -176,6 +197,21 @@ class PlimsollApp(App[None]):
     def _stop_if(self, yes: bool | None) -> None:
         if yes:
             self._engine.steering.stop()
+
+    def _abort_if(self, yes: bool | None) -> None:
+        if yes:
+            self._engine.steering.abort()
+
+    def action_pause_run(self) -> None:
+        """Pause, or go on."""
+        if refusal("pause_run", self.moment) is None:
+            steering = self._engine.steering
+            if steering.paused:
+                steering.go_on()
+            else:
+                steering.pause()
+            words = "will pause" if steering.paused else "goes on"
+            self.notify(f"the run {words}", timeout=3)
 
     def action_help(self) -> None:
         if self.screen.query("HelpPanel"):

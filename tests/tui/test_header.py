@@ -118,6 +118,7 @@ def test_other_messages_stay_on_one_line() -> None:
         ("approve", _moment(running(), run=True), "a run goes on"),
         ("approve", _moment(replace(plan_ready(), phase=Phase.FAILED)), "has stopped"),
         ("stop_run", _moment(running()), "no run goes on"),
+        ("pause_run", _moment(running()), "no run goes on"),
         ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
         ("solve_again", _moment(CONNECTING), "loads are not known"),
         ("solve_again", _moment(running(), run=True), "a run goes on"),

@@ -20,7 +20,7 @@ from tests.tui.views import (
 )
 from tui.screens.question import Question
 
-KEYS = ["A", "a", "r", "X", "enter", "y", "space"]
+KEYS = ["A", "a", "r", "X", "P", "enter", "y", "space"]
 
 
 async def _type_name(on: Stage) -> None:
@@ -37,10 +37,12 @@ async def test_read_only_no_key_and_no_action_reaches_approve() -> None:
         await on.press("escape")
         on.app.action_approve()
         on.app.action_stop_run()
+        on.app.action_pause_run()
         await on.settle()
         assert len(on.app.screen_stack) == 1
         assert on.loop.approved == []
         assert not on.loop.steering.stopping.is_set()
+        assert not on.loop.steering.paused
 
 
 async def test_the_palette_offers_what_is_allowed() -> None:
@@ -162,6 +164,22 @@ async def test_stop_asks_and_stays_unless_told() -> None:
         assert not on.loop.steering.stopping.is_set()
         await on.press("X", "tab", "enter")
         assert on.loop.steering.stopping.is_set()
+
+
+async def test_stop_once_more_asks_and_aborts() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("X", "tab", "enter", "X", "enter")
+        assert not on.loop.steering.aborting
+        await on.press("X", "tab", "enter")
+        assert on.loop.steering.aborting
+
+
+async def test_a_run_is_paused_and_goes_on_by_the_same_key() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("P")
+        assert on.loop.steering.paused
+        await on.press("P")
+        assert not on.loop.steering.paused
 
 
 async def test_quit_asks_while_a_run_goes_on() -> None:

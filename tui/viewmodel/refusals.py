@@ -9,7 +9,7 @@ def refusal(action: str, moment: Moment) -> str | None:
     match action:
         case "approve":
             return _not_approve(moment)
-        case "stop_run":
+        case "stop_run" | "pause_run":
             return _not_stop(moment)
         case "solve_again":
             return _not_solve(moment)
