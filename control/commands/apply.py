@@ -148,7 +148,7 @@ def told(report: RunReport, output: Form) -> int:
 
 
 class Narrator:
-    """A line on stderr for each move that ends, for a pause or stop, for the time left."""
+    """A line on stderr as moves end, the run pauses or stops, and time goes by."""
 
     def __init__(self) -> None:
         self._told: set[object] = set()
@@ -177,6 +177,7 @@ class Narrator:
         if left_s >= _LONG_S:
             sys.stderr.write(f"about {seconds_text(left_s)} left\n")
         self._left_s = left_s
+
     def _tell_state(self, progress: RunProgress) -> None:
         before, self._state = self._state, progress.state
         if progress.state is before:
@@ -185,7 +186,6 @@ class Narrator:
             sys.stderr.write(f"{progress.state}: {progress.reason}\n")
         elif before is RunState.PAUSED:
             sys.stderr.write("going on\n")
-
 
 
 def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast":
