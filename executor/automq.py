@@ -138,7 +138,7 @@ class AutoMQ:
         return self._admin.cluster().cluster_id
 
     def _balancer_now_and_then(self) -> str | None:
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if now_s - self._balancer_seen_at_s < _BALANCER_LOOK_S:
             return None
         self._balancer_seen_at_s = now_s

@@ -75,7 +75,7 @@ class Course:
 
     def begin(self) -> None:
         """From now on the cluster is expected to answer."""
-        self._answered_at_s = self._timing.now_s()
+        self._answered_at_s = self._timing.steady_s()
 
     def may_start(self, *, waiting: bool, flying: bool) -> bool:
         """Whether to start more; halts or pauses where somebody says no.
@@ -86,7 +86,7 @@ class Course:
             self._halt_for_abort()
         elif self._steering.stopping.is_set() and waiting:
             self.halt_for(STOPPED)
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if self.halted or now_s - self._healthy_at_s < self._limits.health_s:
             return self._is_open
         with self.asking():
@@ -154,12 +154,12 @@ class Course:
             yield
         except ClusterUnreachable as exc:
             _log.debug("%s", exc)
-            silent_s = self._timing.now_s() - self._answered_at_s
+            silent_s = self._timing.steady_s() - self._answered_at_s
             if silent_s >= self._limits.unreachable_s:
                 self.is_lost = True
                 self.halt_for(f"no answer for {silent_s:.0f} s: {exc}")
         else:
-            self._answered_at_s = self._timing.now_s()
+            self._answered_at_s = self._timing.steady_s()
 
     @contextmanager
     def barring(self) -> Iterator[None]:

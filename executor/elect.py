@@ -94,10 +94,10 @@ def hold_elections(
     wanted = [e.id for e in _look(admin, ids, admin.partitions(ids)) if not e.obstacle]
     for first in range(0, len(wanted), _BATCH):
         admin.elect_preferred(wanted[first : first + _BATCH])
-    end_s = timing.now_s() + _WAIT_S
+    end_s = timing.steady_s() + _WAIT_S
     while True:
         open_now = _look(admin, ids, admin.partitions(ids))
-        if all(e.obstacle for e in open_now) or timing.now_s() >= end_s:
+        if all(e.obstacle for e in open_now) or timing.steady_s() >= end_s:
             break
         timing.pause(_PAUSE_S)
     return tuple(

@@ -183,7 +183,7 @@ class Execution:
         self._prepared = True
         self._balancer.begin(self._waiting)
         self._throttle.begin(self._waiting, self._flights.moves)
-        begun_s = self._timing.now_s()
+        begun_s = self._timing.steady_s()
         self._segments.begin(self._waiting)
         for dialect, moves in by_dialect(self._dialects, self._waiting):
             prepared = dialect.prepare(moves, self._steering.stopping)
@@ -191,7 +191,7 @@ class Execution:
                 found = prepared[move.id]
                 if found.note or found.detail:
                     self._ledger.prepared(move, found.note, dict(found.detail))
-        self._ledger.preparation_took(self._timing.now_s() - begun_s)
+        self._ledger.preparation_took(self._timing.steady_s() - begun_s)
 
     def _move(self) -> None:
         if not self._course.halted:

@@ -73,16 +73,16 @@ class Flights:
         """One that was sent before is still under way, or on its way back."""
         self._ledger.adopted(move)
         flight = Flight(move, self._stuck_s(move))
-        flight.sent(self._timing.now_s(), Verdict.ACCEPTED)
+        flight.sent(self._timing.steady_s(), Verdict.ACCEPTED)
         if cancelling:
-            flight.cancel_sent(self._timing.now_s(), Verdict.UNKNOWN)
+            flight.cancel_sent(self._timing.steady_s(), Verdict.UNKNOWN)
         self._flights[move.id] = flight
 
     def cancel(self) -> None:
         """Cancel what was not asked to be yet, and what has no answer to that."""
         if self._course.barred:
             return
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         moves = [f.move for f in self._flights.values() if f.may_cancel(now_s)]
         for dialect, group in by_dialect(self._dialects, moves):
             self._cancel(dialect, group)
@@ -90,7 +90,7 @@ class Flights:
     def _cancel(self, dialect: Dialect, moves: Sequence[Move]) -> None:
         self._ledger.cancelling(moves)
         answers: Mapping[PartitionId, Answer] = {}
-        sent_at_s = self._timing.now_s()
+        sent_at_s = self._timing.steady_s()
         with self._course.asking(), self._course.barring():
             answers = dialect.cancel(moves)
         for move in moves:
@@ -102,7 +102,7 @@ class Flights:
 
     def send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
         """Ask for the next step of each."""
-        sent_at_s = self._timing.now_s()
+        sent_at_s = self._timing.steady_s()
         self._ledger.issuing(moves)
         answers: Mapping[PartitionId, Answer] = {}
         with self._course.asking(), self._course.barring():
@@ -135,7 +135,7 @@ class Flights:
                 self._fail(move, MoveState.STUCK, "its end was not seen")
 
     def _follow(self, dialect: Dialect, flight: Flight, seen: Progress) -> None:
-        move, now_s = flight.move, self._timing.now_s()
+        move, now_s = flight.move, self._timing.steady_s()
         self._ledger.copied(move, seen.bytes_copied)
         match flight.see(seen, now_s):
             case Step.WAIT:
@@ -183,7 +183,7 @@ class Flights:
             return
         if reaction in (Reaction.STOP, Reaction.ROLL_BACK):
             self._course.halt_for(reason, reaction)
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if not (self._course.cancels and self._flights[move.id].may_cancel(now_s)):
             self._fail(move, MoveState.STUCK, reason)
 
@@ -205,7 +205,7 @@ class Flights:
             move,
             done.seconds or 0.0,
             done.bytes_copied or 0,
-            self._timing.now_s(),
+            self._timing.steady_s(),
         )
 
     def _hurry(self, move: Move) -> None:

@@ -32,6 +32,7 @@ class Ledger:
     ) -> None:
         self._journal = journal
         self._timing = timing
+        self._begun_ms, self._begun_s = timing.now_ms(), timing.steady_s()
         self._observe = observe
         self._moves = {m.id: MoveProgress(move=m) for m in plan.moves}
         if past is not None:
@@ -41,7 +42,7 @@ class Ledger:
             plan_hash=plan.hash,
             state=RunState.CHECKING,
             moves=(),
-            started_at_ms=past.started_at_ms if past else timing.now_ms(),
+            started_at_ms=past.started_at_ms if past else self._begun_ms,
         )
 
     @property
@@ -95,7 +96,7 @@ class Ledger:
         """These moves are about to be sent."""
         self._journal.write(JournalEvent.ISSUING, moves)
         for move in moves:
-            sent_ms = self.of(move).issued_at_ms or self._timing.now_ms()
+            sent_ms = self.of(move).issued_at_ms or self._now_ms()
             self._change(move, state=MoveState.ISSUED, issued_at_ms=sent_ms)
         self.tell()
 
@@ -119,7 +120,7 @@ class Ledger:
 
     def moved(self, move: Move) -> None:
         """One is where it should be."""
-        done_ms = self._timing.now_ms()
+        done_ms = self._now_ms()
         self._change(move, state=MoveState.DONE, done_at_ms=done_ms)
         at = self.of(move)
         self._journal.write(
@@ -182,11 +183,15 @@ class Ledger:
             state=run.state,
             reason=run.reason,
             started_at_ms=run.started_at_ms,
-            duration_s=(self._timing.now_ms() - run.started_at_ms) / 1000,
+            duration_s=(self._now_ms() - run.started_at_ms) / 1000,
             preparation_s=run.preparation_s,
             foreseen_s=run.foreseen_s,
             moves=tuple(_report(m) for m in self._moves.values()),
         )
+
+    def _now_ms(self) -> int:
+        """When the run began by the time of day, and what has passed since."""
+        return self._begun_ms + int(1000 * (self._timing.steady_s() - self._begun_s))
 
     def _change(self, move: Move, **changes: Any) -> None:
         self._moves[move.id] = dataclasses.replace(self._moves[move.id], **changes)

@@ -64,7 +64,7 @@ class Outlook:
             seconds_text(found.timeline.seconds),
             seconds_text(found.least_s),
         )
-        self._told_s = self._timing.now_s() + found.timeline.seconds
+        self._told_s = self._timing.steady_s() + found.timeline.seconds
         return [work.move for work in found.order]
 
     def left_s(
@@ -77,7 +77,7 @@ class Outlook:
 
         Those that wait for room on a disk are taken to find it.
         """
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if now_s < self._due_s:
             return None
         self._due_s = now_s + _EVERY_S * max(1.0, len(waiting) / _MANY)

@@ -40,7 +40,7 @@ class Room:
         if ended and not now:
             # Whatever finds no room then never will: that is not said by an old look.
             self._seen_at_s = float("-inf")
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if now_s - self._seen_at_s >= self._limits.disk_look_s:
             copying = [m for m in moves if m.storage is not StorageKind.SHARED]
             brokers = {broker for move in copying for broker in move.added}

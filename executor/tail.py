@@ -237,14 +237,14 @@ def wait_for_short_tails(
     reader: TailReader, patience: Patience, timing: Timing, stop: threading.Event
 ) -> dict[PartitionId, Waited]:
     """Look until every tail is short, or waiting for it is no use any more."""
-    begun_s = timing.now_s()
+    begun_s = timing.steady_s()
     found = {
         pid: Waited(tail=tail, seconds=0.0, changed_at_s=begun_s)
         for pid, tail in reader.read().items()
     }
 
     def open_ids() -> list[PartitionId]:
-        now_s = timing.now_s()
+        now_s = timing.steady_s()
         left_s = patience.most_s - (now_s - begun_s)
         if stop.is_set() or left_s <= 0:
             return []
@@ -264,7 +264,7 @@ def wait_for_short_tails(
     while ids := open_ids():
         timing.pause(_PAUSE_S)
         for pid, tail in reader.read(ids).items():
-            found[pid] = found[pid].next(tail, timing.now_s(), begun_s)
+            found[pid] = found[pid].next(tail, timing.steady_s(), begun_s)
     return found
 
 

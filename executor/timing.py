@@ -26,17 +26,17 @@ class Timing:
     """The clock of a run and its way to wait."""
 
     now_s: Callable[[], float] = time.time
-    """Seconds since the epoch."""
+    """Seconds since the epoch; for stamps alone, since somebody may set this clock."""
     pause: Callable[[float], None] = time.sleep
     """Wait this many seconds."""
     steady_s: Callable[[], float] = _steady_s
-    """Seconds since some moment; nobody sets this clock."""
+    """Seconds since some moment; nobody sets this clock, so waiting goes by it."""
 
     def settles(self, fits: Callable[[], bool]) -> bool:
         """Whether it comes to fit in 10 s: brokers may lag behind the controller."""
-        end_s = self.now_s() + _SETTLE_S
+        end_s = self.steady_s() + _SETTLE_S
         while not fits():
-            if self.now_s() >= end_s:
+            if self.steady_s() >= end_s:
                 return False
             self.pause(_SETTLE_LOOK_S)
         return True

@@ -42,12 +42,12 @@ def rolled_back(
 def _patiently(
     plan_back: Callable[[], tuple[Plan, list[str]]], steering: Steering, timing: Timing
 ) -> tuple[Plan, list[str]]:
-    end_s = timing.now_s() + _CALM_S
+    end_s = timing.steady_s() + _CALM_S
     while True:
         try:
             return plan_back()
         except GuardrailRefused:
-            if timing.now_s() >= end_s or steering.stopping.is_set():
+            if timing.steady_s() >= end_s or steering.stopping.is_set():
                 raise
             timing.pause(_LOOK_S)
 

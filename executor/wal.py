@@ -104,7 +104,7 @@ class Uploads:
     def look(self, pid: PartitionId, cluster_id: str, source: BrokerId) -> None:
         """A move that had begun is done; returns at once."""
         if before := self._before.get(pid):
-            now_s = self._timing.now_s()
+            now_s = self._timing.steady_s()
             look = self._pool.submit(self._look, before, cluster_id, source, now_s)
             self._looks[pid] = look
 
@@ -132,7 +132,7 @@ class Uploads:
         while True:
             now = self._wal.objects(cluster_id, source)
             left = sum(size for key, size in held.items() if key in now)
-            after_s = self._timing.now_s() - done_at_s
+            after_s = self._timing.steady_s() - done_at_s
             if left < LITTLE or after_s >= self._within_s:
                 return _seen(source, sum(held.values()), left, after_s)
             self._timing.pause(_EVERY_S)

@@ -50,13 +50,13 @@ class Watch:
 
         Raises as the cluster's calls do.
         """
-        now_s = self._timing.now_s()
+        now_s = self._timing.steady_s()
         if hurry or now_s >= self._next_at_s:
             self._broken = tuple(self._judged(self._look(now_s)))
-            end_s = self._timing.now_s()
+            end_s = self._timing.steady_s()
             rest_s = _REST * (end_s - now_s)
             self._next_at_s = max(now_s + self._limits.watch_s, end_s + rest_s)
-        if self._limits.stop_rules.is_open(now_s):
+        if self._limits.stop_rules.is_open(self._timing.now_s()):
             return self._broken
         return (*self._broken, Broken(rule=Rule.WINDOW, reason=CLOSED))
 
@@ -85,9 +85,9 @@ class Watch:
         """Who serves, and how long the answer took; when it begins, the median."""
         took = []
         for _ in range(1 if self._guards else _FIRST):
-            begun_s = self._timing.now_s()
+            begun_s = self._timing.steady_s()
             cluster = self._admin.cluster()
-            took.append(self._timing.now_s() - begun_s)
+            took.append(self._timing.steady_s() - begun_s)
         return cluster, median(took)
 
     def _min_in_sync(
