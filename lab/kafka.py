@@ -1,7 +1,8 @@
 """Real Apache Kafka brokers on this machine, three in one KRaft quorum."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import zip_longest
 from pathlib import Path
 from threading import RLock
 from typing import Final
@@ -26,15 +27,18 @@ READY_S: Final = 90.0
 """Brokers need 4 s on an idle machine and were seen to need 34 s on a busy one."""
 _RACKS: Final = "abc"
 _MAX_REPLICATION: Final = 3
+_NONE: Final[Mapping[str, str]] = {}
 
 
 class LocalKafka:
     """A cluster of combined brokers and controllers, ids from 1, racks a, b, c.
 
     `ports` are those for clients, one per broker; without them free ones are taken.
+    `proxy_ports` are told to clients instead, and brokers go past the proxy there.
     `directories` is how many log directories each has, all on one file system. With a
-    `tier_dir` topics may have remote storage: older segments go there. Calls are safe
-    from several threads; `stop` is the processes' own `close`.
+    `tier_dir` topics may have remote storage: older segments go there. `properties`
+    prevail over the lab's own. Calls are safe from several threads; `stop` is the
+    processes' own `close`.
     """
 
     def __init__(
@@ -45,9 +49,10 @@ class LocalKafka:
         *,
         brokers: int = 3,
         ports: Sequence[int] | None = None,
+        proxy_ports: Sequence[int] = (),
         directories: int = 1,
         tier_dir: Path | None = None,
-        auto_leader_rebalance: bool = False,
+        properties: Mapping[str, str] = _NONE,
     ) -> None:
         self._processes = processes
         self._command = [
@@ -59,14 +64,14 @@ class LocalKafka:
         ]
         ids = [BrokerId(number) for number in range(1, brokers + 1)]
         self._directories = directories
-        self._brokers = _lay_out(processes.folder, ids, ports, directories)
+        self._brokers = _lay_out(processes.folder, ids, ports, proxy_ports, directories)
         voters = free_ports(brokers)
         self._cluster = ClusterSettings(
             cluster_id=kafka_id(uuid4()),
             controllers=tuple(zip(ids, voters, strict=True)),
             replication=min(brokers, _MAX_REPLICATION),
             tier_dir=tier_dir,
-            auto_leader_rebalance=auto_leader_rebalance,
+            properties=properties,
         )
         self._admin = Admin(self.bootstrap)
         self._lock = RLock()
@@ -74,8 +79,12 @@ class LocalKafka:
     @property
     def bootstrap(self) -> str:
         """Host and port of every broker, as clients take them."""
-        ports = [broker.port for broker in self._brokers.values()]
-        return ",".join(f"{HOST}:{port}" for port in ports)
+        return _bootstrap(broker.told_port for broker in self._brokers.values())
+
+    @property
+    def inner_bootstrap(self) -> str:
+        """Host and port of every broker past the proxy; only with `proxy_ports`."""
+        return _bootstrap(b.inner_port for b in self._brokers.values() if b.inner_port)
 
     @property
     def cluster_id(self) -> str:
@@ -179,16 +188,22 @@ def _name(broker: BrokerId) -> str:
     return f"broker-{broker}"
 
 
+def _bootstrap(ports: Iterable[int]) -> str:
+    return ",".join(f"{HOST}:{port}" for port in ports)
+
+
 def _lay_out(
     folder: Path,
     ids: Sequence[BrokerId],
     ports: Sequence[int] | None,
+    proxy_ports: Sequence[int],
     directories: int,
 ) -> dict[BrokerId, BrokerSettings]:
     if ports is None:
         ports = free_ports(len(ids))
     else:
         ports = [claim(port, "a local broker") for port in ports]
+    inner_ports = free_ports(len(proxy_ports))
     return {
         number: BrokerSettings(
             broker=number,
@@ -196,6 +211,10 @@ def _lay_out(
             port=port,
             folder=folder / _name(number),
             directories=directories,
+            proxy_port=proxy_port,
+            inner_port=inner_port,
         )
-        for index, (number, port) in enumerate(zip(ids, ports, strict=True))
+        for index, (number, port, proxy_port, inner_port) in enumerate(
+            zip_longest(ids, ports, proxy_ports, inner_ports)
+        )
     }

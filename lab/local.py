@@ -3,7 +3,7 @@
 import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
 from types import TracebackType
@@ -45,12 +45,15 @@ class LocalPlan:
     brokers: int = 3
     ports: tuple[int, ...] | None = None
     """For clients, one per broker; None takes free ones."""
+    proxy_ports: tuple[int, ...] = ()
+    """Told to clients instead, one per broker, if a proxy stands in front of them."""
     directories: int = 1
     """Log directories of each broker."""
     s3_port: int | None = None
     tier: bool = True
     """Whether topics may have remote storage, which S3 then shows."""
-    auto_leader_rebalance: bool = False
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Of every broker, beside the lab's own, over which they prevail."""
     java: Java | None = None
     """None looks for one."""
 
@@ -221,9 +224,10 @@ class LocalCluster:
             java,
             brokers=self._plan.brokers,
             ports=self._plan.ports,
+            proxy_ports=self._plan.proxy_ports,
             directories=self._plan.directories,
             tier_dir=tier_dir,
-            auto_leader_rebalance=self._plan.auto_leader_rebalance,
+            properties=self._plan.properties,
         )
         if tier_dir is not None:
             tier_dir.mkdir()

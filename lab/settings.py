@@ -7,8 +7,8 @@ Kafka's defaults say why.
 import base64
 import os
 import shutil
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 from uuid import UUID
@@ -38,7 +38,9 @@ JVM_FLAGS: Final = (
 _EVERY_BROKER: Final[dict[str, str | int]] = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+    "listener.security.protocol.map": ",".join(
+        f"{listener}:PLAINTEXT" for listener in ("PLAINTEXT", "INNER", "CONTROLLER")
+    ),
     "num.network.threads": 2,
     "num.io.threads": 2,
     "background.threads": 2,
@@ -50,6 +52,7 @@ _EVERY_BROKER: Final[dict[str, str | int]] = {
     "share.coordinator.state.topic.min.isr": 1,
     "group.initial.rebalance.delay.ms": 0,
     "auto.create.topics.enable": "false",
+    "auto.leader.rebalance.enable": "false",
     # The default takes 128 MB of heap.
     "log.cleaner.dedupe.buffer.size": 4194304,
     "log.cleaner.threads": 1,
@@ -93,7 +96,8 @@ class ClusterSettings:
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
-    auto_leader_rebalance: bool
+    properties: Mapping[str, str] = field(default_factory=dict)
+    """Beside the lab's own, over which they prevail."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,10 +107,15 @@ class BrokerSettings:
     broker: BrokerId
     rack: str
     port: int
+    """For clients."""
     folder: Path
     """Its data and its properties file."""
     directories: int
     """How many log directories it has."""
+    proxy_port: int | None = None
+    """Where clients are told to find it, if a proxy stands in front of it."""
+    inner_port: int | None = None
+    """For the other brokers, if they do not come through the proxy."""
 
     @property
     def log_dirs(self) -> tuple[Path, ...]:
@@ -114,6 +123,11 @@ class BrokerSettings:
         others = range(2, self.directories + 1)
         names = ["data", *(f"data-{number}" for number in others)]
         return tuple(self.folder / name for name in names)
+
+    @property
+    def told_port(self) -> int:
+        """The port that clients are told."""
+        return self.proxy_port or self.port
 
     @property
     def properties_file(self) -> Path:
@@ -156,30 +170,36 @@ def _properties(
 ) -> dict[str, str | int]:
     voters = ",".join(f"{node}@{HOST}:{port}" for node, port in cluster.controllers)
     return {
-        **_roles(cluster, broker),
         "node.id": broker.broker,
         "broker.rack": broker.rack,
         "log.dirs": ",".join(map(str, broker.log_dirs)),
         "controller.quorum.voters": voters,
-        "advertised.listeners": f"PLAINTEXT://{HOST}:{broker.port}",
-        "auto.leader.rebalance.enable": str(cluster.auto_leader_rebalance).lower(),
         "offsets.topic.replication.factor": cluster.replication,
         "transaction.state.log.replication.factor": cluster.replication,
         "share.coordinator.state.topic.replication.factor": cluster.replication,
         **_EVERY_BROKER,
         **_tier(cluster),
+        **_listeners(cluster, broker),
+        **cluster.properties,
     }
 
 
-def _roles(cluster: ClusterSettings, broker: BrokerSettings) -> dict[str, str | int]:
-    clients = f"PLAINTEXT://{HOST}:{broker.port}"
-    controller_port = dict(cluster.controllers).get(broker.broker)
-    if controller_port is None:
-        return {"process.roles": "broker", "listeners": clients}
-    controllers = f"CONTROLLER://{HOST}:{controller_port}"
-    return {
-        "process.roles": "broker,controller",
-        "listeners": f"{clients},{controllers}",
+def _listeners(
+    cluster: ClusterSettings, broker: BrokerSettings
+) -> dict[str, str | int]:
+    clients = "PLAINTEXT://" + HOST
+    bound, told = [f"{clients}:{broker.port}"], [f"{clients}:{broker.told_port}"]
+    found: dict[str, str | int] = {"process.roles": "broker"}
+    if broker.inner_port is not None:
+        inner = f"INNER://{HOST}:{broker.inner_port}"
+        bound, told = [*bound, inner], [*told, inner]
+        found["inter.broker.listener.name"] = "INNER"
+    if port := dict(cluster.controllers).get(broker.broker):
+        bound.append(f"CONTROLLER://{HOST}:{port}")
+        found["process.roles"] = "broker,controller"
+    return found | {
+        "listeners": ",".join(bound),
+        "advertised.listeners": ",".join(told),
     }
 
 

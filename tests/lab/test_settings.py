@@ -1,5 +1,6 @@
 """A broker's folder, formatted without a JVM."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
@@ -14,14 +15,19 @@ from model.ids import BrokerId
 
 
 def formatted(
-    tmp_path: Path, broker: int, tier_dir: Path | None, directories: int = 1
+    tmp_path: Path,
+    broker: int,
+    tier_dir: Path | None,
+    directories: int = 1,
+    properties: Mapping[str, str] | None = None,
+    proxy_port: int | None = None,
 ) -> dict[str, str]:
     cluster = ClusterSettings(
         cluster_id="cluster",
         controllers=((BrokerId(1), 9001), (BrokerId(2), 9002)),
         replication=2,
         tier_dir=tier_dir,
-        auto_leader_rebalance=False,
+        properties=properties or {},
     )
     settings = BrokerSettings(
         broker=BrokerId(broker),
@@ -29,6 +35,8 @@ def formatted(
         port=9102,
         folder=tmp_path,
         directories=directories,
+        proxy_port=proxy_port,
+        inner_port=9202 if proxy_port else None,
     )
     ids = [UUID(int=5 + number) for number in range(directories)]
     format_broker(cluster, settings, ids)
@@ -50,6 +58,26 @@ def test_a_later_broker_is_no_controller(tmp_path: Path) -> None:
     found = formatted(tmp_path, 3, None)
     assert found["process.roles"] == "broker"
     assert found["listeners"] == "PLAINTEXT://127.0.0.1:9102"
+
+
+def test_clients_come_through_a_proxy_and_brokers_past_it(tmp_path: Path) -> None:
+    plain = formatted(tmp_path / "plain", 2, None)
+    assert plain["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9102"
+    assert plain["inter.broker.listener.name"] == "PLAINTEXT"
+    found = formatted(tmp_path / "proxied", 2, None, proxy_port=9302)
+    inner = "INNER://127.0.0.1:9202"
+    assert found["listeners"] == (
+        f"PLAINTEXT://127.0.0.1:9102,{inner},CONTROLLER://127.0.0.1:9002"
+    )
+    assert found["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:9302,{inner}"
+    assert found["inter.broker.listener.name"] == "INNER"
+
+
+def test_properties_that_are_given_prevail(tmp_path: Path) -> None:
+    key = "auto.leader.rebalance.enable"
+    assert formatted(tmp_path / "plain", 1, None)[key] == "false"
+    given = formatted(tmp_path / "given", 1, None, properties={key: "true"})
+    assert given[key] == "true"
 
 
 def test_the_tier_is_set_only_where_it_is_wanted(tmp_path: Path) -> None:
