@@ -1,0 +1,220 @@
+"""Between clients and local brokers: loses, delays and cuts what it is told to.
+
+It reads no more of Kafka's protocol than the length, API key and correlation id of each
+message, so it takes every version.
+"""
+
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from struct import Struct
+from threading import Lock, Thread
+from typing import Final
+
+from lab.ports import HOST
+from model.closing import Closing
+
+_SIZE_BYTES: Final = 4
+_REQUEST: Final = Struct(">hhi")
+"""API key, version, correlation id."""
+_ANSWER: Final = Struct(">i")
+"""Correlation id."""
+
+
+class Api(IntEnum):
+    """API keys of requests that a test may lose."""
+
+    METADATA = 3
+    DESCRIBE_LOG_DIRS = 35
+    ELECT_LEADERS = 43
+    INCREMENTAL_ALTER_CONFIGS = 44
+    ALTER_PARTITION_REASSIGNMENTS = 45
+    LIST_PARTITION_REASSIGNMENTS = 46
+    DESCRIBE_CLUSTER = 60
+    DESCRIBE_TOPIC_PARTITIONS = 75
+
+
+class Harm(Enum):
+    """What becomes of a request."""
+
+    LOSE_REQUEST = "lose request"
+    """Its broker never hears of it; the connection stays."""
+    LOSE_ANSWER = "lose answer"
+    """It is done, and nobody is told; the connection stays."""
+    CUT_BEFORE = "cut before"
+    """The connection ends, and its broker never hears of it."""
+    CUT_AFTER = "cut after"
+    """It is done, and the connection ends before the answer."""
+    DELAY = "delay"
+    """It is done, and the answer comes late."""
+
+
+@dataclass(slots=True)
+class _Order:
+    harm: Harm
+    times: int
+    delay_s: float
+
+
+class Proxy(Closing):
+    """Listens on ports of 127.0.0.1, each for a broker that listens on another.
+
+    `source` is the address that brokers see clients come from. Calls are safe from any
+    thread; a client's ports may be away for a while, and nothing is lost by itself.
+    """
+
+    def __init__(self, ports: Mapping[int, int], *, source: str = HOST) -> None:
+        self._ports = dict(ports)
+        """Brokers' ports by the proxy's."""
+        self._source = source
+        self._lock = Lock()
+        self._orders: dict[int, _Order] = {}
+        """By API key."""
+        self._doors: list[tuple[socket.socket, Thread]] = []
+        self._links: set[_Link] = set()
+        self.come_back()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """Where clients come to, in the order of the brokers."""
+        return tuple(self._ports)
+
+    def order(
+        self, api: Api, harm: Harm, *, times: int = 1, delay_s: float = 0.0
+    ) -> None:
+        """Harm the next requests of this kind, in place of an earlier order."""
+        with self._lock:
+            self._orders[api] = _Order(harm, times, delay_s)
+
+    def harms_left(self, api: Api) -> int:
+        """How many requests of this kind are still to be harmed."""
+        with self._lock:
+            return self._orders[api].times if api in self._orders else 0
+
+    def heal(self) -> None:
+        """Forget all orders, and listen."""
+        with self._lock:
+            self._orders.clear()
+        self.come_back()
+
+    def cut(self) -> None:
+        """End every connection now; new ones may be made at once."""
+        with self._lock:
+            links = list(self._links)
+        for link in links:
+            link.end()
+
+    def go_away(self) -> None:
+        """End every connection and refuse new ones."""
+        doors, self._doors = self._doors, []
+        for door, thread in doors:
+            door.shutdown(socket.SHUT_RDWR)
+            thread.join()
+            door.close()
+        self.cut()
+
+    def come_back(self) -> None:
+        """Listen again."""
+        for port, broker in () if self._doors else self._ports.items():
+            door = socket.create_server((HOST, port))
+            thread = Thread(target=self._admit, args=(door, broker), daemon=True)
+            thread.start()
+            self._doors.append((door, thread))
+
+    def close(self) -> None:
+        """End everything."""
+        self.go_away()
+
+    def _admit(self, door: socket.socket, broker: int) -> None:
+        with suppress(OSError):
+            while True:
+                client, _ = door.accept()
+                Thread(target=self._join, args=(client, broker), daemon=True).start()
+
+    def _join(self, client: socket.socket, broker: int) -> None:
+        with client, suppress(OSError):
+            address = (self._source, 0)
+            with socket.create_connection((HOST, broker), 5.0, address) as there:
+                there.settimeout(None)
+                link = _Link(client, there, self._next_order)
+                with self._lock:
+                    self._links.add(link)
+                link.run()
+                with self._lock:
+                    self._links.discard(link)
+
+    def _next_order(self, api_key: int) -> _Order | None:
+        with self._lock:
+            order = self._orders.get(api_key)
+            if order is None or order.times == 0:
+                return None
+            order.times -= 1
+            return order
+
+
+class _Link:
+    """One client's connection, and the one to the broker that belongs to it."""
+
+    def __init__(
+        self,
+        client: socket.socket,
+        broker: socket.socket,
+        next_order: Callable[[int], _Order | None],
+    ) -> None:
+        self._client = client
+        self._broker = broker
+        self._next_order = next_order
+        self._ordered: dict[int, _Order] = {}
+        """Of requests whose answers are harmed, by correlation id."""
+
+    def run(self) -> None:
+        """Hand on messages until one side ends, or is to end."""
+        asking = Thread(target=self._ask, daemon=True)
+        asking.start()
+        self._answer()
+        asking.join()
+
+    def end(self) -> None:
+        """End both connections."""
+        for side in (self._client, self._broker):
+            with suppress(OSError):
+                side.shutdown(socket.SHUT_RDWR)
+
+    def _ask(self) -> None:
+        for message in _messages(self._client):
+            api_key, _, number = _REQUEST.unpack_from(message, _SIZE_BYTES)
+            order = self._next_order(api_key)
+            if order is not None and order.harm is Harm.CUT_BEFORE:
+                break
+            if order is None or order.harm is not Harm.LOSE_REQUEST:
+                if order is not None:
+                    self._ordered[number] = order
+                _send(self._broker, message)
+        self.end()
+
+    def _answer(self) -> None:
+        for message in _messages(self._broker):
+            (number,) = _ANSWER.unpack_from(message, _SIZE_BYTES)
+            order = self._ordered.pop(number, None)
+            if order is not None and order.harm is Harm.CUT_AFTER:
+                break
+            if order is None or order.harm is not Harm.LOSE_ANSWER:
+                time.sleep(order.delay_s if order else 0.0)
+                _send(self._client, message)
+        self.end()
+
+
+def _messages(side: socket.socket) -> Iterator[bytes]:
+    """With the size before each, until the other side ends."""
+    with suppress(OSError):
+        while size := side.recv(_SIZE_BYTES, socket.MSG_WAITALL):
+            length = int.from_bytes(size, "big")
+            yield size + side.recv(length, socket.MSG_WAITALL)
+
+
+def _send(side: socket.socket, message: bytes) -> None:
+    with suppress(OSError):
+        side.sendall(message)
