@@ -29,6 +29,7 @@ from executor.kafka_calls import (
     views_of,
 )
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
+from executor.kafka_rights import permitted, refuse_unpermitted, watch_settings
 from executor.servers import addresses, knock, reason_of
 from model.closing import Closing
 from model.errors import (
@@ -117,7 +118,9 @@ class KafkaAdmin(Closing):
             return {}
         names = None if ids is None else sorted({pid.topic for pid in ids})
         topics = self._ask(
-            "describe topics", _DESCRIBE, lambda client: client.describe_topics(names)
+            "describe topics",
+            _DESCRIBE,
+            lambda client: permitted(client.describe_topics(names)),
         )
         found = {view.id: view for topic in topics for view in views_of(topic)}
         return found if ids is None else {i: found[i] for i in ids if i in found}
@@ -163,9 +166,10 @@ class KafkaAdmin(Closing):
         from kafka.protocol.admin import ElectionType
 
         with self._calling("elect preferred leaders", _ALTER) as client:
-            client.elect_leaders(
+            answer = client.elect_leaders(
                 ElectionType.PREFERRED, by_topic(ids), raise_errors=False
             )
+            refuse_unpermitted([answer.error_code])
 
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
@@ -388,6 +392,7 @@ class KafkaAdmin(Closing):
             # By itself it looks for a controller for 30 s, whatever the time-out.
             look = self._client._refresh_controller_id  # noqa: SLF001 - no setting
             self._client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001
+            watch_settings(self._client)
         return self._client
 
 
