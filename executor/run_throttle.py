@@ -134,15 +134,18 @@ class RunThrottle:
         """Take it away; what is left of it and why, empty where nothing is."""
         if self._held is None:
             return ""
-        try:
-            left = self._throttle.lift(self._held)
-        except PlimsollError as exc:
-            left = [f"the throttle is still set: {exc}"]
-        if left:
+        if left := self._lift(self._held) and self._lift(self._held):
             return f"{'; '.join(left)}; plimsoll cleanup takes it away"
         self._journal.write(JournalEvent.UNTHROTTLED)
         self._held = None
         return ""
+
+    def _lift(self, held: Throttled) -> list[str]:
+        """What is left, in words; a lost request or answer is made good next time."""
+        try:
+            return self._throttle.lift(held)
+        except PlimsollError as exc:
+            return [f"the throttle is still set: {exc}"]
 
     def _impose(self) -> list[str]:
         """Set rates where none of this process are; what failed, in words."""
