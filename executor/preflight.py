@@ -27,6 +27,8 @@ class Observed:
     reassignments: Mapping[PartitionId, Reassignment]
     log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
     """Of the living brokers of moves that name directories."""
+    cordoned: Collection[BrokerId] = ()
+    """Brokers that moves copy to, and that take no new replicas (KIP-1066)."""
 
 
 def observe(admin: Admin, plan: Plan) -> Observed:
@@ -39,7 +41,17 @@ def observe(admin: Admin, plan: Plan) -> Observed:
         storage=storage_kinds(admin, {pid.topic for pid in ids}),
         reassignments=admin.reassignments(),
         log_dirs=directory_checks.look(admin, plan.moves, cluster.alive),
+        cordoned=_cordoned(admin, plan.moves, cluster.alive),
     )
+
+
+def _cordoned(
+    admin: Admin, moves: Sequence[Move], alive: Collection[BrokerId]
+) -> list[BrokerId]:
+    copying = [m for m in moves if m.storage is not StorageKind.SHARED]
+    targets = {broker for move in copying for broker in move.added} & {*alive}
+    seen = {broker: admin.log_dirs(broker, ()) for broker in sorted(targets)}
+    return [b for b, dirs in seen.items() if dirs and all(d.cordoned for d in dirs)]
 
 
 def check(
@@ -133,6 +145,11 @@ def _refuse_unsafe(move: Move, seen: Observed) -> None:
         )
     if reason := placement.dead_target([move], seen.cluster.alive):
         raise GuardrailRefused(f"The plan cannot be carried out: {reason}. Plan again.")
+    for broker in sorted({*move.added} & {*seen.cordoned}):
+        raise GuardrailRefused(
+            f"The plan cannot be carried out: broker {broker}, where {move.id} goes, "
+            "is cordoned and takes no new replicas. Plan again."
+        )
     if reason := placement.offline([move], seen.partitions):
         raise GuardrailRefused(
             f"The plan cannot be carried out: {reason}. Bring one of its replicas back "

@@ -1,0 +1,286 @@
+"""Real brokers die, are fenced or cordoned, and topics change, while a run goes on."""
+
+import os
+import signal
+import threading
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient, TopicPartition
+from kafka.admin import NewPartitions
+
+from collector.jars import default_cache_dir
+from executor.connect import connect
+from executor.kafka_admin import KafkaAdmin
+from executor.steering import Steering
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.timing import RunLimits
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster, LocalPlan
+from model.errors import GuardrailRefused
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Plan
+from model.run import MoveState, RunProgress, RunReport, RunState
+from tests.end_to_end.commands import wait_until
+from tests.executor.jbod import fill
+from tests.executor.plans import plan_for
+
+# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+LAST = BrokerId(4)
+"""No controller, so that the others get on without it."""
+MEGABYTES = 3
+SLOW = RunLimits(
+    moves_in_flight=1,
+    throttle_bytes_per_s=1_000_000,
+    stuck_s=5.0,
+    health_s=0.2,
+    watch_s=0.5,
+)
+CORDON = "cordoned.log.dirs"
+
+
+@dataclass
+class Site:
+    """A topic of a test's own, and what happens to it and to the brokers."""
+
+    cluster: LocalCluster
+    admin: KafkaAdmin
+    driver: KafkaAdminClient
+    folder: Path
+    topic: TopicName
+
+    def create(self, *replicas: list[int], megabytes: int = MEGABYTES) -> None:
+        self.cluster.create_topic(self.topic, replicas)
+        fill(self.cluster.bootstrap, self.topic, [megabytes] * len(replicas))
+
+    def plan(self, after: dict[int, list[int]]) -> Plan:
+        return plan_for(self.cluster.bootstrap, self.topic, after)
+
+    def execute(
+        self,
+        plan: Plan,
+        in_mid_run: Callable[[], object] = int,
+        limits: RunLimits = SLOW,
+    ) -> RunReport:
+        """Carry out a plan; something happens when its first move copies."""
+        happened = threading.Event()
+
+        def observe(run: RunProgress) -> None:
+            if not happened.is_set() and any(m.bytes_copied for m in run.moves):
+                happened.set()
+                in_mid_run()
+
+        with connect(self.cluster.bootstrap, timeout_s=3.0, limits=limits) as executor:
+            return executor.execute(
+                plan, journal_dir=self.folder, observe=observe, steering=Steering()
+            )
+
+    def resume(self) -> RunReport:
+        with connect(self.cluster.bootstrap, timeout_s=10.0) as executor:
+            return executor.resume(
+                journal_dir=self.folder,
+                observe=lambda _: None,
+                steering=Steering(),
+            )
+
+    def replicas(self) -> dict[int, tuple[int, ...]]:
+        count = self.admin.topics()[self.topic]
+        pids = [PartitionId(self.topic, n) for n in range(count)]
+        return {p.partition: v.replicas for p, v in self.admin.partitions(pids).items()}
+
+    def controller(self) -> BrokerId:
+        """The active one."""
+        quorum = self.driver.describe_metadata_quorum()
+        return BrokerId(quorum["topics"][0]["partitions"][0]["leader_id"])
+
+    @property
+    def rates(self) -> list[dict[str, str]]:
+        """Of each broker, in order."""
+        alive = sorted(self.admin.cluster().alive)
+        return [self.admin.own_broker_configs(broker, RATES) for broker in alive]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether nothing is set, and nothing moves."""
+        lists = self.admin.own_topic_configs([self.topic], (LEADERS, FOLLOWERS))
+        return not any([*self.rates, *lists.values(), self.admin.reassignments()])
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(default_cache_dir(), LocalPlan(brokers=4, tier=False)) as started:
+        yield started
+
+
+@pytest.fixture(scope="module", autouse=True)
+def load(cluster: LocalCluster) -> Load:
+    cluster.create_topic("numbered", [[1, 2], [2, 3], [3, 1]])
+    order = LoadOrder(topic="numbered", bytes_per_s=3e5, weights=(1.0,) * 3)
+    started = Load(cluster.processes, cluster.bootstrap, order)
+    started.start()
+    return started
+
+
+@pytest.fixture
+def site(cluster: LocalCluster, tmp_path: Path) -> Iterator[Site]:
+    topic = TopicName(f"faults-{uuid.uuid4().hex[:6]}")
+    driver = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        yield Site(cluster, admin, driver, tmp_path, topic)
+        if topic in admin.topics():
+            driver.delete_topics([topic])
+    driver.close()
+
+
+def test_a_target_that_never_was_is_refused(site: Site) -> None:
+    site.create([1, 2], megabytes=0)
+    with pytest.raises(GuardrailRefused, match=r"broker 77, where .* is dead or"):
+        site.execute(site.plan({0: [77, 2]}))
+    assert site.replicas() == {0: (1, 2)}
+
+
+def test_a_cordoned_target_is_refused(site: Site) -> None:
+    site.create([1, 2], megabytes=0)
+    plan = site.plan({0: [4, 2]})
+    site.admin.alter_broker_configs(LAST, {CORDON: "*"})
+    try:
+        wait_until(lambda: all(d.cordoned for d in site.admin.log_dirs(LAST, ())))
+        with pytest.raises(GuardrailRefused, match=r"broker 4, where .* is cordoned"):
+            site.execute(plan)
+    finally:
+        site.admin.alter_broker_configs(LAST, {CORDON: None})
+    assert site.replicas() == {0: (1, 2)}
+
+
+def test_a_topic_that_is_deleted_in_mid_run_is_dropped_by_name(site: Site) -> None:
+    site.create([1, 2], [1, 2])
+    plan = site.plan({0: [3, 2], 1: [3, 2]})
+    report = site.execute(plan, lambda: site.driver.delete_topics([site.topic]))
+    assert report.state is RunState.FAILED
+    assert report.reason == f"{site.topic}-0 does not exist any more"
+    assert site.is_clean
+
+
+def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> None:
+    site.create([1, 2], [1, 2])
+    plan = site.plan({0: [3, 2], 1: [3, 2]})
+
+    def make_anew() -> None:
+        site.driver.delete_topics([site.topic])
+        wait_until(lambda: site.topic not in site.admin.topics())
+        site.cluster.create_topic(site.topic, [[1, 2]] * 2)
+
+    report = site.execute(plan, make_anew)
+    assert report.state is RunState.FAILED
+    assert report.reason == f"{site.topic}-0 does not exist any more"
+    assert site.replicas() == {0: (1, 2), 1: (1, 2)}
+    assert site.is_clean
+
+
+def test_partitions_that_are_added_in_mid_run_are_left_alone(site: Site) -> None:
+    site.create([1, 2])
+    grown = {site.topic: NewPartitions(2, [[1, 3]])}
+
+    def grow() -> None:
+        wait_until(lambda: not site.admin.reassignments())
+        site.driver.create_partitions(grown)
+
+    report = site.execute(site.plan({0: [3, 2]}), grow)
+    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert site.replicas() == {0: (3, 2), 1: (1, 3)}
+    assert site.is_clean
+
+
+@pytest.mark.parametrize("number", [0, 1], ids=["under way", "still to come"])
+def test_a_partition_whose_replicas_somebody_else_changes_is_dropped(
+    site: Site, number: int
+) -> None:
+    """To three of them."""
+    site.create([1, 2], [1, 2])
+    theirs = {TopicPartition(site.topic, number): [1, 2, 4]}
+
+    def change() -> None:
+        assert site.driver.alter_partition_reassignments(theirs) == dict.fromkeys(
+            theirs
+        )
+
+    report = site.execute(site.plan({0: [3, 2], 1: [3, 2]}), change)
+    assert report.state is RunState.FAILED
+    assert f"{site.topic}-{number}" in report.reason
+    assert report.moves[number].state is MoveState.DROPPED
+    wait_until(lambda: 4 in site.replicas()[number])
+    wait_until(lambda: site.is_clean)
+
+
+def test_a_throttle_of_somebody_else_is_as_before_after_a_run(site: Site) -> None:
+    site.create([1, 2], [1, 2])
+    theirs = dict.fromkeys(RATES, "40000000")
+    lists = {LEADERS: ["1:1"], FOLLOWERS: ["1:2"]}
+    site.admin.alter_broker_configs(BrokerId(1), theirs)
+    site.admin.append_topic_configs(site.topic, lists)
+    try:
+        report = site.execute(site.plan({0: [3, 2], 1: [3, 2]}))
+        assert (report.state, report.reason) == (RunState.DONE, "")
+        found = site.admin.own_topic_configs([site.topic], (LEADERS, FOLLOWERS))
+        assert found[site.topic] == {key: e for key, (e,) in lists.items()}
+        wait_until(lambda: site.rates == [theirs, {}, {}, {}])
+    finally:
+        site.admin.alter_broker_configs(BrokerId(1), dict.fromkeys(RATES))
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSTOP])
+def test_a_target_that_dies_or_hangs_stops_the_run_which_is_resumed(
+    site: Site, number: signal.Signals
+) -> None:
+    site.create([1, 2], [1, 2])
+    pid = site.cluster.pids[f"broker-{LAST}"]
+    plan = site.plan({0: [4, 2], 1: [4, 2]})
+    report = site.execute(plan, lambda: os.kill(pid, number))
+    assert report.state is RunState.FAILED
+    assert "broker 4" in report.reason
+    assert "dead or fenced" in report.reason
+    assert "broker 4 did not answer and keeps its throttle" in report.reason
+    assert [m.state for m in report.moves] == [MoveState.STUCK, MoveState.PLANNED]
+    if number is signal.SIGKILL:
+        wait_until(lambda: f"broker-{LAST}" not in site.cluster.pids)
+        site.cluster.restart_broker(LAST)
+    else:
+        os.kill(pid, signal.SIGCONT)
+    wait_until(lambda: LAST in site.admin.cluster().alive)
+    assert site.resume().state is RunState.DONE
+    assert site.replicas() == {0: (4, 2), 1: (4, 2)}
+    wait_until(lambda: site.is_clean)
+
+
+def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
+    site: Site,
+) -> None:
+    dead = site.controller()
+    first, second, third = sorted({1, 2, 3, 4} - {dead})
+    site.create(*[[first, second]] * 4)
+    plan = site.plan({n: [third, second] for n in range(4)})
+    report = site.execute(plan, lambda: site.cluster.kill_broker(dead))
+    assert report.state is RunState.FAILED
+    assert report.reason == f"broker {dead} died or was fenced"
+    assert {m.state for m in report.moves} == {MoveState.DONE, MoveState.PLANNED}
+    assert site.controller() != dead
+    site.cluster.restart_broker(dead)
+    assert site.resume().state is RunState.DONE
+    assert site.replicas() == dict.fromkeys(range(4), (third, second))
+    wait_until(lambda: site.is_clean)
+
+
+def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
+    load: Load,
+) -> None:
+    balance = load.finish()
+    assert balance.read_records == balance.acknowledged_records > 0
+    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
