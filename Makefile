@@ -38,7 +38,13 @@ check: $(VENV)/dev.stamp ## lint, format, types, layers
 
 .PHONY: test
 test: $(VENV)/dev.stamp ## all tests, the real clusters in them
-	$(BIN)/python -m pytest -n 0 -m "" $(ARGS)
+	$(BIN)/python -m pytest -n 0 -m "not soak" $(ARGS)
+
+MINUTES ?= 60
+
+.PHONY: soak
+soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under load, on real clusters
+	PLIMSOLL_SOAK_MINUTES=$(MINUTES) $(BIN)/python -m pytest -n 0 -m soak -rP $(ARGS)
 
 .PHONY: quick
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
