@@ -70,7 +70,9 @@ class Journal:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            self._file.close()
+            # What could not be written was told when it was.
+            with contextlib.suppress(OSError):
+                self._file.close()
 
     def _line(
         self, event: JournalEvent, move: Move | None, detail: dict[str, Any]
