@@ -220,9 +220,10 @@ class Throttle:
 
     def _clear(self, topic: TopicName, lists: dict[str, list[str]]) -> None:
         self._admin.subtract_topic_configs(topic, lists)
-        self._timing.settles(partial(self._is_without, topic, lists))
-        # A list without entries stays set, to nothing.
-        empty = [key for key, left in self._lists(topic).items() if not left]
+        # A list that entries are taken out of is set to nothing, even if it was not
+        # set; the broker asked may not show that yet.
+        left = self._left(topic, lists)
+        empty = [key for key in lists if not left.get(key)]
         self._admin.delete_topic_configs(topic, empty)
 
     def _settles(self, broker: BrokerId, rates: Mapping[str, int]) -> bool:
@@ -240,9 +241,22 @@ class Throttle:
         shown = self._admin.own_topic_configs([topic], (LEADERS, FOLLOWERS))
         return {k: v.split(",") if v else [] for k, v in shown.get(topic, {}).items()}
 
-    def _is_without(self, topic: TopicName, lists: dict[str, list[str]]) -> bool:
-        now = self._lists(topic)
-        return not any(e in now.get(k, ()) for k, of in lists.items() for e in of)
+    def _left(
+        self, topic: TopicName, lists: dict[str, list[str]]
+    ) -> dict[str, list[str]]:
+        """The lists of a topic once a broker shows them without these entries.
+
+        The next one that is asked may lag behind it.
+        """
+        found: dict[str, list[str]] = {}
+
+        def is_without() -> bool:
+            found.clear()
+            found.update(self._lists(topic))
+            return not any(e in found.get(k, ()) for k, of in lists.items() for e in of)
+
+        self._timing.settles(is_without)
+        return found
 
 
 def _involved(move: Move) -> set[BrokerId]:
