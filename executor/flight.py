@@ -5,8 +5,9 @@ from enum import Enum
 from math import inf
 from typing import Final
 
-from executor.answers import Verdict
+from executor.answers import PartitionView, Verdict
 from executor.dialect import Progress, Stage
+from executor.stall import Stall
 from model.ids import BrokerId
 from model.plan import Move
 
@@ -50,6 +51,8 @@ class Flight:
 
     move: Move
     stuck_s: float
+    stall: Stall | None = None
+    """None for one that was not watched from its request on."""
     attempts: int = 0
     finished_at_s: float = float("-inf")
     """When its last election was asked for."""
@@ -94,6 +97,13 @@ class Flight:
         if self._cancel_sent_at_s is None:
             return True
         return self._cancel is None and now_s - self._cancel_sent_at_s >= _AGAIN_S
+
+    def watch(
+        self, view: PartitionView | None, asked_s: float, answered_s: float
+    ) -> None:
+        """Note who led between asking and answering, by a clock that nobody sets."""
+        if self.stall is not None and view is not None:
+            self.stall.look(view, asked_s, answered_s)
 
     def see(self, now: Progress, now_s: float) -> Step:
         """What one look at the cluster asks for."""

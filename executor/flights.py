@@ -14,6 +14,7 @@ from executor.ledger import Ledger
 from executor.placement import text
 from executor.run_throttle import RunThrottle
 from executor.segments import RunSegments
+from executor.stall import Stall
 from executor.timing import RunLimits, Timing
 from model.ids import PartitionId
 from model.plan import Move
@@ -100,10 +101,12 @@ class Flights:
             if answer and answer.verdict is Verdict.REFUSED:
                 self._ledger.noted(move, f"not cancelled: {answer.reason}", {})
 
-    def send(self, dialect: Dialect, moves: Sequence[Move]) -> None:
+    def send(
+        self, dialect: Dialect, moves: Sequence[Move], *, again: bool = False
+    ) -> None:
         """Ask for the next step of each."""
         sent_at_s = self._timing.steady_s()
-        self._ledger.issuing(moves)
+        self._ledger.issuing(moves, again=again)
         answers: Mapping[PartitionId, Answer] = {}
         with self._course.asking(), self._course.barring():
             self._throttle.limit(moves)
@@ -114,8 +117,9 @@ class Flights:
             if answer.verdict is Verdict.REFUSED:
                 self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
                 continue
+            stall = Stall(move.leader_before, sent_at_s)
             flight = self._flights.setdefault(
-                move.id, Flight(move, self._stuck_s(move))
+                move.id, Flight(move, self._stuck_s(move), stall)
             )
             flight.sent(sent_at_s, answer.verdict)
 
@@ -127,8 +131,11 @@ class Flights:
                 self._throttle.adjust()
         for dialect, moves in by_dialect(self._dialects, self.moves):
             with self._course.asking():
+                asked_s = self._timing.steady_s()
                 found = dialect.progress(moves)
+                looked = asked_s, self._timing.steady_s()
                 for move in moves:
+                    self._flights[move.id].watch(found[move.id].view, *looked)
                     self._follow(dialect, self._flights[move.id], found[move.id])
         if self._course.is_lost:
             for move in self.moves:
@@ -142,16 +149,16 @@ class Flights:
                 return
             case step if self._course.barred and step in _ASKING:
                 self._leave(move, seen)
-            case Step.SEND_NEXT | Step.SEND_AGAIN:
-                self.send(dialect, [move])
+            case Step.SEND_NEXT | Step.SEND_AGAIN as step:
+                self.send(dialect, [move], again=step is Step.SEND_AGAIN)
             case Step.HURRY:
                 self._hurry(move)
             case Step.FINISH:
-                self._ledger.electing([move])
+                self._ledger.electing([move], again=flight.finished_at_s > 0)
                 flight.finished_at_s = now_s
                 dialect.finish([move])
             case Step.DONE:
-                self._land(dialect, move)
+                self._land(dialect, flight)
             case Step.CANCEL:
                 self._cancel(dialect, [move])
             case Step.CANCELLED | Step.GIVE_UP | Step.LOST | Step.STUCK as end:
@@ -192,14 +199,15 @@ class Flights:
             return self._limits.stuck_s
         return self._limits.stop_rules.no_progress_s
 
-    def _land(self, dialect: Dialect, move: Move) -> None:
+    def _land(self, dialect: Dialect, flight: Flight) -> None:
+        move = flight.move
         # Where no answer comes, the next look does it again.
         with self._course.barring():
             self._throttle.release(move)
             self._segments.release(move)
         dialect.after(move)
         del self._flights[move.id]
-        self._ledger.moved(move)
+        self._ledger.moved(move, flight.stall)
         done = self._ledger.of(move)
         self._concurrency.ended(
             move,

@@ -1,10 +1,10 @@
 """What the journals of earlier runs tell."""
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from pydantic import ValidationError
 
@@ -246,16 +246,26 @@ def _after(at: MoveProgress, record: JournalRecord) -> MoveProgress:
             return replace(at, note=told["note"])
         case JournalEvent.ISSUING:
             sent_ms = at.issued_at_ms or record.at_ms
-            return replace(at, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+            sent = replace(at, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+            return _counted(sent, told)
+        case JournalEvent.ELECTING:
+            return _counted(at, told)
         case JournalEvent.MOVED:
             return replace(
                 at,
                 state=MoveState.DONE,
                 done_at_ms=record.at_ms,
                 bytes_copied=told["bytes"],
+                stall_s=tuple(told["stall_s"]) if told.get("stall_s") else None,
             )
         case JournalEvent.DROPPED:
             return replace(at, state=MoveState.DROPPED, note=told["reason"])
         case JournalEvent.STUCK:
             return replace(at, state=MoveState.STUCK, note=told["reason"])
     return at
+
+
+def _counted(at: MoveProgress, told: Mapping[str, Any]) -> MoveProgress:
+    """With one more request."""
+    again = told.get("again", False)
+    return replace(at, requests=at.requests + 1, retries=at.retries + again)

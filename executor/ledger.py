@@ -6,6 +6,7 @@ from typing import Any
 
 from executor.history import PastRun
 from executor.journal import Journal
+from executor.stall import Stall
 from executor.timing import Timing
 from model.plan import Move, Plan
 from model.run import (
@@ -92,12 +93,13 @@ class Ledger:
         self._change_run(preparation_s=round(seconds, 3))
         self.tell()
 
-    def issuing(self, moves: Sequence[Move]) -> None:
-        """These moves are about to be sent."""
-        self._journal.write(JournalEvent.ISSUING, moves)
+    def issuing(self, moves: Sequence[Move], *, again: bool) -> None:
+        """These moves are about to be sent; `again` what was sent before."""
+        self._journal.write(JournalEvent.ISSUING, moves, again=again)
         for move in moves:
             sent_ms = self.of(move).issued_at_ms or self._now_ms()
             self._change(move, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+            self._count(move, again=again)
         self.tell()
 
     def issued(self, move: Move, answer: str) -> None:
@@ -108,9 +110,11 @@ class Ledger:
         """Requests to cancel these are about to be sent."""
         self._journal.write(JournalEvent.CANCELLING, moves)
 
-    def electing(self, moves: Sequence[Move]) -> None:
+    def electing(self, moves: Sequence[Move], *, again: bool) -> None:
         """Preferred elections are about to be asked for."""
-        self._journal.write(JournalEvent.ELECTING, moves)
+        self._journal.write(JournalEvent.ELECTING, moves, again=again)
+        for move in moves:
+            self._count(move, again=again)
 
     def copied(self, move: Move, size_bytes: int | None) -> None:
         """How much of one has arrived."""
@@ -118,13 +122,21 @@ class Ledger:
             self._change(move, bytes_copied=size_bytes)
             self.tell()
 
-    def moved(self, move: Move) -> None:
-        """One is where it should be."""
-        done_ms = self._now_ms()
-        self._change(move, state=MoveState.DONE, done_at_ms=done_ms)
+    def moved(self, move: Move, stall: Stall | None = None) -> None:
+        """One is where it should be; its stall is None where it was not watched."""
+        self._change(
+            move,
+            state=MoveState.DONE,
+            done_at_ms=self._now_ms(),
+            stall_s=stall.bounds_s if stall else None,
+        )
         at = self.of(move)
         self._journal.write(
-            JournalEvent.MOVED, [move], seconds=at.seconds, bytes=at.bytes_copied
+            JournalEvent.MOVED,
+            [move],
+            seconds=at.seconds,
+            bytes=at.bytes_copied,
+            stall_s=at.stall_s,
         )
         self.tell()
 
@@ -193,6 +205,10 @@ class Ledger:
         """When the run began by the time of day, and what has passed since."""
         return self._begun_ms + int(1000 * (self._timing.steady_s() - self._begun_s))
 
+    def _count(self, move: Move, *, again: bool) -> None:
+        at = self.of(move)
+        self._change(move, requests=at.requests + 1, retries=at.retries + again)
+
     def _change(self, move: Move, **changes: Any) -> None:
         self._moves[move.id] = dataclasses.replace(self._moves[move.id], **changes)
 
@@ -212,5 +228,9 @@ def _report(at: MoveProgress) -> MoveReport:
         state=at.state,
         duration_s=at.seconds,
         bytes_copied=at.bytes_copied,
+        stall_at_least_s=at.stall_s[0] if at.stall_s else None,
+        stall_at_most_s=at.stall_s[1] if at.stall_s else None,
+        requests=at.requests,
+        retries=at.retries,
         note=at.note,
     )

@@ -42,6 +42,13 @@ class MoveProgress:
     done_at_ms: int | None = None
     bytes_copied: int | None = None
     """Bytes that arrived on the new replicas; None where that cannot be seen."""
+    stall_s: tuple[float, float] | None = None
+    """How long metadata showed no leader, at least and at most; None where that was
+    not watched from request to end."""
+    requests: int = 0
+    """How often the cluster was asked for it, elections too."""
+    retries: int = 0
+    """Of these, for what had been asked for before."""
     note: str = ""
     """Why it was dropped or is stuck; else what was found before or after it."""
 
@@ -144,7 +151,33 @@ class MoveReport(FileModel):
     state: MoveState
     duration_s: float | None
     bytes_copied: int | None
+    stall_at_least_s: float | None = None
+    """How long metadata certainly showed no leader; None where that was not watched
+    from request to end."""
+    stall_at_most_s: float | None = None
+    """How long they may have shown none, with what passed unseen between two looks."""
+    requests: int = 0
+    """How often the cluster was asked for it, elections too."""
+    retries: int = 0
+    """Of these, for what had been asked for before."""
     note: str = ""
+
+
+class BrokerBalance(FileModel):
+    """One broker's load as the plan found it, wanted it, and got it.
+
+    By dimension, with the loads of partitions that the plan was made with; deviations
+    are utilisation / level - 1.
+    """
+
+    id: BrokerId
+    before: dict[str, float]
+    planned: dict[str, float]
+    achieved: dict[str, float]
+    """With the placement that metadata showed at the end."""
+    deviation_before: dict[str, float]
+    deviation_planned: dict[str, float]
+    deviation_achieved: dict[str, float]
 
 
 class RunReport(FileModel):
@@ -160,5 +193,7 @@ class RunReport(FileModel):
     foreseen_s: float | None = None
     """Seconds that the moves were expected to take when the first had begun."""
     moves: tuple[MoveReport, ...]
+    brokers: tuple[BrokerBalance, ...] = ()
+    """Empty where the plan does not tell what its partitions weigh."""
     rollback: "RunReport | None" = None
     """Of the run that moved back what this one had finished, where a rule asks so."""
