@@ -1,6 +1,7 @@
 """What the demo tells at its end."""
 
-from control.render import load_text, run_text, table
+from control.render import load_text, table
+from control.render_run import run_text
 from model.files import FileModel
 from model.plan import PlanStatus
 from model.run import RunReport, RunState

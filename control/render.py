@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
-from model.run import RunReport
 from model.skew import BrokerSkew, TopicSkew
 from model.snapshot import Count, Resource, Snapshot
 from model.units import (
@@ -350,32 +349,3 @@ def _peak_cells(broker: int, peak: "Peak", free: int | None) -> list[str]:
         bytes_text(peak.out_bytes),
         rate_text(peak.out_per_s),
     ]
-
-
-def run_text(report: RunReport) -> str:
-    """A run as people read it."""
-    words = f"run {report.run_id} of plan {report.plan_hash[:12]}: {report.state}"
-    if report.reason:
-        words += f" ({report.reason})"
-    rows = [
-        [
-            f"{m.topic}-{m.partition}",
-            f"{_list(m.replicas_before)} -> {_list(m.replicas_after)}",
-            m.state.value,
-            "-" if m.duration_s is None else seconds_text(m.duration_s),
-            "-" if m.bytes_copied is None else bytes_text(m.bytes_copied),
-            m.note,
-        ]
-        for m in report.moves
-    ]
-    headers = ["partition", "brokers", "state", "time", "copied", "note"]
-    preparation = (
-        f"; {seconds_text(report.preparation_s)} of preparation"
-        if report.preparation_s >= 0.05
-        else ""
-    )
-    took = f"took {seconds_text(report.duration_s)}{preparation}"
-    if report.foreseen_s is not None:
-        took += f"; {seconds_text(report.foreseen_s)} were foreseen for the moves"
-    told = f"{words}\n{took}\n\n" + table(headers, rows)
-    return told if report.rollback is None else f"{told}\n{run_text(report.rollback)}"

@@ -13,6 +13,7 @@ from executor import authorities, preflight
 from executor.admin import Admin
 from executor.archive import Archive, archive_of
 from executor.back import plan_back
+from executor.balance import with_balance
 from executor.balancer import Balancer, RunBalancer
 from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
@@ -214,7 +215,8 @@ class Executor(Closing):
                 outlook=Outlook(plan, limits, pace, self._timing, self._inside_bytes),
                 past=past,
             )
-            return execution.run(), execution.rolls_back
+            report = execution.run()
+        return with_balance(report, plan, self._admin), execution.rolls_back
 
     def clean_up(self, journal_dir: Path) -> list[str]:
         """Take away what runs that were cut off have left set; what it did, in words.

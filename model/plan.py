@@ -4,6 +4,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from model.errors import ConfigError
 from model.files import (
     FileModel,
@@ -18,7 +20,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
-SCHEMA_VERSION = "1.1"
+SCHEMA_VERSION = "1.2"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 
@@ -59,6 +61,11 @@ class Move(FileModel):
     log_dirs_after: tuple[str, ...] = ()
     """Log directory of each replica after the move, in the order of
     `replicas_after`, `any` where the broker chooses; empty where all do."""
+    leader_load: dict[str, float] = {}
+    """What its leader loads a broker with, by dimension, as the snapshot has it now;
+    empty where it is not known. Since 1.2."""
+    follower_load: dict[str, float] = {}
+    """The same of each other replica. Since 1.2."""
 
     @property
     def id(self) -> PartitionId:
@@ -74,6 +81,17 @@ class Move(FileModel):
     def removed(self) -> tuple[BrokerId, ...]:
         """Brokers that lose a replica."""
         return tuple(b for b in self.replicas_before if b not in self.replicas_after)
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_loads(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # A plan of before 1.2 keeps its bytes, and with them its hash.
+        document: dict[str, Any] = whole(self)
+        for name in ("leader_load", "follower_load"):
+            if not document[name]:
+                del document[name]
+        return document
 
 
 class BrokerChange(FileModel):

@@ -48,7 +48,7 @@ class MoveProgress:
     requests: int = 0
     """How often the cluster was asked for it, elections too."""
     retries: int = 0
-    """Of these, for what had been asked for before."""
+    """Of these, repeated since nothing followed; without what a resumed run sends."""
     note: str = ""
     """Why it was dropped or is stuck; else what was found before or after it."""
 
@@ -159,7 +159,7 @@ class MoveReport(FileModel):
     requests: int = 0
     """How often the cluster was asked for it, elections too."""
     retries: int = 0
-    """Of these, for what had been asked for before."""
+    """Of these, repeated since nothing followed; without what a resumed run sends."""
     note: str = ""
 
 

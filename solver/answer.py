@@ -121,7 +121,15 @@ def _move(
         else reason(problem, placement, row),
         log_dirs_before=_log_dirs_before(problem, row) if log_dirs else (),
         log_dirs_after=log_dirs,
+        leader_load=_now(problem, problem.lead[row]),
+        follower_load=_now(problem, problem.follow[row]),
     )
+
+
+def _now(problem: Problem, loads: Floats) -> dict[str, float]:
+    """(D,) loads by dimension, without those of other hours."""
+    pairs = zip(problem.dimensions, loads.tolist(), strict=True)
+    return {d.key: rounded(load) for d, load in pairs if d.slot == 0}
 
 
 def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:

@@ -12,7 +12,8 @@ from control import compose
 from control.exits import Exit
 from control.form import Form
 from control.policy import EAGER
-from control.render import forecast_text, json_text, plan_text, run_text
+from control.render import forecast_text, json_text, plan_text
+from control.render_run import run_text
 from control.settings import Settings
 from executor.steering import Steering
 from model.errors import GuardrailRefused

@@ -259,7 +259,9 @@ def test_a_lost_answer_is_looked_up_and_not_sent_again(tmp_path: Path) -> None:
 
 def test_a_lost_request_is_sent_again_after_a_look(tmp_path: Path) -> None:
     bench = Bench(tmp_path, faults={FIRST: Fault.REQUEST_LOST})
-    assert bench.run().state is RunState.DONE
+    report = bench.run()
+    assert report.state is RunState.DONE
+    assert [(m.requests, m.retries) for m in report.moves] == [(2, 1), *[(1, 0)] * 3]
     assert bench.platform.sent[FIRST] == 2
     assert bench.events()[FIRST, JournalEvent.ISSUING] == 2
 
@@ -308,7 +310,9 @@ def test_a_second_replica_is_asked_for_when_the_first_has_arrived(
     tmp_path: Path,
 ) -> None:
     bench = Bench(tmp_path, faults={FIRST: Fault.HALFWAY})
-    assert bench.run().state is RunState.DONE
+    report = bench.run()
+    assert report.state is RunState.DONE
+    assert (report.moves[0].requests, report.moves[0].retries) == (2, 0)
     assert bench.platform.sent[FIRST] == 2
     assert bench.events()[FIRST, JournalEvent.ISSUING] == 2
 

@@ -269,3 +269,35 @@ def test_a_broker_that_dies_beside_the_plan_stops_the_run(tmp_path: Path) -> Non
     assert report.state is RunState.FAILED
     assert report.reason == "broker 7 died or was fenced"
     assert [m.state for m in report.moves] == [MoveState.DONE, MoveState.PLANNED]
+
+
+@pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
+def test_the_report_bounds_how_long_nobody_led(
+    tmp_path: Path, storage: StorageKind
+) -> None:
+    """AutoMQ hands over in 1.5 s; Kafka elects at once, at most between two looks."""
+    at = site(tmp_path, storage)
+    before = {n: leader for n, (_, leader) in at.placement.items()}
+    stalled = at.cluster.opening_s if storage is StorageKind.SHARED else 0.0
+    for told in at.run().moves:
+        least, most = told.stall_at_least_s, told.stall_at_most_s
+        assert least is not None
+        assert most is not None
+        changes = told.replicas_after[0] != before[told.partition]
+        assert least <= stalled <= most
+        assert (most > 0) == changes
+
+
+def test_a_resumed_run_reports_what_was_measured_before_it_was_cut_off(
+    tmp_path: Path,
+) -> None:
+    at = site(tmp_path, StorageKind.SHARED)
+    # The first request moves two at once, the next ones one each.
+    at.kill_at(1, made=True)
+    with suppress(Killed):
+        at.run()
+    at.live_on()
+    told = at.resume().moves
+    watched = [m.stall_at_most_s is not None for m in told]
+    assert [m.requests for m in told] == [1] * 4
+    assert (watched.count(True), watched.count(False)) == (2, 2)

@@ -1,0 +1,69 @@
+"""The report of a run as people read it."""
+
+import json
+
+from control.render_run import run_text
+from model.ids import TopicName
+from model.run import BrokerBalance, MoveReport, MoveState, RunReport, RunState
+from tests.executor.plans import ids
+
+ONE, TWO = ids([1, 2])
+MOVED = MoveReport(
+    topic=TopicName("orders"),
+    partition=0,
+    replicas_before=(ONE,),
+    replicas_after=(TWO,),
+    state=MoveState.DONE,
+    duration_s=1.6,
+    bytes_copied=2_000_000,
+    stall_at_least_s=1.2,
+    stall_at_most_s=1.55,
+    requests=3,
+    retries=1,
+)
+ADOPTED = MOVED.model_copy(
+    update={"partition": 1, "stall_at_least_s": None, "stall_at_most_s": None}
+)
+BALANCE = BrokerBalance(
+    id=ONE,
+    before={"net_in": 3e6},
+    planned={"net_in": 1e6},
+    achieved={"net_in": 2e6},
+    deviation_before={"net_in": 2.0},
+    deviation_planned={"net_in": 0.0},
+    deviation_achieved={"net_in": 1.0},
+)
+REPORT = RunReport(
+    run_id="run-1",
+    plan_hash="a" * 64,
+    state=RunState.STOPPED,
+    reason="stopped by the operator",
+    started_at_ms=0,
+    duration_s=4.0,
+    preparation_s=2.0,
+    moves=(MOVED, ADOPTED),
+    brokers=(BALANCE,),
+)
+
+
+def test_a_run_is_told_with_its_price_and_what_it_achieved() -> None:
+    assert run_text(REPORT) == (
+        "run run-1 of plan aaaaaaaaaaaa: stopped (stopped by the operator)\n"
+        "took 4.00 s; 2.00 s of preparation; 4.00 MB copied; none without a leader "
+        "for over 1.55 s\n"
+        "\n"
+        "partition  brokers  state    time       no leader   copied    requests  note\n"
+        "orders-0    1 -> 2  done   1.60 s  1.20 to 1.55 s  2.00 MB  3, 1 retry\n"
+        "orders-1    1 -> 2  done   1.60 s               -  2.00 MB  3, 1 retry\n"
+        "\n"
+        "broker       net_in before           planned            achieved\n"
+        "     1  3.00 MB/s (+200 %)  1.00 MB/s (+0 %)  2.00 MB/s (+100 %)\n"
+    )
+
+
+def test_a_report_of_before_can_be_read() -> None:
+    new = {"stall_at_least_s", "stall_at_most_s", "requests", "retries"}
+    old = REPORT.model_dump(mode="json", exclude={"brokers", "moves"})
+    old["moves"] = [MOVED.model_dump(mode="json", exclude=new)]
+    (move,) = RunReport.model_validate_json(json.dumps(old)).moves
+    assert (move.requests, move.stall_at_least_s) == (0, None)

@@ -1,0 +1,71 @@
+"""Planned against achieved, judged by the evaluator that judges plans."""
+
+from pathlib import Path
+
+import pytest
+
+from executor.connect import Executor
+from executor.steering import Steering
+from executor.timing import RunLimits
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults
+from model.evaluate import evaluate
+from model.goals import Goals, SolveLimits
+from model.plan import Plan, read_plan, write_plan
+from model.run import MoveState, RunReport, RunState
+from solver.solve import solve
+from tests.control.parts import MB, cluster
+
+GOALS = Goals()
+SNAPSHOT = cluster([1] * 6, [40 * MB, 30 * MB, 20 * MB, 10 * MB, 5 * MB, 5 * MB])
+
+
+def planned() -> Plan:
+    plan = solve(SNAPSHOT, GOALS, SolveLimits(work=2.0)).best
+    assert plan is not None
+    assert len(plan.moves) > 2
+    return plan
+
+
+def carried_out(folder: Path, plan: Plan, stop_after_s: float) -> RunReport:
+    simulated, steering = SimulatedCluster.of(SNAPSHOT), Steering()
+    simulated.after(stop_after_s, steering.stop)
+    return Executor(
+        SimulatedAdmin(simulated, Faults()),
+        timing=simulated.timing,
+        limits=RunLimits(moves_in_flight=1),
+    ).execute(plan, journal_dir=folder, observe=lambda _: None, steering=steering)
+
+
+@pytest.mark.parametrize("stop_after_s", [1.0, 2.5, 100.0])
+def test_what_a_run_has_reached_is_what_the_evaluator_makes_of_it(
+    tmp_path: Path, stop_after_s: float
+) -> None:
+    plan = planned()
+    report = carried_out(tmp_path, plan, stop_after_s)
+    pairs = zip(plan.moves, report.moves, strict=True)
+    done = [move for move, told in pairs if told.state is MoveState.DONE]
+    assert (len(done) == len(plan.moves)) == (stop_after_s == 100.0)
+    found = evaluate(SNAPSHOT, GOALS, done)
+    for broker, change in zip(report.brokers, plan.brokers, strict=True):
+        assert (broker.before, broker.planned) == (change.before, change.after)
+        assert broker.achieved == pytest.approx(found.loads[broker.id], abs=1.0)
+        assert set(broker.deviation_achieved) == set(change.deviation_after)
+        for dimension, deviation in broker.deviation_achieved.items():
+            by_evaluator = found.deviations[dimension][broker.id]
+            assert deviation == pytest.approx(by_evaluator, abs=1e-6)
+
+
+def test_a_plan_of_before_keeps_its_hash_and_tells_what_it_can(tmp_path: Path) -> None:
+    """Its partitions' loads are not in it: only a run that did all can be judged."""
+    unknown: dict[str, object] = {"leader_load": {}, "follower_load": {}}
+    moves = tuple(m.model_copy(update=unknown) for m in planned().moves)
+    old = planned().model_copy(update={"schema_version": "1.1", "moves": moves}).seal()
+    assert b"leader_load" not in old.model_dump_json().encode()
+    write_plan(tmp_path / "plan.json", old)
+    plan = read_plan(tmp_path / "plan.json")
+    halfway = carried_out(tmp_path / "one", plan, 2.5)
+    assert (halfway.state, halfway.brokers) == (RunState.STOPPED, ())
+    whole = carried_out(tmp_path / "two", plan, 100.0)
+    assert [b.achieved for b in whole.brokers] == [b.after for b in plan.brokers]
