@@ -78,6 +78,8 @@ class Answer:
     verdict: Verdict
     reason: str = ""
     """The broker's words where it refused."""
+    by_policy: bool = False
+    """Refused as too much at once, or by a policy that somebody has configured."""
 
     @classmethod
     def accepted(cls) -> Self:
@@ -85,9 +87,9 @@ class Answer:
         return cls(Verdict.ACCEPTED)
 
     @classmethod
-    def refused(cls, reason: str) -> Self:
+    def refused(cls, reason: str, *, by_policy: bool = False) -> Self:
         """The move will not be made."""
-        return cls(Verdict.REFUSED, reason)
+        return cls(Verdict.REFUSED, reason, by_policy)
 
     @classmethod
     def unknown(cls, reason: str = "no answer came") -> Self:

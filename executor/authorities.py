@@ -5,8 +5,10 @@ from its makers' documentation; AutoMQ's balancer is looked for in `executor.aut
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
+from executor import batches
 from executor.admin import Admin
 from executor.answers import Answer, ClusterView, Verdict
 from model.errors import GuardrailRefused, RightsMissing
@@ -86,7 +88,7 @@ def reassign(
     nothing shows before.
     """
     try:
-        answers = admin.reassign(targets)
+        answers = batches.reassign(admin, targets)
     except RightsMissing as exc:
         if words := _on_msk(admin):
             raise RightsMissing(f"{exc} {words}.") from exc
@@ -97,7 +99,7 @@ def reassign(
     if not words:
         return answers
     return {
-        pid: Answer.refused(f"{answer.reason}; {words}")
+        pid: replace(answer, reason=f"{answer.reason}; {words}")
         for pid, answer in answers.items()
     }
 

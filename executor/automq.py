@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Final
 
-from executor import placement
+from executor import batches, placement
 from executor.admin import Admin
 from executor.answers import Answer
 from executor.balancer import NEVER, THRESHOLDS, Balancer
@@ -87,7 +87,7 @@ class AutoMQ:
         if self._uploads is not None:
             sources = {m.id: m.replicas_before[0] for m in moves}
             self._uploads.begin(self._cluster_id, sources)
-        return self._admin.reassign({m.id: m.replicas_after for m in moves})
+        return batches.reassign(self._admin, {m.id: m.replicas_after for m in moves})
 
     def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
         """Nothing can be: the controller has forgotten the source at once."""

@@ -116,6 +116,8 @@ class Flights:
             self._ledger.issued(move, answer.verdict.value)
             if answer.verdict is Verdict.REFUSED:
                 self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
+                if answer.by_policy:
+                    self._course.halt_for(f"{move.id} was refused: {answer.reason}")
                 continue
             stall = Stall(move.leader_before, sent_at_s)
             flight = self._flights.setdefault(

@@ -99,10 +99,13 @@ def unmentioned(response: Any) -> Answer:
 
 
 def _refusal(faulty: Any) -> Answer:
-    from kafka.errors import for_code
+    from kafka.errors import PolicyViolationError, for_code
 
     name = for_code(faulty.error_code).__name__.removesuffix("Error")
-    return Answer.refused(faulty.error_message or f"{name} ({faulty.error_code})")
+    return Answer.refused(
+        faulty.error_message or f"{name} ({faulty.error_code})",
+        by_policy=faulty.error_code == PolicyViolationError.errno,
+    )
 
 
 def views_of(topic: Mapping[str, Any]) -> Iterator[PartitionView]:

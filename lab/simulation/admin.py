@@ -27,6 +27,7 @@ _RECORD_BYTES: Final = 1000
 _LOG_DIR: Final = "/data"
 _MOST_RECORDS: Final = 10_000
 """Of one controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
+_TOO_MANY: Final = "Unable to perform excessively large batch operation."
 _BROKER_DEFAULTS: Final = {"follower.fetch.last.tiered.offset.enable": "true"}
 _AUTOMQ_DEFAULTS: Final = {
     "elasticstream.enable": "true",
@@ -106,10 +107,11 @@ class SimulatedAdmin:
         """Each by itself, but all refused where they are too many."""
 
         def ask() -> dict[PartitionId, Answer]:
-            refused = self._faults.refusals.get("reassign")
-            if len(targets) > _MOST_RECORDS:
-                refused = "PolicyViolation (44)"
-            if refused is not None:
+            most = self._faults.most_partitions
+            if len(targets) > (_MOST_RECORDS if most is None else most):
+                too_many = Answer.refused(_TOO_MANY, by_policy=True)
+                return dict.fromkeys(targets, too_many)
+            if refused := self._faults.refusals.get("reassign"):
                 return dict.fromkeys(targets, Answer.refused(refused))
             return {pid: self._cluster.reassign(pid, to) for pid, to in targets.items()}
 

@@ -32,5 +32,7 @@ class Faults:
     """Of the n-th call that changes something, counted from 0."""
     refusals: dict[str, str] = field(default_factory=dict)
     """The words with which a call is refused, by its name."""
+    most_partitions: int | None = None
+    """A request for more replica lists violates a policy."""
     on_call: Callable[..., None] = _tell_nobody
     """Told of every call before (`made=False`) and after it has effect; may raise."""

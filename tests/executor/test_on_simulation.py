@@ -301,3 +301,31 @@ def test_a_resumed_run_reports_what_was_measured_before_it_was_cut_off(
     watched = [m.stall_at_most_s is not None for m in told]
     assert [m.requests for m in told] == [1] * 4
     assert (watched.count(True), watched.count(False)) == (2, 2)
+
+
+@pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
+def test_what_is_too_much_for_one_request_is_asked_for_in_halves(
+    tmp_path: Path, storage: StorageKind
+) -> None:
+    at = site(tmp_path, storage)
+    at.limits = RunLimits(moves_in_flight=10)
+    at.faults.most_partitions = 1
+    report = at.run()
+    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert at.placement == planned(at)
+
+
+def test_a_policy_that_refuses_every_move_ends_the_run_with_its_words(
+    tmp_path: Path,
+) -> None:
+    at = site(tmp_path, StorageKind.SHARED)
+    at.faults.most_partitions = 0
+    report = at.run()
+    words = "Unable to perform excessively large batch operation."
+    assert report.state is RunState.FAILED
+    assert report.reason == f"orders-0 was refused: {words}"
+    assert [m.state for m in report.moves[1:]] == [
+        MoveState.DROPPED,
+        *[MoveState.PLANNED] * 2,
+    ]
+    assert at.placement == {n: (b, b[0]) for n, b in at.before.items()}
