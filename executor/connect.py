@@ -19,6 +19,7 @@ from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
 from executor.execution import Execution
+from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
 from executor.history import PastRun, left_set, past_run, past_runs, unfinished
 from executor.journal import Journal, sole_writer
@@ -121,6 +122,7 @@ class Executor(Closing):
                     f"The newest run {past.run_id} has ended; nothing is left to "
                     "resume."
                 )
+            self._let_settle(past)
             return self._carry_out(past.plan, past.run_id, run, past=past)
 
     def plan_back(
@@ -137,12 +139,18 @@ class Executor(Closing):
         return self._plan_back(past_run(journal_dir, cluster_id, run_id))
 
     def _plan_back(self, past: PastRun) -> tuple[Plan, list[str]]:
+        self._let_settle(past)
         sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
         found: dict[PartitionId, Progress] = {}
         for kind, dialect in self._dialects().items():
             found |= dialect.progress([m for m in sent if m.storage is kind])
         alive = self._admin.cluster().alive
         return plan_back(past, found, alive, self._timing.now_ms())
+
+    def _let_settle(self, past: PastRun) -> None:
+        """Wait until brokers that lag show what a run has asked for last."""
+        since_s = (self._timing.now_ms() - past.last_at_ms) / 1000
+        self._timing.pause(min(SETTLE_S, max(0.0, SETTLE_S - since_s)))
 
     def _carry_out(
         self, plan: Plan, run_id: str, run: "_Run", past: PastRun | None

@@ -7,6 +7,7 @@ from typing import Final
 
 from executor.answers import PartitionView, Verdict
 from executor.dialect import Progress, Stage
+from executor.placement import steps
 from executor.stall import Stall
 from model.ids import BrokerId
 from model.plan import Move
@@ -15,7 +16,7 @@ ATTEMPTS: Final = 3
 """Requests for one move whose answers are lost, before it is given up."""
 _AGAIN_S: Final = 2.0
 """A lost request had time to take effect; then one look, then it is sent again."""
-_SETTLE_S: Final = 5.0
+SETTLE_S: Final = 5.0
 """Metadata may show the old placement for this long after a move was accepted."""
 _LAGS_S: Final = 30.0
 """A copy that has not come nearer to its leader for this long falls behind."""
@@ -57,7 +58,12 @@ class Flight:
     finished_at_s: float = float("-inf")
     """When its last election was asked for."""
     _verdict: Verdict = Verdict.UNKNOWN
-    _sent_at_s: float = 0.0
+    _alive_at_s: float = 0.0
+    """When it was asked for last, or seen on its way."""
+    _forward_at_s: float = 0.0
+    """When metadata last showed it as far as it has come."""
+    _reached: int = 0
+    """Position of the last of its lists that was seen."""
     _progressed_at_s: float = 0.0
     _hurried_at_s: float = 0.0
     _last: tuple[Stage, float | None, int] | None = None
@@ -81,7 +87,8 @@ class Flight:
             self.attempts, self._sent_from = 0, self._at
         self.attempts += 1
         self._verdict = verdict
-        self._sent_at_s = self._progressed_at_s = self._hurried_at_s = at_s
+        self._alive_at_s = self._forward_at_s = at_s
+        self._progressed_at_s = self._hurried_at_s = at_s
         self._least_left = inf
 
     def cancel_sent(self, at_s: float, verdict: Verdict | None) -> None:
@@ -108,8 +115,18 @@ class Flight:
     def see(self, now: Progress, now_s: float) -> Step:
         """What one look at the cluster asks for."""
         self._note_progress(now, now_s)
+        if self._falls_back(now):
+            # A broker that lags shows what was; if all go on to, somebody undid it.
+            is_undone = now_s - self._forward_at_s >= SETTLE_S
+            return Step.LOST if is_undone else Step.WAIT
+        self._forward_at_s = now_s
         if now.view is not None:
             self._at = now.view.replicas
+        if now.stage in (Stage.MOVING, Stage.ARRIVED):
+            self._verdict, self._alive_at_s = Verdict.ACCEPTED, now_s
+        return self._next(now, now_s)
+
+    def _next(self, now: Progress, now_s: float) -> Step:
         match now.stage:
             case Stage.DONE:
                 return Step.DONE
@@ -129,6 +146,15 @@ class Flight:
             case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
                 return Step.FINISH
         return Step.WAIT
+
+    def _falls_back(self, now: Progress) -> bool:
+        lists = (self.move.replicas_before, *steps(self.move))
+        if now.view is None or now.view.replicas not in lists:
+            return False
+        at = lists.index(now.view.replicas)
+        self._reached = max(self._reached, at)
+        resting = (Stage.NOT_BEGUN, Stage.HALFWAY)
+        return now.stage in resting and at < self._reached
 
     def _note_progress(self, now: Progress, now_s: float) -> None:
         counted: float | None = None
@@ -161,9 +187,9 @@ class Flight:
         return Step.WAIT
 
     def _not_begun(self, now_s: float) -> Step:
-        since_s = now_s - self._sent_at_s
+        since_s = now_s - self._alive_at_s
         if self._verdict is Verdict.ACCEPTED:
-            return Step.LOST if since_s >= _SETTLE_S else Step.WAIT
+            return Step.LOST if since_s >= SETTLE_S else Step.WAIT
         if since_s < _AGAIN_S:
             return Step.WAIT
         return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.GIVE_UP
@@ -171,6 +197,7 @@ class Flight:
     def _halfway(self, now_s: float) -> Step:
         if self._sent_from != self._at:
             return Step.SEND_NEXT
-        if now_s - self._sent_at_s < _AGAIN_S:
+        wait_s = SETTLE_S if self._verdict is Verdict.ACCEPTED else _AGAIN_S
+        if now_s - self._alive_at_s < wait_s:
             return Step.WAIT
         return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.STUCK

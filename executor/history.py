@@ -127,6 +127,8 @@ class PastRun:
     run_id: str
     plan: Plan
     started_at_ms: int
+    last_at_ms: int
+    """Of its newest record."""
     throttled: Throttled | None
     """What it has set and not taken away."""
     stood_down: StoodDown | None
@@ -174,6 +176,7 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
         run_id=name,
         plan=plan,
         started_at_ms=min((r.at_ms for r in records), default=0),
+        last_at_ms=max((r.at_ms for r in records), default=0),
         throttled=throttled,
         stood_down=stood_down,
         shortened=shortened,

@@ -14,6 +14,7 @@ from executor.dialect import Noted, Prepared, Progress, Stage
 from executor.guards import Broken, own
 from executor.placement import dead_target, foreign, offline
 from executor.segments import SEGMENT, Segments
+from executor.steps import Steps
 from executor.tail import (
     SEGMENTS,
     Patience,
@@ -47,6 +48,7 @@ class ReplicatedKafka:
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
+        self._steps = Steps()
 
     def check(self, moves: Sequence[Move]) -> None:
         """Kafka forbids nothing that a plan can hold."""
@@ -78,9 +80,9 @@ class ReplicatedKafka:
         failed = directories.ask(self._admin, moves)
         several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
         views = self._admin.partitions(several) if several else {}
-        at = {m.id: m.replicas_before for m in moves}
-        at |= {pid: view.replicas for pid, view in views.items()}
-        steps = {m.id: placement.next_step(m, at[m.id]) for m in moves}
+        for move in moves:
+            self._steps.see(move, views.get(move.id), None)
+        steps = {m.id: self._steps.next(m) for m in moves}
         lists = {p: step for p, step in steps.items() if step and p not in failed}
         answers = dict.fromkeys(steps, Answer.accepted()) | failed
         return answers | (authorities.reassign(self._admin, lists) if lists else {})
@@ -128,6 +130,7 @@ class ReplicatedKafka:
         found = {}
         for move in moves:
             view = views.get(move.id)
+            self._steps.see(move, view, listed.get(move.id))
             now = placement.progress_of(move, view, listed.get(move.id))
             found[move.id] = replace(
                 directories.progress_of(move, now, seen),

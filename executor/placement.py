@@ -52,15 +52,6 @@ def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
     return (*lists[:-1], move.replicas_after)
 
 
-def next_step(move: Move, at: tuple[BrokerId, ...]) -> tuple[BrokerId, ...] | None:
-    """The list to ask for when metadata show one; None when they show the last."""
-    lists = (move.replicas_before, *steps(move))
-    if at == lists[-1]:
-        return None
-    here = lists.index(at) if at in lists else 0
-    return lists[here + 1]
-
-
 def _stage(
     move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]
 ) -> Stage:

@@ -24,7 +24,6 @@ _ANSWER_S: Final = 0.01
 _TIMEOUT_S: Final = 10.0
 """What a call takes that nobody answers."""
 _RECORD_BYTES: Final = 1000
-_LOG_DIR: Final = "/data"
 _MOST_RECORDS: Final = 10_000
 """Of one controller operation (`QuorumController.MAX_RECORDS_PER_USER_OP`)."""
 _TOO_MANY: Final = "Unable to perform excessively large batch operation."
@@ -80,15 +79,8 @@ class SimulatedAdmin:
     def partitions(
         self, ids: Collection[PartitionId] | None = None
     ) -> dict[PartitionId, PartitionView]:
-        """Placement now, of all where none are named."""
-        known = self._cluster.partitions
-
-        def ask() -> dict[PartitionId, PartitionView]:
-            dead = self._cluster.dead
-            wanted = known if ids is None else ids
-            return {pid: known[pid].view(dead) for pid in wanted if pid in known}
-
-        return self._read("partitions", ask)
+        """Placement as a broker shows it, of all where none are named."""
+        return self._read("partitions", lambda: self._cluster.shown(ids))
 
     def reassignments(self) -> dict[PartitionId, Reassignment]:
         """All that are under way."""
@@ -126,44 +118,25 @@ class SimulatedAdmin:
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]
     ) -> tuple[LogDirView, ...]:
-        """One directory each."""
-        of = self._cluster
+        """As the broker tells."""
 
         def ask() -> tuple[LogDirView, ...]:
-            if broker not in of.alive:
-                raise ClusterUnreachable(f"broker {broker} does not answer")
-            sizes = {
-                pid: int(of.partitions[pid].bytes_on(broker))
-                for pid in ids
-                if pid in of.partitions and broker in of.partitions[pid].held
-            }
-            free = of.brokers[broker].disk_bytes - of.used_bytes(broker)
-            usable = int(free) if free < float("inf") else None
-            only = LogDirView(
-                path=_LOG_DIR,
-                sizes=sizes,
-                coming={},
-                usable_bytes=usable,
-                offline=False,
-                cordoned=False,
-            )
-            return (only,)
+            self._refuse_dead(broker)
+            return self._cluster.directories.views(broker, ids)
 
         return self._read("log_dirs", ask)
 
     def alter_log_dirs(
         self, broker: BrokerId, targets: Mapping[PartitionId, str]
     ) -> dict[PartitionId, Answer]:
-        """Refused for all but the only one."""
+        """By the broker itself, one replica after the other."""
+        of = self._cluster.directories
 
-        def answer(path: str) -> Answer:
-            if path == _LOG_DIR:
-                return Answer.accepted()
-            return Answer.refused(f"broker {broker} answers LogDirNotFound (57)")
+        def ask() -> dict[PartitionId, Answer]:
+            self._refuse_dead(broker)
+            return {p: of.alter(broker, p, path) for p, path in targets.items()}
 
-        return self._change(
-            "alter_log_dirs", lambda: {p: answer(path) for p, path in targets.items()}
-        )
+        return self._change("alter_log_dirs", ask)
 
     def offsets(
         self, leader: BrokerId, ids: Collection[PartitionId], kind: OffsetKind
@@ -301,14 +274,17 @@ class SimulatedAdmin:
 
     def _of_broker(self, broker: BrokerId) -> dict[str, str]:
         """Its own settings, which it is asked for itself."""
-        if broker not in self._cluster.alive:
-            raise self._nobody()
+        self._refuse_dead(broker)
         return self._cluster.brokers[broker].configs
 
     def _of_topic(self, topic: TopicName) -> dict[str, str]:
         if not any(pid.topic == topic for pid in self._cluster.partitions):
             raise ExecutionStopped(f"The topic '{topic}' does not exist.")
         return self._cluster.topic_configs.setdefault(topic, {})
+
+    def _refuse_dead(self, broker: BrokerId) -> None:
+        if broker not in self._cluster.alive:
+            raise self._nobody()
 
     def _read(self, call: str, ask: Callable[[], _T]) -> _T:
         self._meet(call)

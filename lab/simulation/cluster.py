@@ -6,10 +6,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from typing import Final
 
-from executor.answers import Answer
+from executor.answers import Answer, PartitionView
 from executor.flows import fair_rates
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
+from lab.simulation.curves import steady
+from lab.simulation.directories import Directories
+from lab.simulation.metadata import Metadata
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot import Resource, Snapshot, StorageKind
@@ -53,6 +56,8 @@ class SimulatedCluster:
         self.now_s = now_s
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
+        self.directories = Directories(self.brokers, self.partitions)
+        self.metadata = Metadata()
         self.default_configs: dict[str, str] = {}
         """Of all brokers that have none of their own."""
         self.topic_configs: dict[TopicName, dict[str, str]] = {}
@@ -118,6 +123,7 @@ class SimulatedCluster:
     def advance(self, seconds: float) -> None:
         """Let time pass."""
         end_s = self.now_s + seconds
+        self._note()
         while self.now_s < end_s:
             rates = self._rates()
             step_s = min(end_s - self.now_s, _TICK_S, *self._ends_in_s(rates))
@@ -125,10 +131,12 @@ class SimulatedCluster:
             self._settle()
             while self._due and self._due[-1][0] <= self.now_s:
                 self._due.pop()[2]()
+            self._note()
 
     def kill(self, broker: BrokerId) -> None:
         """A broker dies; others lead what it led where one is in sync."""
         self.brokers[broker].alive = False
+        self.brokers[broker].wanted_dirs.clear()
         for partition in self._on(broker):
             if len(partition.in_sync) > 1:
                 partition.in_sync.discard(broker)
@@ -160,10 +168,11 @@ class SimulatedCluster:
         partition.removing = tuple(b for b in before if b not in target)
         partition.replicas = [*target, *partition.removing]
         for broker in set(partition.held) - set(partition.replicas):
-            partition.held.pop(broker)
-            partition.in_sync.discard(broker)
+            self._remove(partition, broker)
         for broker in partition.adding:
-            partition.held.setdefault(broker, partition.start)
+            if broker not in partition.held:
+                self.directories.made(partition, broker)
+                partition.held[broker] = partition.start
         self._settle()
         return Answer.accepted()
 
@@ -183,11 +192,31 @@ class SimulatedCluster:
             return Answer.refused("No partition reassignment is in progress (85)")
         for broker in partition.adding:
             partition.replicas.remove(broker)
-            partition.held.pop(broker)
-            partition.in_sync.discard(broker)
+            self._remove(partition, broker)
         partition.adding = partition.removing = ()
         partition.elect(self.alive)
         return Answer.accepted()
+
+    def shown(
+        self, ids: Iterable[PartitionId] | None = None
+    ) -> dict[PartitionId, PartitionView]:
+        """Placement as whichever broker is asked shows it, of all by default."""
+        known, dead = self.partitions, self.dead
+        wanted = known if ids is None else ids
+        if self.metadata.lags_s:
+            return self.metadata.shown(wanted, self.alive, self.now_s)
+        return {pid: known[pid].view(dead) for pid in wanted if pid in known}
+
+    def _note(self) -> None:
+        if self.metadata.lags_s:
+            dead = self.dead
+            views = (p.view(dead) for p in self.partitions.values())
+            self.metadata.note(views, self.now_s)
+
+    def _remove(self, partition: SimulatedPartition, broker: BrokerId) -> None:
+        partition.held.pop(broker)
+        partition.in_sync.discard(broker)
+        self.directories.removed(partition, broker)
 
     def _hand_over(
         self, partition: SimulatedPartition, target: Sequence[BrokerId]
@@ -259,6 +288,7 @@ class SimulatedCluster:
         for partition in self.partitions.values():
             if partition.opens_at_s is not None:
                 yield max(0.0, partition.opens_at_s - self.now_s)
+        yield from self.directories.ends_in_s()
         if self._due:
             yield max(0.0, self._due[-1][0] - self.now_s)
 
@@ -273,6 +303,7 @@ class SimulatedCluster:
                     partition.held[broker] = min(reached, partition.log_bytes)
                 elif broker in partition.in_sync and broker in self.alive:
                     partition.held[broker] = partition.log_bytes
+        self.directories.advance(seconds)
         self.now_s += seconds
 
     def _offload(self) -> None:
@@ -299,15 +330,15 @@ class SimulatedCluster:
                 partition.opens_at_s = None
                 partition.elect(self.alive)
         for broker in self.alive:
-            if self.used_bytes(broker) > self.brokers[broker].disk_bytes:
-                # A broker halts when its last log directory fails.
+            if self.directories.is_full(broker):
+                # As one with a single log directory does when that fails.
                 self.kill(broker)
 
     def _complete(self, partition: SimulatedPartition) -> None:
         partition.replicas = partition.target
         partition.in_sync.intersection_update(partition.replicas)
         for broker in partition.removing:
-            partition.held.pop(broker)
+            self._remove(partition, broker)
         partition.adding = partition.removing = ()
         partition.elect(self.alive)
 
@@ -340,11 +371,7 @@ def _partitions_of(snapshot: Snapshot) -> Iterator[SimulatedPartition]:
             storage=row.storage,
             replicas=list(row.replicas),
             leader=row.leader,
-            bytes_in=_constant(0.0 if math.isnan(rate) else rate),
+            bytes_in=steady(0.0 if math.isnan(rate) else rate),
             log_bytes=float(max(0, row.size_bytes)),
             tail_bytes=float(max(0, tail)),
         )
-
-
-def _constant(rate: float) -> Callable[[float], float]:
-    return lambda _: rate

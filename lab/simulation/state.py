@@ -17,16 +17,31 @@ _ROUNDING: Final = 0.5
 
 
 @dataclass(slots=True, kw_only=True)
+class DirectoryCopy:
+    """A replica on its way into another directory of its broker."""
+
+    path: str
+    copied: float = 0.0
+    """Bytes."""
+
+
+@dataclass(slots=True, kw_only=True)
 class SimulatedBroker:
     """One broker and what it has."""
 
     id: BrokerId
     rack: str | None = None
+    log_dirs: tuple[str, ...] = ("/data",)
     disk_bytes: float = math.inf
+    """Of the disk of each log directory."""
     network_bytes_per_s: float = 125e6
     """Of its card, in and out each."""
     alive: bool = True
     configs: dict[str, str] = field(default_factory=dict)
+    copies: dict[PartitionId, DirectoryCopy] = field(default_factory=dict)
+    """Between its directories, in the order in which they were asked for."""
+    wanted_dirs: dict[PartitionId, str] = field(default_factory=dict)
+    """Of replicas that it has not yet; in memory alone."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -46,6 +61,8 @@ class SimulatedPartition:
     in_sync: set[BrokerId] = field(default_factory=set)
     held: dict[BrokerId, float] = field(default_factory=dict)
     """How far each replica's copy reaches into the log, in bytes."""
+    dirs: dict[BrokerId, str] = field(default_factory=dict)
+    """Log directories of replicas; the first of their broker where none is named."""
     adding: tuple[BrokerId, ...] = ()
     removing: tuple[BrokerId, ...] = ()
     opens_at_s: float | None = None

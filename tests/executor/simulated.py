@@ -10,6 +10,7 @@ from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.curves import steady
 from lab.simulation.faults import Faults
 from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId, TopicName
@@ -26,11 +27,6 @@ class Killed(BaseException):
     """As SIGKILL: nothing is caught, written or cleaned up after it."""
 
 
-def steady(rate: float) -> Curve:
-    """A producer that never changes."""
-    return lambda _: rate
-
-
 @dataclass(slots=True, kw_only=True)
 class Site:
     """A simulated cluster, a folder for journals, and a plan for the cluster."""
@@ -42,11 +38,17 @@ class Site:
     storage: StorageKind = StorageKind.REPLICATED
     brokers: int = 5
     log_bytes: float = 200.0 * MB
-    bytes_in: float = 0.0
+    bytes_in: Curve = steady(0.0)  # noqa: RUF009 - it holds nothing
     disk_bytes: float = float("inf")
     leads: Mapping[int, int] = field(default_factory=dict)
     """Leaders before that are not the first of their replicas."""
     leader_check_s: float | None = None
+    lags_s: Mapping[int, float] = field(default_factory=dict)
+    """How far what brokers show is behind the controller."""
+    log_dirs: tuple[str, ...] = ("/data",)
+    """Of each broker; every replica is in the first at the beginning."""
+    dirs_after: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Log directories of each replica, where the plan names any."""
     limits: RunLimits = field(default_factory=RunLimits)
     cluster: SimulatedCluster = field(init=False)
     faults: Faults = field(init=False, default_factory=Faults)
@@ -58,11 +60,13 @@ class Site:
         numbers = range(1, self.brokers + 1)
         self.cluster = SimulatedCluster(
             CLUSTER_ID,
-            [SimulatedBroker(id=b, disk_bytes=self.disk_bytes) for b in ids(numbers)],
+            [self._broker(b) for b in ids(numbers)],
             [self._partition(number) for number in self.before],
             now_s=1_800_000_000.0,
             leader_check_s=self.leader_check_s,
         )
+        lags = {BrokerId(b): seconds for b, seconds in self.lags_s.items()}
+        self.cluster.metadata.lags_s = lags
 
     @property
     def plan(self) -> Plan:
@@ -76,6 +80,8 @@ class Site:
                         to,
                         storage=self.storage,
                         leader_before=self.leads.get(n),
+                        dirs_before=[self.log_dirs[0] for _ in self._named(n)],
+                        dirs_after=self._named(n),
                     )
                 )
                 for n, to in self.after.items()
@@ -95,6 +101,15 @@ class Site:
     def partitions(self) -> list[SimulatedPartition]:
         """By their numbers."""
         return [of for _, of in sorted(self.cluster.partitions.items())]
+
+    @property
+    def dirs(self) -> dict[int, tuple[str, ...]]:
+        """Where the replicas lie of partitions whose directories the plan names."""
+        return {
+            pid.partition: tuple(p.dirs.get(b, self.log_dirs[0]) for b in p.replicas)
+            for pid, p in self.cluster.partitions.items()
+            if pid.partition in self.dirs_after
+        }
 
     @property
     def is_clean(self) -> bool:
@@ -150,6 +165,14 @@ class Site:
         """Nothing kills any more."""
         self.faults.on_call = Faults().on_call
 
+    def _named(self, number: int) -> Sequence[str]:
+        return self.dirs_after.get(number, ())
+
+    def _broker(self, broker: BrokerId) -> SimulatedBroker:
+        return SimulatedBroker(
+            id=broker, disk_bytes=self.disk_bytes, log_dirs=self.log_dirs
+        )
+
     def _sized(self, of: Move) -> Move:
         size = 0 if self.storage is StorageKind.SHARED else int(self.log_bytes)
         return of.model_copy(update={"bytes_to_copy": size * len(of.added)})
@@ -162,6 +185,6 @@ class Site:
             storage=self.storage,
             replicas=list(replicas),
             leader=BrokerId(self.leads.get(number, replicas[0])),
-            bytes_in=steady(self.bytes_in),
+            bytes_in=self.bytes_in,
             log_bytes=self.log_bytes,
         )

@@ -28,6 +28,7 @@ def past(moves: list[Move]) -> PastRun:
         run_id="run-1",
         plan=plan(moves),
         started_at_ms=NOW_MS - 30_000,
+        last_at_ms=NOW_MS - 30_000,
         throttled=None,
         stood_down=None,
         shortened=None,

@@ -1,24 +1,26 @@
 """Whole runs of every dialect on a simulated cluster, cut off at every call."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.timing import RunLimits
+from lab.simulation.curves import steady, tide
 from lab.simulation.faults import Lost
 from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
 from model.snapshot import StorageKind
 from tests.executor.plans import ids
-from tests.executor.simulated import MB, TOPIC, Killed, Site, steady
+from tests.executor.simulated import MB, TOPIC, Killed, Site
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (
@@ -28,7 +30,20 @@ REPLICATED = (
 """Two replicas at once, a leader alone, both, a follower, and an election alone."""
 
 
-def site(folder: Path, storage: StorageKind, throttle: int | None = None) -> Site:
+DIRS = {0: ("/b", "/a", "/b"), 1: ("/b", "/a"), 2: ("any", "/b"), 3: ("/b", "any")}
+"""New replicas and such that stay, one list that is only turned among them."""
+
+
+def site(
+    folder: Path,
+    storage: StorageKind,
+    throttle: int | None = None,
+    *,
+    lag_s: float = 0.0,
+    dirs: bool = False,
+    tide_s: float = 0.0,
+) -> Site:
+    """Brokers that lag do so by fifths of `lag_s`; producers rise once in `tide_s`."""
     before, after = SHARED if storage is StorageKind.SHARED else REPLICATED
     return Site(
         folder=folder,
@@ -39,6 +54,10 @@ def site(folder: Path, storage: StorageKind, throttle: int | None = None) -> Sit
         limits=RunLimits(
             moves_in_flight=2, throttle_bytes_per_s=throttle, shorten_segments=True
         ),
+        lags_s={b: b * lag_s / 5 for b in range(1, 6)} if lag_s else {},
+        log_dirs=("/a", "/b") if dirs else ("/data",),
+        dirs_after=DIRS if dirs else {},
+        bytes_in=tide(0.0, 30.0 * MB, tide_s) if tide_s else steady(0.0),
     )
 
 
@@ -47,22 +66,24 @@ def planned(of: Site) -> dict[int, tuple[tuple[int, ...], int]]:
 
 
 CASES = pytest.mark.parametrize(
-    ("storage", "throttle"),
+    "case",
     [
-        (StorageKind.SHARED, None),
-        (StorageKind.TIERED, None),
-        (StorageKind.REPLICATED, None),
-        (StorageKind.REPLICATED, 50 * MB),
+        {"storage": StorageKind.SHARED},
+        {"storage": StorageKind.SHARED, "lag_s": 3.0},
+        {"storage": StorageKind.TIERED},
+        {"storage": StorageKind.REPLICATED},
+        {"storage": StorageKind.REPLICATED, "lag_s": 3.0},
+        {"storage": StorageKind.REPLICATED, "dirs": True},
+        {"storage": StorageKind.REPLICATED, "throttle": 50 * MB, "tide_s": 7.0},
     ],
+    ids=["shared", "lagging", "tiered", "disks", "lagging disks", "dirs", "throttle"],
 )
 
 
-def cut_off(
-    folder: Path, storage: StorageKind, throttle: int | None, made: bool
-) -> Iterator[Site]:
+def cut_off(folder: Path, case: dict[str, Any], made: bool) -> Iterator[Site]:
     """A run killed at its first call that changes something, at its second, ..."""
     for change in itertools.count():
-        cut = site(folder / f"{change}", storage, throttle)
+        cut = site(folder / f"{change}", **case)
         cut.kill_at(change, made=made)
         try:
             cut.run()
@@ -77,21 +98,22 @@ def cut_off(
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_a_run_is_resumed_to_its_end(
-    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
+    tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, storage, throttle, made):
+    for cut in cut_off(tmp_path, case, made):
         report = cut.resume()
         assert (report.state, report.reason) == (RunState.DONE, "")
         assert cut.placement == planned(cut)
+        assert all(map(lie_in, cut.dirs.values(), cut.dirs_after.values()))
         assert cut.is_clean
 
 
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
-    tmp_path: Path, storage: StorageKind, throttle: int | None, made: bool
+    tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, storage, throttle, made):
+    for cut in cut_off(tmp_path, case, made):
         # What was asked for goes on without anybody; AutoMQ wants a minute of calm.
         cut.cluster.advance(100.0)
         cut.executor().clean_up(cut.folder)
@@ -101,7 +123,13 @@ def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
             assert replicas == cut.before[number]
             # One that is not preferred would not lead for long.
             assert leader in (replicas[0], cut.leads.get(number))
+        assert all({*paths} == {"/a"} for paths in cut.dirs.values())
         assert cut.is_clean
+
+
+def lie_in(found: Sequence[str], wanted: Sequence[str]) -> bool:
+    pairs = zip(found, wanted, strict=True)
+    return all(new in ("any", path) for path, new in pairs)
 
 
 class Event(Enum):
@@ -146,6 +174,10 @@ FOREIGN = {
 @given(
     storage=st.sampled_from(StorageKind),
     throttle=st.sampled_from([None, 50 * MB]),
+    lag_s=st.sampled_from([0.0, 3.0]),
+    dirs=st.booleans(),
+    tide_s=st.sampled_from([0.0, 7.0]),
+    most_partitions=st.sampled_from([None, 1]),
     events=st.lists(st.tuples(st.floats(0, 40), st.sampled_from(Event)), max_size=4),
     lost=st.dictionaries(st.integers(0, 20), st.sampled_from(Lost), max_size=3),
     killed_at=st.none() | st.tuples(st.integers(0, 20), st.booleans()),
@@ -154,12 +186,23 @@ def test_whatever_happens_ends_in_a_legal_state_that_says_what_it_is(
     tmp_path_factory: pytest.TempPathFactory,
     storage: StorageKind,
     throttle: int | None,
+    lag_s: float,
+    dirs: bool,
+    tide_s: float,
+    most_partitions: int | None,
     events: list[tuple[float, Event]],
     lost: dict[int, Lost],
     killed_at: tuple[int, bool] | None,
 ) -> None:
-    at = site(tmp_path_factory.mktemp("run"), storage, throttle)
-    at.faults.lost = lost
+    at = site(
+        tmp_path_factory.mktemp("run"),
+        storage,
+        throttle,
+        lag_s=lag_s,
+        dirs=dirs and storage is StorageKind.REPLICATED,
+        tide_s=tide_s,
+    )
+    at.faults.lost, at.faults.most_partitions = lost, most_partitions
     for seconds, event in events:
         at.cluster.after(seconds, partial(happen, at, event))
     if killed_at is not None:

@@ -18,6 +18,7 @@ from executor.tail import Retention, Tail
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.curves import steady
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
@@ -25,7 +26,7 @@ from model.plan import Move
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
-from tests.executor.simulated import MB, TOPIC, Killed, Site, steady
+from tests.executor.simulated import MB, TOPIC, Killed, Site
 
 MIB = 2**20
 GIB = 2**30
@@ -130,7 +131,7 @@ def site(
         before=dict.fromkeys(range(4), (1, 2)),
         after={0: (3, 2), 1: (1, 3), 2: (4, 3), 3: (2, 1)},
         storage=StorageKind.TIERED,
-        bytes_in=bytes_in,
+        bytes_in=steady(bytes_in),
         limits=limits,
     )
     at.cluster.topic_configs[TOPIC] = dict(OWN)

@@ -1,0 +1,123 @@
+"""Log directories of simulated brokers, and copies between those of one broker."""
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Final
+
+from executor.answers import Answer, LogDirView
+from lab.simulation.state import DirectoryCopy, SimulatedBroker, SimulatedPartition
+from model.ids import BrokerId, PartitionId
+
+COPY_BYTES_PER_S: Final = 100e6
+"""Between two directories; a broker copies one replica after the other."""
+
+
+class Directories:
+    """In which directory of its broker each replica lies (KIP-113)."""
+
+    def __init__(
+        self,
+        brokers: Mapping[BrokerId, SimulatedBroker],
+        partitions: Mapping[PartitionId, SimulatedPartition],
+    ) -> None:
+        self._brokers = brokers
+        self._partitions = partitions
+
+    def alter(self, broker: BrokerId, pid: PartitionId, path: str) -> Answer:
+        """As one broker does (class `ReplicaManager`)."""
+        at, partition = self._brokers[broker], self._partitions.get(pid)
+        if path not in at.log_dirs:
+            return Answer.refused(f"broker {broker} answers LogDirNotFound (57)")
+        if partition is None or broker not in partition.held:
+            at.wanted_dirs[pid] = path
+        elif self._lies_in(partition, broker) == path:
+            at.copies.pop(pid, None)
+        elif pid not in at.copies or at.copies[pid].path != path:
+            at.copies[pid] = DirectoryCopy(path=path)
+        return Answer.accepted()
+
+    def made(self, partition: SimulatedPartition, broker: BrokerId) -> None:
+        """A replica is made: where it was told, else in the emptiest directory."""
+        at = self._brokers[broker]
+        held = [
+            self._lies_in(p, broker)
+            for p in self._partitions.values()
+            if broker in p.held
+        ]
+        emptiest = min(at.log_dirs, key=held.count)
+        partition.dirs[broker] = at.wanted_dirs.pop(partition.id, emptiest)
+
+    def removed(self, partition: SimulatedPartition, broker: BrokerId) -> None:
+        """A replica is gone."""
+        partition.dirs.pop(broker, None)
+        self._brokers[broker].copies.pop(partition.id, None)
+
+    def ends_in_s(self) -> Iterator[float]:
+        """Seconds until the copies under way are whole."""
+        for broker, pid, copy in self._running():
+            left = self._partitions[pid].bytes_on(broker) - copy.copied
+            yield max(1e-6, left / COPY_BYTES_PER_S)
+
+    def advance(self, seconds: float) -> None:
+        """Copy, and change over to what is whole."""
+        for broker, pid, copy in list(self._running()):
+            copy.copied += seconds * COPY_BYTES_PER_S
+            partition = self._partitions[pid]
+            if copy.copied + 0.5 >= partition.bytes_on(broker):
+                partition.dirs[broker] = copy.path
+                del self._brokers[broker].copies[pid]
+
+    def views(
+        self, broker: BrokerId, ids: Collection[PartitionId]
+    ) -> tuple[LogDirView, ...]:
+        """As the broker tells them."""
+        return tuple(
+            self._view(broker, path, ids) for path in self._brokers[broker].log_dirs
+        )
+
+    def is_full(self, broker: BrokerId) -> bool:
+        """Whether one of a broker's disks holds more than it can."""
+        at = self._brokers[broker]
+        return any(self._used(broker, path) > at.disk_bytes for path in at.log_dirs)
+
+    def _view(
+        self, broker: BrokerId, path: str, ids: Collection[PartitionId]
+    ) -> LogDirView:
+        at = self._brokers[broker]
+        free = at.disk_bytes - self._used(broker, path)
+        return LogDirView(
+            path=path,
+            sizes={p.id: int(p.bytes_on(broker)) for p in self._in(broker, path, ids)},
+            coming={
+                pid: int(copy.copied)
+                for pid, copy in at.copies.items()
+                if copy.path == path and pid in ids
+            },
+            usable_bytes=int(free) if free < float("inf") else None,
+            offline=False,
+            cordoned=False,
+        )
+
+    def _used(self, broker: BrokerId, path: str) -> float:
+        lies = self._in(broker, path, self._partitions)
+        comes = self._brokers[broker].copies.values()
+        return sum(p.bytes_on(broker) for p in lies) + sum(
+            copy.copied for copy in comes if copy.path == path
+        )
+
+    def _in(
+        self, broker: BrokerId, path: str, ids: Collection[PartitionId]
+    ) -> Iterator[SimulatedPartition]:
+        for pid in ids:
+            partition = self._partitions.get(pid)
+            if partition is None or broker not in partition.held:
+                continue
+            if self._lies_in(partition, broker) == path:
+                yield partition
+
+    def _lies_in(self, partition: SimulatedPartition, broker: BrokerId) -> str:
+        return partition.dirs.get(broker, self._brokers[broker].log_dirs[0])
+
+    def _running(self) -> Iterator[tuple[BrokerId, PartitionId, DirectoryCopy]]:
+        for at in self._brokers.values():
+            if at.alive and at.copies:
+                yield at.id, *next(iter(at.copies.items()))
