@@ -7,11 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.answers import Verdict
+from executor.answers import Answer, Verdict
 from executor.flows import fair_rates
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.curves import tide
 from lab.simulation.faults import Faults, Lost
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ClusterUnreachable, RightsMissing
@@ -213,6 +214,89 @@ def test_denied_rights_change_nothing() -> None:
     with pytest.raises(RightsMissing):
         admin.reassign({only(simulated).id: of([2])})
     assert not only(simulated).is_moving
+
+
+def two_dirs(replicas: Sequence[int] = (1,)) -> SimulatedCluster:
+    simulated = cluster(replicas=replicas)
+    for broker in simulated.brokers.values():
+        broker.log_dirs = ("/a", "/b")
+    return simulated
+
+
+def lies_in(simulated: SimulatedCluster, broker: int) -> list[str]:
+    pid = only(simulated).id
+    views = SimulatedAdmin(simulated, Faults()).log_dirs(BrokerId(broker), [pid])
+    return [v.path for v in views if pid in v.sizes]
+
+
+def test_a_replica_is_copied_beside_the_one_in_use_and_then_changes_over() -> None:
+    simulated = two_dirs()
+    pid = only(simulated).id
+    admin = SimulatedAdmin(simulated, Faults())
+    assert admin.alter_log_dirs(BrokerId(1), {pid: "/b"})[pid].verdict is (
+        Verdict.ACCEPTED
+    )
+    simulated.advance(5.0)
+    a, b = admin.log_dirs(BrokerId(1), [pid])
+    assert (a.sizes, b.sizes) == ({pid: 1000 * MB}, {})
+    assert 0 < b.coming[pid] < 1000 * MB
+    simulated.advance(6.0)
+    assert lies_in(simulated, 1) == ["/b"]
+
+
+def test_a_copy_to_where_the_replica_lies_cancels_one_to_elsewhere() -> None:
+    simulated = two_dirs()
+    for path in ("/b", "/a"):
+        simulated.directories.alter(BrokerId(1), only(simulated).id, path)
+    simulated.advance(60.0)
+    assert lies_in(simulated, 1) == ["/a"]
+
+
+def test_a_directory_that_a_broker_has_not_is_refused() -> None:
+    answer = two_dirs().directories.alter(
+        BrokerId(1), PartitionId(TopicName("orders"), 0), "/c"
+    )
+    assert answer == Answer.refused("broker 1 answers LogDirNotFound (57)")
+
+
+def test_a_new_replica_is_made_where_its_broker_was_told_unless_that_died() -> None:
+    for dies, path in ((False, "/b"), (True, "/a")):
+        simulated = two_dirs()
+        pid = only(simulated).id
+        simulated.directories.alter(BrokerId(2), pid, "/b")
+        if dies:
+            simulated.kill(BrokerId(2))
+            simulated.revive(BrokerId(2))
+        simulated.reassign(pid, of([2]))
+        seconds_until_moved(simulated)
+        assert lies_in(simulated, 2) == [path]
+
+
+def test_brokers_that_lag_show_what_was_and_others_what_is() -> None:
+    simulated = cluster(storage=StorageKind.SHARED)
+    pid = only(simulated).id
+    simulated.metadata.lags_s = {b: 0.0 if b == 1 else 3.0 for b in of(range(1, 6))}
+    admin = SimulatedAdmin(simulated, Faults())
+    admin.partitions([pid])
+    simulated.reassign(pid, of([2]))
+    simulated.advance(1.0)
+    shown = [admin.partitions([pid])[pid].replicas for _ in range(5)]
+    assert sorted(shown) == [(1,)] * 4 + [(2,)]
+    simulated.advance(3.0)
+    assert admin.partitions([pid])[pid].replicas == (2,)
+
+
+def test_more_partitions_than_a_policy_allows_are_all_refused() -> None:
+    simulated = cluster(partitions=2)
+    admin = SimulatedAdmin(simulated, Faults(most_partitions=1))
+    answers = admin.reassign(dict.fromkeys(simulated.partitions, of([2])))
+    assert all(answer.by_policy for answer in answers.values())
+    assert not any(p.is_moving for p in simulated.partitions.values())
+
+
+def test_a_tide_is_low_when_its_period_begins_and_high_in_between() -> None:
+    curve = tide(10.0, 30.0, 8.0)
+    assert [curve(t) for t in (0, 2, 4, 6, 8)] == pytest.approx([10, 20, 30, 20, 10])
 
 
 @given(
