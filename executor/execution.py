@@ -151,14 +151,16 @@ class Execution:
         for dialect, moves in by_dialect(self._dialects, open_moves):
             found = dialect.progress(moves)
             for move in moves:
-                self._adopt_one(past, move, found[move.id])
+                self._adopt_one(dialect, past, move, found[move.id])
         if self._waiting and not self._course.halted:
             try:
                 self._check(self._waiting)
             except (PlanOutdated, GuardrailRefused) as exc:
                 self._course.halt_for(str(exc))
 
-    def _adopt_one(self, past: PastRun, move: Move, seen: Progress) -> None:
+    def _adopt_one(
+        self, dialect: Dialect, past: PastRun, move: Move, seen: Progress
+    ) -> None:
         is_ours = past.moves[move.id].issued_at_ms is not None
         is_planned = seen.stage is Stage.NOT_BEGUN and move.id not in past.cancelling
         if is_planned or (seen.is_as_before(move) and not is_ours):
@@ -171,6 +173,7 @@ class Execution:
             ):
                 self._flights.adopt(move, cancelling=True)
             case Stage.DONE if is_ours:
+                dialect.after(move)
                 self._ledger.moved(move)
             case Stage.MOVING | Stage.HALFWAY | Stage.ARRIVED if is_ours:
                 self._flights.adopt(move)

@@ -85,6 +85,7 @@ class Uploads:
         self._before: dict[PartitionId, Future[dict[str, int]]] = {}
         """What was there when each move began."""
         self._looks: dict[PartitionId, Future[Noted]] = {}
+        self._unseen: dict[PartitionId, Noted] = {}
 
     def prepare(self) -> None:
         """Have a client ready, so that what is there is seen as soon as a move begins.
@@ -103,16 +104,19 @@ class Uploads:
 
     def look(self, pid: PartitionId, cluster_id: str, source: BrokerId) -> None:
         """A move that had begun is done; returns at once."""
-        if before := self._before.get(pid):
-            now_s = self._timing.steady_s()
-            look = self._pool.submit(self._look, before, cluster_id, source, now_s)
-            self._looks[pid] = look
+        before = self._before.get(pid)
+        if before is None:
+            self._unseen[pid] = _begun_elsewhere(source)
+            return
+        now_s = self._timing.steady_s()
+        look = self._pool.submit(self._look, before, cluster_id, source, now_s)
+        self._looks[pid] = look
 
     def seen(self) -> dict[PartitionId, Noted]:
         """What was seen after each move; waits a bounded time for the last ones."""
         wait(self._looks.values(), self._within_s + _TIMEOUT_S)
         self._pool.shutdown(wait=False, cancel_futures=True)
-        return {pid: _told(look) for pid, look in self._looks.items()}
+        return self._unseen | {pid: _told(look) for pid, look in self._looks.items()}
 
     def _held(self, cluster_id: str, source: BrokerId) -> dict[str, int]:
         held = self._wal.objects(cluster_id, source)
@@ -164,7 +168,15 @@ def _told(look: Future[Noted]) -> Noted:
 
 
 def _unseen(reason: str) -> Noted:
-    return Noted(
-        note=f"the write-ahead log cannot be seen through S3 ({reason})",
-        detail={"wal_bytes_before": None, "wal_bytes_left": None},
+    return _unknown(f"the write-ahead log cannot be seen through S3 ({reason})")
+
+
+def _begun_elsewhere(source: BrokerId) -> Noted:
+    return _unknown(
+        f"whether broker {source} has uploaded its write-ahead log is not known: "
+        "another process began the move, and what the log held then was not seen"
     )
+
+
+def _unknown(words: str) -> Noted:
+    return Noted(note=words, detail={"wal_bytes_before": None, "wal_bytes_left": None})

@@ -150,12 +150,15 @@ def test_what_other_partitions_go_on_writing_does_not_count(bucket: Bucket) -> N
     assert "is left: 0 B of 3.00 MB, " in noted.note
 
 
-def test_of_a_move_whose_beginning_was_not_seen_nothing_is_said(
-    bucket: Bucket,
-) -> None:
+def test_of_a_move_that_another_process_began_it_says_so(bucket: Bucket) -> None:
     uploads = Uploads(Wal(bucket.settings), Timing())
     uploads.look(ORDERS_7, CLUSTER, TWO)
-    assert uploads.seen() == {}
+    noted = uploads.seen()[ORDERS_7]
+    assert noted.note.startswith(
+        "whether broker 2 has uploaded its write-ahead log is not known: another "
+        "process began the move"
+    )
+    assert noted.detail == {"wal_bytes_before": None, "wal_bytes_left": None}
 
 
 def test_a_bucket_without_the_nodes_log_proves_nothing(bucket: Bucket) -> None:
