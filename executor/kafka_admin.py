@@ -161,7 +161,7 @@ class KafkaAdmin(Closing):
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Ask for preferred leaders; whether they lead shows in the metadata only.
 
-        The driver's answer to a list of partitions comes back malformed.
+        Raises nothing for single partitions, of which the driver would hide the rest.
         """
         from kafka.protocol.admin import ElectionType
 
