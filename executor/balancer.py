@@ -116,9 +116,16 @@ class Balancer:
         """
         for broker, values in wanted.before.items():
             self._write(broker, dict.fromkeys(values, str(NEVER)))
-        if not self._timing.settles(lambda: self.acts() is None):
+        acts: str | None = None
+
+        def is_quiet() -> bool:
+            nonlocal acts
+            acts = self.acts()
+            return acts is None
+
+        if not self._timing.settles(is_quiet):
             raise ExecutionStopped(
-                f"{self.acts()} although its thresholds were raised; nothing was moved"
+                f"{acts} although its thresholds were raised; nothing was moved"
             )
 
     def restore(self, held: StoodDown) -> tuple[list[str], list[str]]:

@@ -299,6 +299,25 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
+def test_a_threshold_that_is_taken_right_after_the_last_look_does_not_unsay_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = bench_in(tmp_path)
+    end_s, shown = bench.time.now_s + 10.0, bench.configs.broker_configs
+    last_looks = itertools.count()
+
+    def late(broker: BrokerId, keys: tuple[str, ...]) -> dict[str, str]:
+        is_late = bench.time.now_s >= end_s and broker == TWO
+        if is_late and next(last_looks):
+            return dict.fromkeys(THRESHOLDS, RAISED)
+        return shown(broker, keys)
+
+    monkeypatch.setattr(bench.configs, "alter_broker_configs", lambda *_: None)
+    monkeypatch.setattr(bench.configs, "broker_configs", late)
+    with pytest.raises(ExecutionStopped, match="is on at broker 2 although"):
+        bench.run()
+
+
 def test_a_threshold_that_is_not_taken_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
