@@ -22,6 +22,7 @@ from control.ports import Executor, Observer, Planner
 from control.runner import Runner
 from control.view import LogLine, LoopView, Mode, Phase
 from executor.steering import Steering
+from model.closing import Closing
 from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
@@ -92,7 +93,7 @@ class _State:
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
 
 
-class Loop:
+class Loop(Closing):
     """One cluster, watched and kept level until `close`."""
 
     def __init__(self, settings: LoopSettings, parts: LoopParts) -> None:
@@ -109,10 +110,7 @@ class Loop:
 
     def __enter__(self) -> Self:
         self._watcher.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
+        return super().__enter__()
 
     def close(self) -> None:
         """Let moves that run finish, then stop everything."""
