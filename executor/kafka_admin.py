@@ -161,7 +161,7 @@ class KafkaAdmin(Closing):
     def elect_preferred(self, ids: Iterable[PartitionId]) -> None:
         """Ask for preferred leaders; whether they lead shows in the metadata only.
 
-        Raises nothing for single partitions, of which the driver would hide the rest.
+        Errors of single partitions are not raised: the driver would hide all but one.
         """
         from kafka.protocol.admin import ElectionType
 
