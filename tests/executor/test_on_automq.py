@@ -130,6 +130,11 @@ def test_eight_partitions_on_one_node_are_spread_and_no_record_is_lost(
     assert [(m.state, m.bytes_copied) for m in report.moves] == [
         (MoveState.DONE, 0)
     ] * 6
+    for moved in report.moves:
+        # A hand-over lasts for several looks.
+        least, most = moved.stall_at_least_s or 0.0, moved.stall_at_most_s or 0.0
+        assert 0.0 < least < most
+        assert (moved.requests, moved.retries) == (1, 0)
     views = admin.partitions([PartitionId(TopicName(topic), i) for i in range(8)])
     assert Counter(v.leader for v in views.values()) == {0: 3, 1: 3, 2: 2}
     assert balance.acknowledged_records == balance.read_records > 0
