@@ -8,7 +8,7 @@ from model.ids import BrokerId, PartitionId
 
 
 def reassign(
-    admin: Admin, targets: Mapping[PartitionId, Sequence[BrokerId]]
+    admin: Admin, targets: Mapping[PartitionId, Sequence[BrokerId] | None]
 ) -> dict[PartitionId, Answer]:
     """As `Admin.reassign`, in halves where POLICY_VIOLATION answers for all of them.
 

@@ -182,7 +182,7 @@ class Flight:
         if stage is Stage.REVERTED:
             again_s = now_s - (self._cancel_sent_at_s or 0.0)
             return Step.CANCEL if again_s >= _ELECT_S else Step.WAIT
-        if self._cancel is Verdict.ACCEPTED or since_s >= _SETTLE_S:
+        if self._cancel is Verdict.ACCEPTED or since_s >= SETTLE_S:
             return Step.CANCELLED
         return Step.WAIT
 

@@ -13,11 +13,12 @@ from executor.history import read_journal
 from executor.throttle import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.curves import steady
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot import Resource
-from tests.executor.simulated import MB, TOPIC, Killed, Site, steady
+from tests.executor.simulated import MB, TOPIC, Killed, Site
 
 CARD = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 125.0 * MB)
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
@@ -107,7 +108,7 @@ def test_only_what_moves_at_once_counts_into_the_least_throttle(
         folder=tmp_path,
         before=dict.fromkeys(range(12), (1, 2)),
         after=dict.fromkeys(range(12), (1, 3)),
-        bytes_in=4.0 * MB,
+        bytes_in=steady(4.0 * MB),
         limits=RunLimits(throttle_bytes_per_s=33 * MB, moves_in_flight=2),
     )
     report = at.run()
@@ -117,7 +118,7 @@ def test_only_what_moves_at_once_counts_into_the_least_throttle(
         folder=tmp_path / "four",
         before=at.before,
         after=at.after,
-        bytes_in=4.0 * MB,
+        bytes_in=steady(4.0 * MB),
         limits=RunLimits(throttle_bytes_per_s=33 * MB, moves_in_flight=4),
     )
     with pytest.raises(GuardrailRefused, match="with 4 moves at once"):
