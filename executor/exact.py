@@ -17,7 +17,9 @@ from executor.work import Copy, Lane, Terms, Work
 from model.ids import BrokerId, PartitionId
 
 _WORK: Final = 1.0
-"""Of CP-SAT, about in seconds; the same on any machine."""
+"""The most that CP-SAT works, about in seconds; the same on any machine."""
+_SHARE: Final = 0.01
+"""Of the time that the moves take at least: what is soon done needs no proof."""
 _UNITS: Final = 20_000
 """Parts of the time in which the moves could run one after the other."""
 
@@ -75,6 +77,7 @@ class _Model:
     def __init__(self, works: Sequence[Work], terms: Terms, least_s: float) -> None:
         self._works = works
         self._terms = terms
+        self._least_s = least_s
         self._model = cp_model.CpModel()
         total_s = sum(work.alone_s(terms.speed) for work in works)
         self._per_s = _UNITS / max(total_s, 1e-3)
@@ -129,7 +132,7 @@ class _Model:
         if last is not None:
             objective = last * (self._horizon + 1) + self._makespan
         self._model.minimize(objective)
-        solver = _new_solver()
+        solver = _new_solver(self._least_s)
         status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             return Exact(begins={}, least_s=0.0)
@@ -190,7 +193,7 @@ class _Model:
         return last
 
 
-def _new_solver() -> cp_model.CpSolver:
+def _new_solver(least_s: float) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
     # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0
@@ -198,5 +201,5 @@ def _new_solver() -> cp_model.CpSolver:
     # It would leave the process with Ctrl-C's default action, to die at once.
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = 1
-    solver.parameters.max_deterministic_time = _WORK
+    solver.parameters.max_deterministic_time = min(_WORK, _SHARE * least_s)
     return solver
