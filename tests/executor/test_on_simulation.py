@@ -57,7 +57,7 @@ def site(
         lags_s={b: b * lag_s / 5 for b in range(1, 6)} if lag_s else {},
         log_dirs=("/a", "/b") if dirs else ("/data",),
         dirs_after=DIRS if dirs else {},
-        bytes_in=tide(0.0, 8.0 * MB, tide_s) if tide_s else steady(0.0),
+        bytes_in=tide(0.0, 4.0 * MB, tide_s) if tide_s else steady(0.0),
     )
 
 
