@@ -10,6 +10,7 @@ from typing import Final
 from benchmarks.moves_on import Carried, balance, filled, spread, table
 from collector.jars import default_cache_dir
 from executor.admin import local_bytes
+from executor.concurrency import Concurrency
 from executor.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
 from lab.load import LoadReport
@@ -32,9 +33,8 @@ RATE: Final = 50_000_000
 MOVES: Final = 200
 MOVE_BYTES: Final = 10e6
 WINDOW_S: Final = 10
-THROTTLED: Final = RunLimits(
-    throttle_bytes_per_s=RATE, moves_in_flight=20, moves_per_broker=20
-)
+THROTTLED: Final = RunLimits(throttle_bytes_per_s=RATE, moves_in_flight=50)
+WIDEST: Final = Concurrency(THROTTLED).widest
 NEW: Final = BrokerId(4)
 
 
@@ -181,7 +181,7 @@ def _throttled(cluster: LocalCluster) -> str:
         [
             "most moves at once, on one broker",
             f"{ran.most_in_flight}, {ran.most_per_broker} (limits "
-            f"{THROTTLED.moves_in_flight}, {THROTTLED.moves_per_broker})",
+            f"{WIDEST.moves_in_flight}, {WIDEST.moves_per_broker})",
         ],
     ]
     return table(["what", "measured"], rows) + f"\n{balance([load.finish()])}.\n"
