@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.client import Connection
-from collector.directories import with_directories
+from collector.directories import with_capacities, with_directories
 from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
@@ -21,6 +21,7 @@ from collector.spool import Spool
 from collector.state import StateFolder, claim, discard_old
 from collector.topic import SamplesTopic
 from collector.vectors import VECTORS, Window
+from model.capacities import Capacities
 from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
 from model.snapshot import Broker, BrokerState, Snapshot
@@ -85,6 +86,8 @@ class CollectorSettings:
     """Bytes out per byte in, where the groups' commits cannot be seen."""
     samples_topic: str | None = None
     """Where samples go; None for the spool, which changes nothing on the cluster."""
+    capacities: Capacities | None = None
+    """What the operator says that brokers can carry, over what they tell."""
 
 
 class Collector(Closing):
@@ -215,7 +218,7 @@ class Collector(Closing):
             ClusterReader(self._connection, self._clock) as reader,
             Probe(self._connection, self._clock) as probe,
         ):
-            self._see(reader.read())
+            self._see(self._read(reader, probe))
             sink = self._make_sink()
             try:
                 self._sample_until_closed(reader, probe, sink)
@@ -230,8 +233,8 @@ class Collector(Closing):
         while not self._closing.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s, time.monotonic()) + self._settings.interval_s
             try:
-                cluster = reader.read()
-                self._see(with_directories(cluster, probe.directories))
+                cluster = self._read(reader, probe)
+                self._see(cluster)
                 batch.add(probe.sample(cluster))
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:
@@ -239,6 +242,11 @@ class Collector(Closing):
                 _log.info("one sample is missing: %s", exc)
             else:
                 answered_s = time.monotonic()
+
+    def _read(self, reader: ClusterReader, probe: Probe) -> ClusterState:
+        """Placement, with what brokers told of their disks at the last sample."""
+        cluster = with_directories(reader.read(), probe.directories)
+        return with_capacities(cluster, probe.directories, self._settings.capacities)
 
     def _see(self, cluster: ClusterState) -> None:
         with self._changed:

@@ -2,12 +2,27 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
 from collector.metadata import ClusterState
-from model.snapshot import Broker, Ints, LogDir
+from model.capacities import Capacities
+from model.snapshot import (
+    Broker,
+    CapacitySource,
+    Ints,
+    LogDir,
+    Resource,
+    StorageKind,
+)
+from model.snapshot_checks import check_capacities
+
+MOST_BYTES: Final = 10**18
+"""No disk has more; a network file system without a limit tells 2^63 - 1."""
+SAME_ROOM: Final = 2**24
+"""Bytes by which the room of one file system changes while a broker looks at it for
+one directory after the other."""
 
 Place = tuple[str, int]
 """A topic's name and a partition's number."""
@@ -21,6 +36,8 @@ class Directories:
     """By path."""
     home: Mapping[Place, int]
     """Position in `listed` of each replica; copies under way are left out."""
+    total_bytes: float | None
+    """Of the disks of all directories that work; None where that is not told."""
 
 
 def read_directories(told: Iterable[Mapping[str, Any]]) -> Directories:
@@ -35,15 +52,35 @@ def read_directories(told: Iterable[Mapping[str, Any]]) -> Directories:
             for part in topic["partitions"]
             if not part["is_future_key"]
         },
+        total_bytes=_total([f for f in ordered if not f["error_code"]]),
     )
+
+
+def _total(working: Sequence[Mapping[str, Any]]) -> float | None:
+    """None unless each directory tells its bytes (Kafka 3.3, KIP-827).
+
+    Directories that all tell the same bytes and the same room lie on one file system,
+    which is counted once.
+    """
+    told = [_bytes(folder) for folder in working]
+    known = [total for total in told if total is not None]
+    if not known or len(known) < len(told):
+        return None
+    room = [folder.get("usable_bytes", -1) for folder in working]
+    alike = min(room) >= 0 and max(room) - min(room) < SAME_ROOM
+    return known[0] if alike and len(set(known)) == 1 else sum(known)
+
+
+def _bytes(folder: Mapping[str, Any]) -> float | None:
+    total = folder.get("total_bytes", -1)
+    return float(total) if 0 < total <= MOST_BYTES else None
 
 
 def _log_dir(folder: Mapping[str, Any]) -> LogDir:
     """One whose disk has failed takes no more than a cordoned one (KIP-1066)."""
-    total = folder.get("total_bytes", -1)
     return LogDir(
         path=folder["log_dir"],
-        capacity_bytes=float(total) if total > 0 else None,
+        capacity_bytes=_bytes(folder),
         cordoned=folder.get("is_cordoned", False) or bool(folder["error_code"]),
     )
 
@@ -66,6 +103,37 @@ def _with_listed(broker: Broker, known: Mapping[int, Directories]) -> Broker:
     if broker.id not in known:
         return broker
     return broker.model_copy(update={"log_dirs": known[broker.id].listed})
+
+
+def with_capacities(
+    cluster: ClusterState, known: Mapping[int, Directories], given: Capacities | None
+) -> ClusterState:
+    """The same state with what brokers can carry: as given, else as they tell.
+
+    They tell the bytes of their disks, which say nothing where all bytes lie in object
+    storage.
+    Raises ConfigError for a log directory that is given and that its broker lacks,
+    InvalidCluster for capacities that cannot be of one unit.
+    """
+    shared = all(t.storage is StorageKind.SHARED for t in cluster.topics)
+    brokers = []
+    for broker in cluster.brokers:
+        found = known.get(broker.id)
+        sized = broker if shared or found is None else _with_total(broker, found)
+        paths = [d.path for d in found.listed] if found is not None else []
+        brokers.append(sized if given is None else given.of(sized, paths))
+    check_capacities(brokers)
+    return replace(cluster, brokers=tuple(brokers))
+
+
+def _with_total(broker: Broker, known: Directories) -> Broker:
+    if known.total_bytes is None:
+        return broker
+    update = {
+        "capacity": {Resource.DISK: known.total_bytes},
+        "capacity_from": {Resource.DISK: CapacitySource.LOG_DIRS},
+    }
+    return broker.model_copy(update=update)
 
 
 def _homes(cluster: ClusterState, known: Mapping[int, Directories]) -> Ints:

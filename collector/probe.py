@@ -16,10 +16,13 @@ from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, SAMPLES
 from model.closing import Closing
 from model.errors import RightsMissing
-from model.snapshot import StorageKind
+from model.snapshot import BrokerState, StorageKind
 
 GROUPS_AGE_S: Final = 5.0
 """The list of consumer groups is asked for again after this."""
+IDLE_AGE_S: Final = 30.0
+"""Brokers that lead nothing are asked for their directories again after this, or when
+one is new; one that is silent would hold each sample up."""
 _BROKERS_AT_ONCE: Final = 4
 _LATEST, _EARLIEST, _EARLIEST_LOCAL = -1, -2, -4
 _log = logging.getLogger("plimsoll.collector")
@@ -32,7 +35,7 @@ class BrokerLook:
     time_ms: int
     """When it gave the latest offsets."""
     directories: Directories | None = None
-    """None where it was not asked."""
+    """None where it did not tell."""
     sizes: dict[Place, int] = field(default_factory=dict)
     latest: dict[Place, int] = field(default_factory=dict)
     earliest_local: dict[Place, int] = field(default_factory=dict)
@@ -59,9 +62,10 @@ class Probe(Closing):
         self._groups: list[str] = []
         self._groups_at_s = float("-inf")
         self._local_offsets = True
+        self._idle_at_s = float("-inf")
+        self._idle_known: frozenset[int] = frozenset()
         self.directories: dict[int, Directories] = {}
-        """By broker, as the last sample found them; a broker that leads nothing is
-        not asked."""
+        """By broker that is alive, as it told them last."""
 
     def sample(self, cluster: ClusterState) -> pa.Table:
         """One sample of the partitions that have a leader; schema `SAMPLES`.
@@ -71,7 +75,7 @@ class Probe(Closing):
         """
         what, right = "give offsets and sizes", "DESCRIBE on topics"
         with self._client.calling(what, right) as admin:
-            led = _led(cluster)
+            led = self._idle(cluster) | _led(cluster)
             with ThreadPoolExecutor(_BROKERS_AT_ONCE, "plimsoll-probe") as pool:
                 commits = pool.submit(self._commits, admin, cluster)
                 looks = dict(
@@ -82,9 +86,7 @@ class Probe(Closing):
                     )
                 )
             answered = {b: look for b, look in looks.items() if look is not None}
-            self.directories = {
-                b: look.directories for b, look in answered.items() if look.directories
-            }
+            self._remember(cluster, answered)
         if len(answered) < len(looks):
             self._client.close()
         if not cluster.may_describe:
@@ -94,6 +96,24 @@ class Probe(Closing):
     def close(self) -> None:
         """Drop the connection."""
         self._client.close()
+
+    def _idle(
+        self, cluster: ClusterState
+    ) -> dict[int, dict[str, list[tuple[int, bool]]]]:
+        """Every broker that is alive, with nothing to lead, now and then."""
+        now_s, alive = self._clock(), frozenset(_alive(cluster))
+        if now_s - self._idle_at_s < IDLE_AGE_S and alive <= self._idle_known:
+            return {}
+        self._idle_at_s, self._idle_known = now_s, alive
+        return {b: {} for b in sorted(alive)}
+
+    def _remember(
+        self, cluster: ClusterState, answered: Mapping[int, BrokerLook]
+    ) -> None:
+        """A broker that is silent for a moment keeps its disks."""
+        fresh = {b: k.directories for b, k in answered.items() if k.directories}
+        known = self.directories | fresh
+        self.directories = {b: known[b] for b in _alive(cluster) if b in known}
 
     def _look(
         self, admin: Any, broker: int, led: Mapping[str, list[tuple[int, bool]]]
@@ -107,14 +127,15 @@ class Probe(Closing):
         try:
             # Sizes before offsets: vectors._clean relies on this order.
             (told,) = admin.describe_log_dirs(brokers=[broker])
-            latest = list_offsets(admin, broker, every, _LATEST)
+            latest = list_offsets(admin, broker, every, _LATEST) if every else {}
             look = BrokerLook(
                 int(1000 * self._clock()),
                 read_directories(told["log_dirs"]),
                 _sizes(told["log_dirs"]),
                 latest,
             )
-            look.earliest_local = self._earliest_local(admin, broker, every)
+            if every:
+                look.earliest_local = self._earliest_local(admin, broker, every)
             if tiered:
                 look.earliest = list_offsets(admin, broker, tiered, _EARLIEST)
         except (KafkaError, OSError) as exc:
@@ -205,6 +226,10 @@ def _places(cluster: ClusterState) -> Iterable[tuple[int, Any, Place]]:
     for row, (topic, partition) in enumerate(columns):
         found = cluster.topics[topic]
         yield row, found, (str(found.name), partition)
+
+
+def _alive(cluster: ClusterState) -> list[int]:
+    return [b.id for b in cluster.brokers if b.state is BrokerState.ALIVE]
 
 
 def _led(cluster: ClusterState) -> dict[int, dict[str, list[tuple[int, bool]]]]:

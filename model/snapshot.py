@@ -89,6 +89,17 @@ class StorageKind(StrEnum):
     """In object storage alone (AutoMQ); a move copies nothing."""
 
 
+class CapacitySource(StrEnum):
+    """Who told what a broker can carry."""
+
+    FILE = "capacity file"
+    """Cruise Control's, given by the operator."""
+    SETTINGS = "settings"
+    """`[capacities]`, given by the operator."""
+    LOG_DIRS = "log directories"
+    """The broker itself: the bytes of its disks (KIP-827)."""
+
+
 class LogDir(FileModel):
     """One of a broker's log directories (JBOD)."""
 
@@ -107,6 +118,8 @@ class Broker(FileModel):
     state: BrokerState = BrokerState.ALIVE
     capacity: dict[Resource, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
     """Bytes per second or bytes; a resource that is absent has no known limit."""
+    capacity_from: dict[Resource, CapacitySource] = {}
+    """Who told each capacity; absent where that is not known. Since 1.2."""
     log_dirs: tuple[LogDir, ...] = ()
     """By path; empty where they are not known or there is only one."""
 

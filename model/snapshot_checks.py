@@ -8,7 +8,9 @@ from model.errors import InvalidCluster
 from model.ids import NO_BROKER
 
 if TYPE_CHECKING:
-    from model.snapshot import Snapshot
+    from collections.abc import Sequence
+
+    from model.snapshot import Broker, Snapshot
 
 MOST_SLOTS: Final = 7
 """Hours besides now; more than eight make plans no better, only slower."""
@@ -32,7 +34,7 @@ def check_snapshot(snapshot: "Snapshot") -> None:
     _check_columns(snapshot)
     _check_slots(snapshot)
     _check_brokers(snapshot)
-    _check_capacities(snapshot)
+    check_capacities(snapshot.header.brokers)
     _check_replicas(snapshot)
     _check_directories(snapshot)
 
@@ -114,8 +116,14 @@ def _check_brokers(snapshot: "Snapshot") -> None:
         )
 
 
-def _check_capacities(snapshot: "Snapshot") -> None:
-    brokers = snapshot.header.brokers
+def check_capacities(brokers: "Sequence[Broker]") -> None:
+    """Refuse capacities that cannot be of one unit.
+
+    Raises
+    ------
+    InvalidCluster
+        Names the smallest and the largest.
+    """
     for resource in sorted({r for b in brokers for r in b.capacity}):
         known = [
             (b.capacity[resource], b.id) for b in brokers if resource in b.capacity

@@ -2,8 +2,18 @@
 
 from typing import Any
 
-from collector.directories import read_directories, with_directories
-from model.snapshot import LogDir
+import pytest
+
+from collector.directories import (
+    SAME_ROOM,
+    read_directories,
+    with_capacities,
+    with_directories,
+)
+from collector.metadata import ClusterState
+from model.capacities import DEFAULT, Capacities, Entry
+from model.errors import ConfigError, InvalidCluster
+from model.snapshot import CapacitySource, LogDir, Resource, StorageKind
 from tests.collector.rows import cluster, topic
 
 
@@ -65,3 +75,93 @@ def test_a_single_directory_is_none_to_choose_from() -> None:
     state = cluster(topic("orders", [[1]]))
     told = read_directories([folder("/a", (0, False))])
     assert with_directories(state, {1: told}) is state
+
+
+def disk(state: ClusterState) -> list[tuple[float | None, str | None]]:
+    """Each broker's capacity, and who told it."""
+    at = Resource.DISK
+    return [(b.capacity.get(at), b.capacity_from.get(at)) for b in state.brokers]
+
+
+def given(capacity: float, *paths: str, broker: int = DEFAULT) -> Capacities:
+    dirs = tuple(LogDir(path=path, capacity_bytes=1.0) for path in paths)
+    entry = Entry(capacity={Resource.DISK: capacity}, log_dirs=dirs)
+    return Capacities(
+        source=CapacitySource.FILE, place="c.json", by_broker={broker: entry}
+    )
+
+
+def test_a_brokers_disks_are_summed() -> None:
+    found = read_directories([folder("/a", total=1000), folder("/b", total=500)])
+    assert found.total_bytes == 1500.0
+
+
+def test_a_directory_that_is_offline_does_not_count() -> None:
+    """Kafka tells no bytes of it."""
+    broken = folder("/b", total=-1, error_code=56)
+    assert read_directories([folder("/a"), broken]).total_bytes == 1000.0
+    assert read_directories([broken]).total_bytes is None
+
+
+def test_a_cordoned_directory_counts_for_what_lies_in_it() -> None:
+    found = read_directories([folder("/a"), folder("/b", is_cordoned=True)])
+    assert found.total_bytes == 2000.0
+
+
+@pytest.mark.parametrize("total", [-1, 0, 2**63 - 1])
+def test_one_directory_without_a_figure_leaves_the_sum_unknown(total: int) -> None:
+    """Brokers before Kafka 3.3, and file systems without a limit."""
+    found = read_directories([folder("/a"), folder("/b", total=total)])
+    assert found.total_bytes is None
+    assert [d.capacity_bytes for d in found.listed] == [1000.0, None]
+
+
+def test_directories_on_one_file_system_count_once() -> None:
+    """Its room may change a little while the broker looks at one after the other."""
+    room = 2**40
+    one = folder("/a", total=2**41, usable_bytes=room)
+    same = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM + 1)
+    other = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM)
+    assert read_directories([one, same]).total_bytes == 2**41
+    assert read_directories([one, other]).total_bytes == 2**42
+
+
+def test_brokers_have_the_capacity_they_tell() -> None:
+    state = cluster(topic("orders", [[1]]))
+    told = read_directories([folder("/a")])
+    found = with_capacities(state, {1: told}, None)
+    assert disk(found) == [(1000.0, "log directories"), (None, None), (None, None)]
+
+
+def test_what_the_operator_gives_goes_before_what_brokers_tell() -> None:
+    state = cluster(topic("orders", [[1]]))
+    known = {b: read_directories([folder("/a")]) for b in (1, 2, 3)}
+    found = with_capacities(state, known, given(4000.0, broker=2))
+    told = (1000.0, "log directories")
+    assert disk(found) == [told, (4000.0, "capacity file"), told]
+
+
+@pytest.mark.parametrize("topics", [(topic("orders", [[1]]),), ()])
+def test_local_disks_say_nothing_where_all_bytes_are_in_object_storage(
+    topics: tuple[dict[str, Any], ...],
+) -> None:
+    state = cluster(*topics, storage=StorageKind.SHARED)
+    known = {b: read_directories([folder("/a")]) for b in (1, 2, 3)}
+    assert disk(with_capacities(state, known, None)) == [(None, None)] * 3
+    found = with_capacities(state, known, given(5.0))
+    assert disk(found) == [(5.0, "capacity file")] * 3
+
+
+def test_a_given_directory_that_a_broker_lacks_is_named() -> None:
+    """Also where the broker has only one, which a snapshot does not list."""
+    state = cluster(topic("orders", [[1]]))
+    known = {1: read_directories([folder("/a")])}
+    with pytest.raises(ConfigError, match="broker 1 has no log directory /b; it has"):
+        with_capacities(state, known, given(2.0, "/a", "/b"))
+
+
+def test_a_unit_that_was_mistaken_ends_the_watch_with_both_brokers() -> None:
+    state = cluster(topic("orders", [[1]]))
+    known = {b: read_directories([folder("/a", total=10**12)]) for b in (1, 2, 3)}
+    with pytest.raises(InvalidCluster, match=r"disk capacity of broker 2; check their"):
+        with_capacities(state, known, given(1000.0, broker=2))

@@ -5,6 +5,7 @@ import pytest
 from confluent_kafka import Producer
 
 from collector.client import Connection
+from collector.directories import with_capacities
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.vectors import Window, load_vectors
@@ -40,3 +41,16 @@ def test_a_real_automq_is_recognised_and_measured(
     rate = 1000 * written / mine[0]["span_ms"]
     assert mine[0]["net_in"] == pytest.approx(rate, rel=0.05)
     assert mine[1]["net_in"] == 0
+
+
+def test_local_disks_of_a_real_automq_are_no_capacity(
+    automq_cluster: AutoMQCluster,
+) -> None:
+    automq_cluster.create_topic("collector-shared", [[0], [1]])
+    connection = Connection(automq_cluster.bootstrap)
+    with ClusterReader(connection) as reader, Probe(connection) as probe:
+        probe.sample(reader.read())
+        state, known = reader.read(), probe.directories
+    assert all(d.total_bytes for d in known.values())
+    assert sorted(known) == [b.id for b in state.brokers]
+    assert not any(b.capacity for b in with_capacities(state, known, None).brokers)

@@ -1,6 +1,15 @@
 from dataclasses import dataclass
 
-from collector.probe import BrokerLook, Commits, build_samples, sum_commits
+from collector.client import Connection
+from collector.directories import read_directories
+from collector.probe import (
+    IDLE_AGE_S,
+    BrokerLook,
+    Commits,
+    Probe,
+    build_samples,
+    sum_commits,
+)
 from model.snapshot import StorageKind
 from tests.collector.rows import START_MS, cluster, topic
 
@@ -75,3 +84,31 @@ def test_commits_are_summed_over_the_groups_that_have_any() -> None:
     )
     assert commits.offsets == {("orders", 0): 15}
     assert commits.groups == {("orders", 0): 2}
+
+
+def test_brokers_that_lead_nothing_are_asked_now_and_then_and_when_new() -> None:
+    now = [0.0]
+    probe = Probe(Connection("x:1"), lambda: now[0])
+    three, four = cluster(), cluster(brokers=(1, 2, 3, 4))
+    asked = []
+    for state, at_s in ((three, 0.0), (three, 1.0), (four, 2.0), (three, 3.0)):
+        now[0] = at_s
+        asked.append(list(probe._idle(state)))
+    now[0] = 2.0 + IDLE_AGE_S
+    assert [*asked, list(probe._idle(three))] == [
+        [1, 2, 3],
+        [],
+        [1, 2, 3, 4],
+        [],
+        [1, 2, 3],
+    ]
+
+
+def test_a_broker_that_is_silent_for_a_moment_keeps_its_disks() -> None:
+    probe = Probe(Connection("x:1"))
+    told = read_directories([])
+    probe._remember(cluster(), {b: look(directories=told) for b in (1, 2)})
+    probe._remember(cluster(), {1: look(directories=None)})
+    assert sorted(probe.directories) == [1, 2]
+    probe._remember(cluster(brokers=(1, 3)), {})
+    assert sorted(probe.directories) == [1]
