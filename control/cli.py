@@ -19,6 +19,7 @@ from control.guard import guarded
 from control.options import (
     AllowChanges,
     Bootstrap,
+    Capacity,
     Config,
     LogFile,
     Output,
@@ -29,6 +30,7 @@ from control.options import (
     Verbose,
     consenting,
     load_settings,
+    sized,
     throttled,
     with_settings,
 )
@@ -64,6 +66,7 @@ def screen(
     context: typer.Context,
     bootstrap_server: Bootstrap = None,
     allow_changes: AllowChanges = False,
+    capacity: Capacity = None,
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
@@ -77,6 +80,7 @@ def screen(
         _screen(
             bootstrap_server=bootstrap_server,
             allow_changes=allow_changes,
+            capacity=capacity,
             config=config,
             profile=profile,
             log_file=log_file,
@@ -86,10 +90,10 @@ def screen(
 
 @guarded
 @with_settings
-def _screen(*, settings: "Settings", allow_changes: bool) -> int:
+def _screen(*, settings: "Settings", allow_changes: bool, capacity: Path | None) -> int:
     from control.commands.screen import show
 
-    return show(settings, allow_changes=allow_changes)
+    return show(sized(settings, capacity), allow_changes=allow_changes)
 
 
 @app.command()
@@ -99,12 +103,13 @@ def status(
     *,
     settings: "Settings",
     watch: Annotated[bool, typer.Option(help="Print again every few seconds.")] = False,
+    capacity: Capacity = None,
     output: Output = Form.TABLE,
 ) -> int:
     """Show brokers, loads and how level they are."""
     from control.commands.status import show
 
-    return show(settings, watch=watch, output=output)
+    return show(sized(settings, capacity), watch=watch, output=output)
 
 
 for name, command in planning.COMMANDS.items():
@@ -250,6 +255,7 @@ def run(
     limits: Annotated[
         str | None, typer.Option(help="Limits of --auto, by name.")
     ] = None,
+    capacity: Capacity = None,
     throttle: Throttle = None,
     stand_down_balancer: StandDown = False,
     shorten_segments: Shorten = False,
@@ -259,6 +265,7 @@ def run(
     """Observe, plan, approve, apply: stay on and keep the cluster level."""
     from control.commands.run import keep_level
 
+    settings = sized(settings, capacity)
     return keep_level(
         consenting(
             throttled(settings, throttle),

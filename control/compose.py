@@ -4,11 +4,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from control.capacities import CapacityTeller, capacities_of
 from control.loop import Loop, LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
 from control.settings import Settings
 from control.view import Mode
+from model.capacities import Capacities
 from model.errors import ConfigError
 from model.snapshot import RecentMove
 from model.units import AUTO
@@ -39,8 +41,17 @@ def journal_dir(settings: Settings) -> Path:
     return settings.state_dir / "journal"
 
 
-def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
-    """A collector on the agentless probe and Spark, not started yet."""
+def observer(
+    settings: Settings,
+    *,
+    allow_changes: bool = False,
+    capacities: Capacities | None = None,
+) -> "Collector":
+    """A collector on the agentless probe and Spark, not started yet.
+
+    capacities: what the operator gives; by default read anew from where the settings
+    say.
+    """
     from collector.client import Connection
     from collector.collector import Collector, CollectorSettings
 
@@ -53,6 +64,7 @@ def observer(settings: Settings, *, allow_changes: bool = False) -> "Collector":
             interval_s=settings.interval_s,
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
+            capacities=capacities or capacities_of(settings),
         ),
     )
 
@@ -106,7 +118,9 @@ def loop(
     from solver.solve import solve
 
     allowed = mode is not Mode.READ_ONLY
-    return Loop(
+    # Read once: a file that is gone must not end a service that connects again.
+    given = capacities_of(settings)
+    found = Loop(
         LoopSettings(
             bootstrap=bootstrap_of(settings),
             name=settings.name,
@@ -118,12 +132,16 @@ def loop(
             patient=patient,
         ),
         LoopParts(
-            observer=lambda: observer(settings, allow_changes=allowed),
+            observer=lambda: observer(
+                settings, allow_changes=allowed, capacities=given
+            ),
             planner=solve,
             executor=(lambda: executor(settings)) if allowed else None,
             recent_moves=recent_moves(settings),
         ),
     )
+    found.subscribe(CapacityTeller(found, given))
+    return found
 
 
 def front_end(name: str = "tui") -> FrontEnd:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from control import compose
+from control.capacities import CapacitySettings
 from control.demo_report import BrokerLine, DemoReport
 from control.loop import Loop
 from control.policy import EAGER
@@ -190,6 +191,8 @@ def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
             "name": NAME,
             "state_dir": state_dir,
             "tier": tier,
+            "capacity_file": None,
+            "capacities": CapacitySettings(),
         }
     )
 

@@ -184,7 +184,7 @@ class Loop(Closing):
                 raise GuardrailRefused(
                     "this plan was replaced by a newer one: look at that, approve that"
                 )
-            self._note(f"plan {plan.hash[:12]} approved by {by}")
+            self.note(f"plan {plan.hash[:12]} approved by {by}")
             self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
             self._runner.start(plan)
 
@@ -375,14 +375,15 @@ class Loop(Closing):
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:
             if phase is not self._state.phase:
-                self._note(f"{phase}: {message}", level=level)
+                self.note(f"{phase}: {message}", level=level)
             self._state.phase, self._state.message = phase, message
         self._publish()
 
-    def _note(self, text: str, *, level: str = "info") -> None:
-        plan = self._state.plan
-        line = LogLine(at_ms=self._now_ms(), level=level, text=text)
-        self._state.log.append(line)
+    def note(self, text: str, *, level: str = "info") -> None:
+        """Say something in the log; shown with the next view."""
+        with self._changed:
+            plan, log = self._state.plan, self._state.log
+            log.append(LogLine(at_ms=self._now_ms(), level=level, text=text))
         plan_hash = plan.hash[:12] if plan else None
         getattr(logger, level)(text, extra={"plan_hash": plan_hash})
 

@@ -134,6 +134,13 @@ def consenting(settings: "Settings", **consents: bool) -> "Settings":
     return settings.model_copy(update=typed)
 
 
+def sized(settings: "Settings", capacity: Path | None) -> "Settings":
+    """The settings with the capacity file that was typed, if any."""
+    if capacity is None:
+        return settings
+    return settings.model_copy(update={"capacity_file": capacity})
+
+
 def _origin_of(
     *,
     bootstrap_server: Bootstrap = None,

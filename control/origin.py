@@ -1,14 +1,17 @@
 """Where a planning command gets its cluster and its goals from."""
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from control import compose
+from control.capacities import capacities_of
 from control.commands.status import FIRST_LOADS_S
 from control.judge import with_recent_moves
 from control.settings import Settings
+from model.capacities import Capacities, capacity_notes, with_capacities
 from model.errors import ConfigError
-from model.exchange.cluster import ClusterFiles, read_cluster, with_capacity
+from model.exchange.cluster import ClusterFiles, read_cluster
 from model.exchange.goals_file import read_goals
 from model.exchange.source import nearest
 from model.goals import Goals
@@ -64,29 +67,36 @@ class Origin:
             )
 
     def read(self, settings: Settings) -> Snapshot:
-        """The cluster's state.
+        """The cluster's state; what is to be said of capacities goes to stderr.
 
         Raises
         ------
         ConfigError
             A file cannot be used, or no cluster is named.
         """
-        snapshot = self._cluster(settings)
-        return with_capacity(snapshot, self.capacity) if self.capacity else snapshot
+        given = capacities_of(settings, self.capacity)
+        recorded = self._recorded()
+        if recorded is None:
+            snapshot = _live(settings, given)
+        else:
+            snapshot = with_capacities(recorded, given) if given else recorded
+        for words in capacity_notes(snapshot, given):
+            sys.stderr.write(f"plimsoll: {words}\n")
+        return snapshot
 
-    def _cluster(self, settings: Settings) -> Snapshot:
+    def _recorded(self) -> Snapshot | None:
         if self.snapshot is not None:
             return read_snapshot(self.snapshot)
-        if self.describe is not None:
-            return read_cluster(
-                ClusterFiles(
-                    describe=self.describe,
-                    loads=self.loads,
-                    brokers=self.brokers,
-                    storage=_storage(self.storage),
-                )
+        if self.describe is None:
+            return None
+        return read_cluster(
+            ClusterFiles(
+                describe=self.describe,
+                loads=self.loads,
+                brokers=self.brokers,
+                storage=_storage(self.storage),
             )
-        return _live(settings)
+        )
 
 
 def _storage(name: str | None) -> StorageKind | None:
@@ -96,8 +106,8 @@ def _storage(name: str | None) -> StorageKind | None:
     return None if name is None else StorageKind(name)
 
 
-def _live(settings: Settings) -> Snapshot:
-    with compose.observer(settings) as collector:
+def _live(settings: Settings, given: Capacities | None) -> Snapshot:
+    with compose.observer(settings, capacities=given) as collector:
         snapshot = collector.wait(FIRST_LOADS_S)
     read = compose.recent_moves(settings)
     return with_recent_moves(snapshot, settings.goals, read)

@@ -71,15 +71,21 @@ def measure_text(dimension: str, value: float) -> str:
 
 
 def status_document(
-    snapshot: Snapshot, evaluation: Evaluation, *, within_band: bool, now_ms: int
+    snapshot: Snapshot,
+    evaluation: Evaluation,
+    *,
+    within_band: bool,
+    now_ms: int,
+    notes: Sequence[str],
 ) -> dict[str, Any]:
-    """The cluster as `status -o json` gives it; an unknown load is absent."""
+    """The cluster as `status -o json` gives it; what is unknown is absent."""
     header = snapshot.header
     return {
         "cluster_id": header.cluster_id,
         "taken_at": time_text(header.taken_at_ms),
         "age_s": round((now_ms - header.taken_at_ms) / 1000, 1),
         "sources": [s.model_dump(mode="json") for s in header.sources],
+        "notes": list(notes),
         "within_band": within_band,
         "objective": rounded(evaluation.objective),
         "levels": {str(r): rounded(v) for r, v in evaluation.levels.items()},
@@ -93,6 +99,10 @@ def status_document(
                     str(r): rounded(by_broker[b.id])
                     for r, by_broker in evaluation.deviations.items()
                     if b.id in by_broker
+                },
+                "capacity": {str(r): rounded(v) for r, v in b.capacity.items()},
+                "capacity_from": {
+                    str(r): source.value for r, source in b.capacity_from.items()
                 },
             }
             for b in header.brokers

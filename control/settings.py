@@ -20,6 +20,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
+from control.capacities import CapacitySettings
 from control.policy import AutoLimits
 from control.throttling import AutoThrottleSettings
 from model.errors import ConfigError
@@ -101,6 +102,12 @@ class Settings(BaseSettings):
     shorten_segments: bool = False
     """Whether topics in the remote tier may have short segments, and little local
     retention, while a run moves their partitions."""
+    capacity_file: Path | None = None
+    """Cruise Control's capacity file."""
+    capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = (
+        CapacitySettings()
+    )
+    """What brokers can carry, where no such file tells."""
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import BeforeValidator, model_validator
 
-from model.exchange.capacity import DEFAULT, read_capacities
+from model.capacities import DEFAULT
+from model.exchange.capacity import read_capacities
 from model.files import FileModel
 from model.snapshot import Resource
 from model.units import rate_of

@@ -55,11 +55,7 @@ def rate_of(text: str) -> int:
 
     Raises ValueError, in words, for anything else and for less than one byte.
     """
-    found = re.fullmatch(r"\s*([\d.]+(?:e\d+)?)\s*([kMGT]?B)?(?:/s)?\s*", text)
-    try:
-        value = float(found[1]) * 1000 ** _STEPS.index(found[2] or "B") if found else 0
-    except ValueError:
-        value = 0.0
+    value = _decimal(re.sub(r"/s\s*$", "", text))
     if not 1 <= value < 1e15:
         raise ValueError(f"{text!r} is no rate; say bytes per second, or 50MB/s")
     return int(value)
@@ -73,3 +69,23 @@ def throttle_of(text: str) -> int | Literal["auto"]:
         return rate_of(text)
     except ValueError as exc:
         raise ValueError(f"{exc}, or {AUTO}") from exc
+
+
+def bytes_of(text: str) -> int:
+    """Bytes from a number, also with a unit: `1TB`, `500 GB`, `5e11`.
+
+    Raises ValueError, in words, for anything else and for less than one byte.
+    """
+    value = _decimal(text)
+    if not 1 <= value <= 1e18:
+        raise ValueError(f"{text!r} is no size; say bytes, or 500GB")
+    return int(value)
+
+
+def _decimal(text: str) -> float:
+    """A number and perhaps a unit; 0 for anything else."""
+    found = re.fullmatch(r"\s*([\d.]+(?:e\+?\d+)?)\s*([kMGTP]?B)?\s*", text)
+    try:
+        return float(found[1]) * 1000 ** _STEPS.index(found[2] or "B") if found else 0.0
+    except ValueError:
+        return 0.0

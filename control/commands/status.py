@@ -4,10 +4,13 @@ import sys
 import time
 
 from control import compose
+from control.capacities import capacities_of
 from control.exits import Exit
 from control.form import Form
 from control.render import json_text, status_document, status_text
+from control.render_capacity import capacity_text
 from control.settings import Settings
+from model.capacities import Capacities, capacity_notes
 from model.evaluate import evaluate
 from model.goals import Goals
 from model.snapshot import Snapshot
@@ -19,22 +22,33 @@ WATCH_S = 5.0
 
 def show(settings: Settings, *, watch: bool, output: Form) -> int:
     """Print the cluster once, or every few seconds until Ctrl-C."""
-    with compose.observer(settings) as collector:
+    given = capacities_of(settings)
+    with compose.observer(settings, capacities=given) as collector:
         while True:
             snapshot = collector.wait(FIRST_LOADS_S)
-            sys.stdout.write(_text(snapshot, settings.goals, output))
+            sys.stdout.write(_text(snapshot, settings.goals, given, output))
             sys.stdout.flush()
             if not watch:
                 return Exit.DONE
             time.sleep(WATCH_S)
 
 
-def _text(snapshot: Snapshot, goals: Goals, output: Form) -> str:
+def _text(
+    snapshot: Snapshot, goals: Goals, given: Capacities | None, output: Form
+) -> str:
     evaluation = evaluate(snapshot, goals, ())
     now_ms = int(1000 * time.time())
+    notes = capacity_notes(snapshot, given)
     if output is Form.TABLE:
-        return status_text(snapshot, evaluation, now_ms)
+        parts = (
+            status_text(snapshot, evaluation, now_ms),
+            capacity_text(snapshot, evaluation),
+            "".join(f"{words}\n" for words in notes),
+        )
+        return "\n".join(filter(None, parts))
     level = evaluation.within_band(goals)
     return json_text(
-        status_document(snapshot, evaluation, within_band=level, now_ms=now_ms)
+        status_document(
+            snapshot, evaluation, within_band=level, now_ms=now_ms, notes=notes
+        )
     )

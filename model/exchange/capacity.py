@@ -9,17 +9,15 @@ NW_IN and NW_OUT in KB/s; CPU in percent, or as a number of cores. A KB is 1,024
 import contextlib
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError
 from model.exchange.source import LARGEST, nearest, object_at, read_json
 from model.ids import BrokerId
-from model.snapshot import Broker, LogDir, Resource
+from model.snapshot import CapacitySource, LogDir, Resource
 
-DEFAULT: Final = -1
-"""Cruise Control's id for brokers that have no entry of their own."""
 CORES: Final = "num.cores"
 MOST: Final = LARGEST / 2**20
 """In Cruise Control's units; its largest is the MB."""
@@ -30,34 +28,6 @@ _NAMES: Final = {
     "NW_OUT": (Resource.NET_OUT, 2.0**10),
 }
 """Cruise Control's resource: ours, and its unit in ours."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """What a capacity file says of one broker."""
-
-    capacity: Mapping[Resource, float]
-    """Bytes/s and bytes; CPU in percent of one core where cores are told."""
-    log_dirs: tuple[LogDir, ...]
-    """By path; empty where the broker has one."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Capacities:
-    """What a capacity file says."""
-
-    by_broker: Mapping[int, Entry]
-    """By broker id, -1 for all others."""
-
-    def of(self, broker: Broker) -> Broker:
-        """The broker with its capacity; as it was where the file does not tell."""
-        entry = self.by_broker.get(broker.id, self.by_broker.get(DEFAULT))
-        if entry is None:
-            return broker
-        capacity = {**broker.capacity, **entry.capacity}
-        log_dirs = entry.log_dirs or broker.log_dirs
-        update = {"capacity": capacity, "log_dirs": log_dirs}
-        return broker.model_copy(update=update)
 
 
 def read_capacities(path: Path) -> Capacities:
@@ -86,7 +56,7 @@ def read_capacities(path: Path) -> Capacities:
     if len(with_cores) > 1:
         words = f"CPU is given in {CORES} for some brokers only; give it for all"
         raise ConfigError(f"{path}: {words}")
-    return Capacities(by_broker=by_broker)
+    return Capacities(source=CapacitySource.FILE, place=str(path), by_broker=by_broker)
 
 
 def _name(broker: int) -> str:
@@ -118,7 +88,7 @@ def _capacity(path: Path, broker: int, capacity: Mapping[str, Any]) -> Entry:
             found[resource] = math.fsum(sizes)
         else:
             found[resource] = unit * _number(where, value)
-    return Entry(capacity=found, log_dirs=log_dirs if len(log_dirs) > 1 else ())
+    return Entry(capacity=found, log_dirs=log_dirs)
 
 
 def _cores(where: str, value: Mapping[str, Any]) -> float:

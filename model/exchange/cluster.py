@@ -6,7 +6,6 @@ from typing import Final
 
 import numpy as np
 
-from model.exchange.capacity import read_capacities
 from model.exchange.describe import (
     DescribedPartition,
     Description,
@@ -80,20 +79,6 @@ def read_cluster(files: ClusterFiles) -> Snapshot:
         recent_moves=_under_way(description),
     )
     return Snapshot(header, partitions)
-
-
-def with_capacity(snapshot: Snapshot, path: Path) -> Snapshot:
-    """The snapshot with the capacities of a Cruise Control file.
-
-    Raises
-    ------
-    ConfigError
-        The file cannot be used.
-    """
-    capacities = read_capacities(path)
-    brokers = tuple(capacities.of(broker) for broker in snapshot.header.brokers)
-    header = snapshot.header.model_copy(update={"brokers": brokers})
-    return Snapshot(header, snapshot.partitions)
 
 
 def _check_loads(description: Description, loads: LoadTable) -> None:

@@ -196,6 +196,8 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         ((*FROM, "--goals", "gone.toml"), "cannot read gone.toml: No such file"),
         ((*FROM, "--capacity", "loads.csv"), "loads.csv, line 1: this is no JSON"),
         ((*FROM, "--brokers", "loads.csv"), "unknown column 'topic'"),
+        (("status", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such"),
+        (("run", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such file"),
         (("plan", "--from", "loads.csv"), "loads.csv, line 1: "),
         (("schema", "plans"), "there is no schema 'plans'; did you mean 'plan'?"),
         (("verify",), "nothing to verify; name a plan file"),
@@ -245,6 +247,19 @@ def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> N
     (here / "plimsoll.toml").write_text("\nwindow_sec = 3\n")
     run = plimsoll("plan", "--snapshot", "uneven.json")
     refused(run, 2, "plimsoll.toml, line 2: unknown key 'window_sec'; did you mean")
+
+
+@pytest.mark.parametrize("command", ["plan", "status", "run"])
+def test_two_places_that_tell_capacities_are_named(here: Path, command: str) -> None:
+    (here / "plimsoll.toml").write_text("[capacities.default]\ncpu = 4\n")
+    run = plimsoll(command, "-b", "127.0.0.1:1", "--capacity", "c.json")
+    refused(run, 2, "both c.json and [capacities] of the settings tell what brokers")
+
+
+def test_a_capacity_of_the_wrong_unit_is_named(here: Path) -> None:
+    (here / "plimsoll.toml").write_text('[capacities.brokers.3]\ndisk = "1TB/s"\n')
+    run = plimsoll("plan", "--snapshot", "uneven.json")
+    refused(run, 2, "capacities.brokers.3.disk: Value error, '1TB/s' is no size; say")
 
 
 def test_the_demo_without_a_network_says_what_to_do(here: Path) -> None:

@@ -96,6 +96,51 @@ def test_a_capacity_file_makes_brokers_unequal(folder: Path) -> None:
     assert after[3]["net_out"] > 1.5 * max(after[1]["net_out"], after[2]["net_out"])
 
 
+UNEQUAL = """
+[capacities.default]
+net_in = "30MB/s"
+net_out = "30MB/s"
+[capacities.brokers.3]
+net_in = "90MB/s"
+net_out = "90MB/s"
+"""
+
+
+def test_a_table_of_the_settings_makes_brokers_unequal(folder: Path) -> None:
+    (folder / "plimsoll.toml").write_text(UNEQUAL)
+    run = plimsoll(folder, *FROM, "-o", "json")
+    after = {b["id"]: b["after"] for b in json.loads(run.stdout)["plan"]["brokers"]}
+    assert after[3]["net_out"] > 1.5 * max(after[1]["net_out"], after[2]["net_out"])
+    assert run.stderr == ""
+
+
+def test_capacities_of_some_brokers_only_are_told_and_level_nothing(
+    folder: Path,
+) -> None:
+    """Each still limits its own broker; an id that nobody has is named, too."""
+    plain = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
+    only = UNEQUAL.replace("default", "brokers.17") + "cpu = 8\n"
+    (folder / "plimsoll.toml").write_text(only)
+    run = plimsoll(folder, *FROM, "-o", "json")
+    assert run.returncode == 0
+    assert json.loads(run.stdout)["plan"]["objective"] == plain["objective"]
+    told = [line.removeprefix("plimsoll: ") for line in run.stderr.splitlines()]
+    assert [line.split(", ")[0] for line in told] == [
+        "[capacities]: a capacity is given of broker 17",
+        "net_in: no capacity is known of brokers 1",
+        "net_out: no capacity is known of brokers 1",
+        "cpu: a capacity is known",
+    ]
+
+
+def test_a_given_capacity_limits_its_own_broker(folder: Path) -> None:
+    """Broker 3 would get a third of the load, and can carry next to none of it."""
+    (folder / "plimsoll.toml").write_text('[capacities.brokers.3]\nnet_in = "1kB/s"\n')
+    plan = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
+    (third,) = [b for b in plan["brokers"] if b["id"] == 3]
+    assert third["after"]["net_in"] <= max(third["before"]["net_in"], 850)
+
+
 def test_goals_of_a_file_decide(folder: Path) -> None:
     (folder / "goals.toml").write_text('excluded_topics = ["orders", "audit"]\n')
     run = plimsoll(folder, *FROM, "--goals", "goals.toml", "-o", "json")

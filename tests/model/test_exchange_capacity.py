@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from model.capacities import with_capacities
 from model.errors import ConfigError
 from model.exchange.capacity import read_capacities
-from model.exchange.cluster import with_capacity
 from model.ids import BrokerId
 from model.snapshot import Broker, Resource
 from tests.model.build import brokers, snapshot
@@ -82,7 +82,7 @@ def test_a_broker_that_is_not_told_of_stays_as_it_is(tmp_path: Path) -> None:
 
 def test_a_snapshot_gets_capacities_and_keeps_the_rest(tmp_path: Path) -> None:
     state = snapshot(brokers(2, "ab"), [(1,), (2,)])
-    found = with_capacity(state, written(tmp_path, entry("2")))
+    found = with_capacities(state, read_capacities(written(tmp_path, entry("2"))))
     assert [bool(b.capacity) for b in found.header.brokers] == [False, True]
     assert [b.rack for b in found.header.brokers] == ["a", "b"]
     assert found.fingerprint == state.fingerprint

@@ -3,6 +3,7 @@
 import pytest
 
 from model.units import (
+    bytes_of,
     bytes_text,
     count_text,
     percent_text,
@@ -78,3 +79,17 @@ def test_a_rate_is_read_with_and_without_unit(text: str, rate: int) -> None:
 def test_what_is_no_rate_is_said(text: str) -> None:
     with pytest.raises(ValueError, match="is no rate; say bytes per second"):
         rate_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1TB", 10**12), (" 500 GB ", 5 * 10**11), ("2.5PB", 25 * 10**14), ("7", 7)],
+)
+def test_a_size_is_read_with_and_without_unit(text: str, size: int) -> None:
+    assert bytes_of(text) == size
+
+
+@pytest.mark.parametrize("text", ["", "0", "-5", "1TB/s", "1GiB", "1Tb", "nan", "9e18"])
+def test_what_is_no_size_is_said(text: str) -> None:
+    with pytest.raises(ValueError, match="is no size; say bytes, or 500GB"):
+        bytes_of(text)
