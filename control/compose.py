@@ -81,6 +81,7 @@ def executor(settings: Settings) -> "Executor":
         for bucket in (settings.tier, settings.wal, settings.archive)
     )
     throttle = settings.throttle
+    given = capacities_of(settings) if throttle == AUTO else None
     return connect(
         bootstrap_of(settings),
         timeout_s=settings.timeout_s,
@@ -90,7 +91,7 @@ def executor(settings: Settings) -> "Executor":
         limits=RunLimits(
             throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
             throttle_follows=throttle == AUTO,
-            auto_throttle=auto_throttle(settings.auto_throttle),
+            auto_throttle=auto_throttle(settings.auto_throttle, given),
             stand_down_balancer=settings.stand_down_balancer,
             shorten_segments=settings.shorten_segments,
             stop_rules=settings.stop_rules,

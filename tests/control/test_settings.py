@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from control.capacities import capacities_of
 from control.settings import load
 from control.throttling import auto_throttle
 from model.errors import ConfigError
@@ -57,7 +58,7 @@ def test_a_default_flag_does_not_beat_the_file() -> None:
         ('throttle = "fast"\n', "say bytes per second, or 50MB/s, or auto"),
         ("[auto_throttle]\nflor = 1\n", "unknown key 'auto_throttle.flor'; did you"),
         ("[auto_throttle]\nfloor = 2\nceiling = 1\n", "the floor lies above the"),
-        ('[auto_throttle]\nnet_in = "wide"\n', "auto_throttle.net_in: .* is no rate"),
+        ('[auto_throttle]\nfloor = "wide"\n', "auto_throttle.floor: .* is no rate"),
         ('[goals]\nexcluded_topics = ["("]\n', "'\\(' is no regular expression"),
     ],
 )
@@ -112,21 +113,19 @@ def test_a_bucket_is_a_table_or_variables(monkeypatch: pytest.MonkeyPatch) -> No
     assert (archive.bucket, archive.prefix) == ("ops", "p/")
 
 
-def test_a_throttle_that_follows_knows_cards_by_setting_and_by_file() -> None:
-    Path("capacity.json").write_text(
-        '{"brokerCapacities": [{"brokerId": "1", "capacity": {"NW_IN": "1000"}}]}'
-    )
+def test_a_throttle_that_follows_knows_cards_by_the_capacities() -> None:
     written(
         'throttle = "auto"\n[auto_throttle]\nfloor = "1MB/s"\nceiling = 9_000_000\n'
-        'net_in = "125MB/s"\nnet_out = "50 MB/s"\ncapacity = "capacity.json"\n'
+        '[capacities.default]\nnet_in = "125MB/s"\nnet_out = "50 MB/s"\n'
+        '[capacities.brokers.1]\nnet_in = "1MB/s"\n'
     )
     settings = load({})
     assert settings.throttle == "auto"
-    auto = auto_throttle(settings.auto_throttle)
+    auto = auto_throttle(settings.auto_throttle, capacities_of(settings))
     assert (auto.floor, auto.ceiling) == (10**6, 9 * 10**6)
     assert auto.capacity == {
         -1: {Resource.NET_IN: 125e6, Resource.NET_OUT: 50e6},
-        1: {Resource.NET_IN: 1024_000.0, Resource.NET_OUT: 50e6},
+        1: {Resource.NET_IN: 1e6, Resource.NET_OUT: 50e6},
     }
 
 
