@@ -10,6 +10,7 @@ from uuid import uuid4
 
 from collector.java import Java
 from lab.admin import Admin
+from lab.guard import Guard
 from lab.ports import HOST, answers, claim, free_ports
 from lab.processes import Processes
 from lab.settings import (
@@ -36,9 +37,9 @@ class LocalKafka:
     `ports` are those for clients, one per broker; without them free ones are taken.
     `proxy_ports` are told to clients instead, and brokers go past the proxy there.
     `directories` is how many log directories each has, all on one file system. With a
-    `tier_dir` topics may have remote storage: older segments go there. `properties`
-    prevail over the lab's own. Calls are safe from several threads; `stop` is the
-    processes' own `close`.
+    `tier_dir` topics may have remote storage: older segments go there. With a `guard`,
+    clients must pass it and brokers need not. `properties` prevail over the lab's own.
+    Calls are safe from several threads; `stop` is the processes' own `close`.
     """
 
     def __init__(
@@ -52,6 +53,7 @@ class LocalKafka:
         proxy_ports: Sequence[int] = (),
         directories: int = 1,
         tier_dir: Path | None = None,
+        guard: Guard | None = None,
         properties: Mapping[str, str] = _NONE,
     ) -> None:
         self._processes = processes
@@ -64,16 +66,19 @@ class LocalKafka:
         ]
         ids = [BrokerId(number) for number in range(1, brokers + 1)]
         self._directories = directories
-        self._brokers = _lay_out(processes.folder, ids, ports, proxy_ports, directories)
+        self._brokers = _lay_out(
+            processes.folder, ids, ports, proxy_ports, directories, guard
+        )
         voters = free_ports(brokers)
         self._cluster = ClusterSettings(
             cluster_id=kafka_id(uuid4()),
             controllers=tuple(zip(ids, voters, strict=True)),
             replication=min(brokers, _MAX_REPLICATION),
             tier_dir=tier_dir,
+            guard=guard,
             properties=properties,
         )
-        self._admin = Admin(self.bootstrap)
+        self._admin = Admin(self.inner_bootstrap if guard else self.bootstrap)
         self._lock = RLock()
 
     @property
@@ -83,8 +88,13 @@ class LocalKafka:
 
     @property
     def inner_bootstrap(self) -> str:
-        """Host and port of every broker past the proxy; only with `proxy_ports`."""
+        """Host and port of every broker past proxy and guard; only with one of them."""
         return _bootstrap(b.inner_port for b in self._brokers.values() if b.inner_port)
+
+    @property
+    def tls_bootstrap(self) -> str:
+        """Host and port for clients that show a certificate; only with a guard."""
+        return _bootstrap(b.tls_port for b in self._brokers.values() if b.tls_port)
 
     @property
     def cluster_id(self) -> str:
@@ -198,12 +208,14 @@ def _lay_out(
     ports: Sequence[int] | None,
     proxy_ports: Sequence[int],
     directories: int,
+    guard: Guard | None,
 ) -> dict[BrokerId, BrokerSettings]:
     if ports is None:
         ports = free_ports(len(ids))
     else:
         ports = [claim(port, "a local broker") for port in ports]
-    inner_ports = free_ports(len(proxy_ports))
+    inner_ports = free_ports(len(ids) if guard else len(proxy_ports))
+    tls_ports = free_ports(len(ids) if guard else 0)
     return {
         number: BrokerSettings(
             broker=number,
@@ -213,8 +225,9 @@ def _lay_out(
             directories=directories,
             proxy_port=proxy_port,
             inner_port=inner_port,
+            tls_port=tls_port,
         )
-        for index, (number, port, proxy_port, inner_port) in enumerate(
-            zip_longest(ids, ports, proxy_ports, inner_ports)
+        for index, (number, port, proxy_port, inner_port, tls_port) in enumerate(
+            zip_longest(ids, ports, proxy_ports, inner_ports, tls_ports)
         )
     }

@@ -11,6 +11,7 @@ from typing import Final, Self, TypeVar
 
 from collector.jars import JarProgress, Pin, fetch, read_pins
 from collector.java import Java, find_java
+from lab.guard import Guard
 from lab.kafka import LocalKafka
 from lab.processes import Processes
 from lab.s3 import LocalS3
@@ -52,6 +53,8 @@ class LocalPlan:
     s3_port: int | None = None
     tier: bool = True
     """Whether topics may have remote storage, which S3 then shows."""
+    guard: Guard | None = None
+    """Whether clients must use TLS, say who they are, and have rights."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Of every broker, beside the lab's own, over which they prevail."""
     java: Java | None = None
@@ -227,6 +230,7 @@ class LocalCluster:
             proxy_ports=self._plan.proxy_ports,
             directories=self._plan.directories,
             tier_dir=tier_dir,
+            guard=self._plan.guard,
             properties=self._plan.properties,
         )
         if tier_dir is not None:

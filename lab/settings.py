@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
+from lab.guard import LISTENERS, Guard
 from lab.ports import HOST
 from model.ids import BrokerId
 
@@ -39,7 +40,10 @@ _EVERY_BROKER: Final[dict[str, str | int]] = {
     "controller.listener.names": "CONTROLLER",
     "inter.broker.listener.name": "PLAINTEXT",
     "listener.security.protocol.map": ",".join(
-        f"{listener}:PLAINTEXT" for listener in ("PLAINTEXT", "INNER", "CONTROLLER")
+        [
+            *(f"{name}:PLAINTEXT" for name in ("PLAINTEXT", "INNER", "CONTROLLER")),
+            *(f"{name}:{name}" for name in LISTENERS),
+        ]
     ),
     "num.network.threads": 2,
     "num.io.threads": 2,
@@ -96,6 +100,7 @@ class ClusterSettings:
     replication: int
     """Replicas of Kafka's own topics."""
     tier_dir: Path | None
+    guard: Guard | None = None
     properties: Mapping[str, str] = field(default_factory=dict)
     """Beside the lab's own, over which they prevail."""
 
@@ -115,7 +120,9 @@ class BrokerSettings:
     proxy_port: int | None = None
     """Where clients are told to find it, if a proxy stands in front of it."""
     inner_port: int | None = None
-    """For the other brokers, if they do not come through the proxy."""
+    """For the other brokers, if they do not come in as clients do."""
+    tls_port: int | None = None
+    """For clients that show a certificate; only with a guard."""
 
     @property
     def log_dirs(self) -> tuple[Path, ...]:
@@ -180,6 +187,7 @@ def _properties(
         **_EVERY_BROKER,
         **_tier(cluster),
         **_listeners(cluster, broker),
+        **(cluster.guard.properties if cluster.guard else {}),
         **cluster.properties,
     }
 
@@ -187,9 +195,12 @@ def _properties(
 def _listeners(
     cluster: ClusterSettings, broker: BrokerSettings
 ) -> dict[str, str | int]:
-    clients = "PLAINTEXT://" + HOST
+    clients = f"{'SASL_SSL' if cluster.guard else 'PLAINTEXT'}://{HOST}"
     bound, told = [f"{clients}:{broker.port}"], [f"{clients}:{broker.told_port}"]
     found: dict[str, str | int] = {"process.roles": "broker"}
+    if broker.tls_port is not None:
+        tls = f"SSL://{HOST}:{broker.tls_port}"
+        bound, told = [*bound, tls], [*told, tls]
     if broker.inner_port is not None:
         inner = f"INNER://{HOST}:{broker.inner_port}"
         bound, told = [*bound, inner], [*told, inner]

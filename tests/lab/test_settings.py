@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
+from lab.guard import Guard
 from lab.settings import (
     CHECKPOINT,
     BrokerSettings,
@@ -113,3 +114,36 @@ def test_ids_are_written_as_kafka_does() -> None:
     assert kafka_id(UUID(int=0)) == "A" * 22
     dashed = UUID(bytes=b"\xf8" + bytes(15))
     assert kafka_id(dashed) == "AAAAAAAAAAAAAAAAAAAAAA"
+
+
+def test_clients_of_a_guarded_broker_come_by_tls_and_brokers_past_the_guard(
+    tmp_path: Path,
+) -> None:
+    guard = Guard(
+        keystore=Path("/k.pem"), truststore=Path("/t.pem"), users={"alice": "hush"}
+    )
+    assert "hush" not in repr(guard)
+    cluster = ClusterSettings(
+        cluster_id="cluster",
+        controllers=((BrokerId(1), 9001),),
+        replication=1,
+        tier_dir=None,
+        guard=guard,
+    )
+    broker = BrokerSettings(
+        broker=BrokerId(1),
+        rack="a",
+        port=9102,
+        folder=tmp_path,
+        directories=1,
+        inner_port=9202,
+        tls_port=9302,
+    )
+    format_broker(cluster, broker, [UUID(int=5)])
+    text = broker.properties_file.read_text()
+    found = dict(line.split("=", 1) for line in text.splitlines())
+    told = "SASL_SSL://127.0.0.1:9102,SSL://127.0.0.1:9302,INNER://127.0.0.1:9202"
+    assert found["advertised.listeners"] == told
+    assert found["inter.broker.listener.name"] == "INNER"
+    assert "SASL_SSL:SASL_SSL" in found["listener.security.protocol.map"].split(",")
+    assert found["authorizer.class.name"].endswith("StandardAuthorizer")

@@ -1,0 +1,57 @@
+"""A cluster whose clients must use TLS, say who they are, and have rights."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+LISTENERS: Final = ("SASL_SSL", "SSL")
+"""Of clients; the brokers' own, INNER, stays open to whoever knows its port."""
+_SASL: Final = "listener.name.sasl_ssl"
+_SECURITY: Final = "org.apache.kafka.common.security"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """What brokers show to their clients, and what clients must show to them."""
+
+    keystore: Path
+    """The brokers' private key and certificates, as PEM."""
+    truststore: Path
+    """Who signs clients' certificates, which the listener SSL asks for; as PEM."""
+    users: Mapping[str, str] = field(repr=False)
+    """Passwords by name, for SASL PLAIN. For SCRAM, users are made once it runs; for
+    OAUTHBEARER, unsigned tokens are believed, as Kafka does by default."""
+
+    @property
+    def properties(self) -> dict[str, str]:
+        """Of every broker, without its listeners' ports.
+
+        On INNER and between controllers all are ANONYMOUS, to whom all is allowed.
+        """
+        mechanisms = "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER"
+        users = " ".join(f'user_{name}="{word}"' for name, word in self.users.items())
+        return {
+            "authorizer.class.name": (
+                "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
+            ),
+            "super.users": "User:ANONYMOUS",
+            "ssl.keystore.type": "PEM",
+            "ssl.keystore.location": str(self.keystore),
+            "ssl.truststore.type": "PEM",
+            "ssl.truststore.location": str(self.truststore),
+            "listener.name.ssl.ssl.client.auth": "required",
+            f"{_SASL}.sasl.enabled.mechanisms": mechanisms,
+            f"{_SASL}.plain.sasl.jaas.config": (
+                f"{_SECURITY}.plain.PlainLoginModule required {users};"
+            ),
+            **{
+                f"{_SASL}.scram-sha-{bits}.sasl.jaas.config": (
+                    f"{_SECURITY}.scram.ScramLoginModule required;"
+                )
+                for bits in (256, 512)
+            },
+            f"{_SASL}.oauthbearer.sasl.jaas.config": (
+                f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required;"
+            ),
+        }
