@@ -2,7 +2,8 @@
 
 PlimsollError
 ├── ConfigError         a flag, a setting or a file that cannot be used
-│   └── PortTaken       a port asked for is in use
+│   ├── PortTaken       a port asked for is in use
+│   └── AccessRefused   the cluster does not let plimsoll in by its properties
 ├── InvalidCluster      a cluster state that contradicts itself
 ├── ClusterUnreachable  no answer from the bootstrap servers, or lost on the way
 │   ├── DownloadFailed  a jar could not be fetched
@@ -29,6 +30,10 @@ class ConfigError(PlimsollError):
 
 class PortTaken(ConfigError):
     """A port that was asked for is in use."""
+
+
+class AccessRefused(ConfigError):
+    """The cluster does not let plimsoll in as the client properties have it."""
 
 
 class InvalidCluster(PlimsollError):

@@ -1,0 +1,158 @@
+"""Whether a cluster can be reached, and speaks as the client properties have it.
+
+Drivers try again and again in such a case, and end with a time-out that says nothing.
+"""
+
+import socket
+import ssl
+import struct
+import time
+from typing import Final
+
+from model.connection.client import ClientProperties, Connection
+from model.errors import AccessRefused, ClusterUnreachable
+
+_SASL_HANDSHAKE: Final = struct.pack(">hhi", 17, 1, 0)
+"""API key, version and correlation id; brokers answer it on every listener."""
+_NO_SASL: Final = 34
+"""ILLEGAL_SASL_STATE: nobody logs in on this listener."""
+_NO_SUCH_MECHANISM: Final = 33
+_ALERT: Final = b"\x15\x03"
+"""How TLS answers what is none."""
+_LONGEST: Final = 10_000
+
+
+def knock(connection: Connection) -> None:
+    """Raise unless one of the bootstrap servers answers as it should.
+
+    Raises
+    ------
+    ClusterUnreachable
+        None of them can be reached.
+    AccessRefused
+        One of them is there, and the client properties do not fit it.
+    """
+    end_s = time.monotonic() + connection.timeout_s
+    reasons = []
+    for (host, port), server in zip(
+        connection.addresses, connection.servers, strict=True
+    ):
+        left_s = max(0.1, end_s - time.monotonic())
+        try:
+            with socket.create_connection((host, port), timeout=left_s) as bare:
+                _look(bare, host, connection.client)
+        except _Unfit as exc:
+            raise AccessRefused(f"{server} {exc}.") from exc
+        except OSError as exc:
+            reasons.append(f"{server}: {reason_of(exc)}")
+        else:
+            return
+    raise ClusterUnreachable(
+        f"No Kafka broker answers at {connection.bootstrap} ({'; '.join(reasons)}). "
+        "Check the address, and that the cluster runs."
+    )
+
+
+def reason_of(exc: Exception) -> str:
+    """What a driver or the system says, in one line."""
+    if isinstance(exc, TimeoutError):
+        return "no answer in time"
+    if isinstance(exc, OSError) and exc.strerror:
+        return exc.strerror
+    name = type(exc).__name__
+    return str(exc).split("\n", 1)[0].removeprefix(f"{name}: ") or name
+
+
+class _Unfit(Exception):
+    """What does not fit; it goes on after the server's name."""
+
+
+def _look(bare: socket.socket, host: str, client: ClientProperties) -> None:
+    if client.tls is None:
+        _ask(bare, client)
+        return
+    try:
+        with client.tls.context().wrap_socket(bare, server_hostname=host) as sealed:
+            _ask(sealed, client)
+    except ssl.SSLCertVerificationError as exc:
+        raise _Unfit(
+            f"shows a certificate that is not trusted ({exc.verify_message.rstrip('.')}"
+            "); check ssl.truststore.location, and that the certificate is for this "
+            "address"
+        ) from exc
+    except ssl.SSLError as exc:
+        if "ALERT" in (exc.reason or ""):
+            raise _Unfit(_refused_by_alert(exc.reason, client)) from exc
+        raise OSError(f"{_NO_TLS} ({exc.reason or exc})") from exc
+    except ConnectionError as exc:
+        raise OSError(_NO_TLS) from exc
+
+
+_NO_TLS: Final = (
+    "it broke off the TLS handshake, as a listener without TLS does; check "
+    "security.protocol and the port"
+)
+
+
+def _refused_by_alert(reason: str, client: ClientProperties) -> str:
+    words = reason.lower().replace("_", " ")
+    if client.tls is not None and client.tls.certificates is None:
+        return (
+            f"refused TLS ({words}); if it asks for a certificate, give one as "
+            "ssl.keystore.location"
+        )
+    return f"refused TLS ({words}); check the certificate of ssl.keystore.location"
+
+
+def _ask(server: socket.socket, client: ClientProperties) -> None:
+    """How clients log in here; a server that breaks off is left to the driver."""
+    mechanism = client.sasl.mechanism if client.sasl else "PLAIN"
+    try:
+        server.sendall(_framed(_SASL_HANDSHAKE + _text("plimsoll") + _text(mechanism)))
+        answer = server.recv(_LONGEST)
+    except ConnectionError:
+        return
+    if answer.startswith(_ALERT):
+        wanted = "SASL_SSL" if client.sasl else "SSL"
+        raise _Unfit(f"speaks TLS; say security.protocol={wanted}")
+    if len(answer) >= 10:
+        (error,) = struct.unpack_from(">h", answer, 8)
+        _judge(error, _mechanisms(answer[10:]), client)
+
+
+def _judge(error: int, offered: str, client: ClientProperties) -> None:
+    suffix = "SSL" if client.tls else "PLAINTEXT"
+    if client.sasl is None and error in (0, _NO_SUCH_MECHANISM):
+        raise _Unfit(
+            f"wants a login (it offers {offered}); say "
+            f"security.protocol=SASL_{suffix}, and who plimsoll is"
+        )
+    if client.sasl is not None and error == _NO_SASL:
+        plain = "SSL" if client.tls else "PLAINTEXT"
+        raise _Unfit(
+            f"takes no login; say security.protocol={plain}, or choose the port of a "
+            "listener that does"
+        )
+    if client.sasl is not None and error == _NO_SUCH_MECHANISM:
+        raise _Unfit(
+            f"does not offer sasl.mechanism={client.sasl.mechanism}; it offers "
+            f"{offered}"
+        )
+
+
+def _mechanisms(body: bytes) -> str:
+    """The names in an array of strings, as far as they have come."""
+    names, place = [], 4
+    while place + 2 <= len(body):
+        (length,) = struct.unpack_from(">h", body, place)
+        names.append(body[place + 2 : place + 2 + length].decode("utf-8", "replace"))
+        place += 2 + length
+    return ", ".join(names) or "none"
+
+
+def _framed(request: bytes) -> bytes:
+    return struct.pack(">i", len(request)) + request
+
+
+def _text(text: str) -> bytes:
+    return struct.pack(">h", len(text)) + text.encode("ascii")

@@ -1,0 +1,89 @@
+"""Java's properties files, as Kafka's own tools read them (java.util.Properties)."""
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from model.errors import ConfigError
+from model.exchange.source import fault
+
+_KEY: Final = re.compile(r"(?:\\.|[^\\=:\s])*", re.DOTALL)
+_SEPARATOR: Final = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")
+_ESCAPE: Final = re.compile(r"\\(u.{0,4}|.)", re.DOTALL)
+_LETTERS: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True, slots=True)
+class Property:
+    """A value and where it stands."""
+
+    value: str = field(repr=False)
+    """Not in the repr: it may be a password."""
+    line: int
+    """Counted from 1."""
+
+
+def read_properties(path: Path) -> dict[str, Property]:
+    """Keys and values; of equal keys the last counts.
+
+    UTF-8 is tried before Java's older Latin-1.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read, or an escape in it is malformed.
+    """
+    try:
+        data = path.read_bytes()
+    except OSError as exc:
+        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = data.decode("latin-1")
+    found = {}
+    for number, line in _logical_lines(text):
+        key, value = _split(path, number, line)
+        found[key] = Property(value, number)
+    return found
+
+
+def _logical_lines(text: str) -> Iterator[tuple[int, str]]:
+    """Lines with their continuations; comments and empty ones are passed over."""
+    start, parts = 0, list[str]()
+    for number, natural in enumerate(re.split(r"\r\n|\r|\n", text), 1):
+        line = natural.lstrip(" \t\f")
+        if not parts:
+            if not line or line[0] in "#!":
+                continue
+            start = number
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            parts.append(line[:-1])
+            continue
+        yield start, "".join([*parts, line])
+        parts = []
+    if parts:
+        yield start, "".join(parts)
+
+
+def _split(path: Path, number: int, line: str) -> tuple[str, str]:
+    found = _KEY.match(line)
+    key = found.group() if found else ""
+    gap = _SEPARATOR.match(line, len(key))
+    value = line[gap.end() if gap else len(key) :]
+    return _unescaped(path, number, key), _unescaped(path, number, value)
+
+
+def _unescaped(path: Path, number: int, text: str) -> str:
+    def meant(found: re.Match[str]) -> str:
+        escape = found[1]
+        if escape[0] != "u":
+            return _LETTERS.get(escape, escape)
+        if not re.fullmatch(r"u[0-9a-fA-F]{4}", escape):
+            raise fault(path, number, r"\u wants four hexadecimal digits")
+        return chr(int(escape[1:], 16))
+
+    return _ESCAPE.sub(meant, text)

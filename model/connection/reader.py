@@ -1,0 +1,95 @@
+"""`client.properties`: the file that Kafka's own tools take by `--command-config`.
+
+Keys are Java's; librdkafka's for the same things are taken, too.
+"""
+
+from pathlib import Path
+from typing import Final
+
+from model.connection.client import CLIENT_ID, ClientProperties
+from model.connection.properties import read_properties
+from model.connection.sasl import SASL_KEYS, read_sasl
+from model.connection.stores import TLS_KEYS, read_tls
+from model.connection.values import Values
+from model.exchange.source import nearest
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_PROTOCOL: Final = "security.protocol"
+_USED: Final = frozenset(
+    {"bootstrap.servers", "client.id", _PROTOCOL, *TLS_KEYS, *SASL_KEYS}
+)
+_JAVAS_OWN: Final = frozenset(
+    {
+        *("ssl.protocol", "ssl.enabled.protocols", "ssl.cipher.suites", "ssl.provider"),
+        *("ssl.keymanager.algorithm", "ssl.trustmanager.algorithm"),
+        *("ssl.secure.random.implementation", "security.providers"),
+        *("ssl.truststore.password", "ssl.keystore.password"),
+        "sasl.login.callback.handler.class",
+        *(
+            f"sasl.login.{name}"
+            for name in (
+                *("connect.timeout.ms", "read.timeout.ms"),
+                *("retry.backoff.ms", "retry.backoff.max.ms"),
+                *("refresh.buffer.seconds", "refresh.min.period.seconds"),
+                *("refresh.window.factor", "refresh.window.jitter"),
+            )
+        ),
+        "sasl.oauthbearer.method",
+    }
+)
+"""They tune what Java does by itself; without them the others still mean the same."""
+
+
+def read_client_properties(path: Path) -> ClientProperties:
+    """How the file wants clients to be set up.
+
+    What is no matter of the connection, such as `group.id`, is among the `unused`.
+
+    Raises
+    ------
+    ConfigError
+        Something in it is malformed, contradicts itself, is missing, is not supported,
+        or bears on security and is not known; key, file and line are named, and no
+        value that may be a secret.
+    """
+    values = Values(path, read_properties(path))
+    _refuse_unknown(values)
+    protocol = _protocol(values)
+    return ClientProperties(
+        bootstrap=values.get("bootstrap.servers") or None,
+        client_id=values.get("client.id") or CLIENT_ID,
+        tls=read_tls(values) if protocol.endswith("SSL") else None,
+        sasl=read_sasl(values) if protocol.startswith("SASL") else None,
+        unused=tuple(key for key in values.properties if key not in _USED),
+    )
+
+
+def _refuse_unknown(values: Values) -> None:
+    for key in values.properties:
+        # What is said of the mechanism says more than what is said of its keys.
+        if key in _USED or key in _JAVAS_OWN or key.startswith("sasl.kerberos."):
+            continue
+        area = key.partition(".")[0]
+        if area in ("ssl", "sasl", "security"):
+            known = [name for name in _USED if name.startswith(area)]
+            raise values.fault(key, f"no key that plimsoll knows{nearest(key, known)}")
+
+
+def _protocol(values: Values) -> str:
+    given = values.get(_PROTOCOL)
+    protocol = (given or "PLAINTEXT").upper()
+    if protocol not in _PROTOCOLS:
+        raise values.fault(_PROTOCOL, f"it is one of {', '.join(_PROTOCOLS)}")
+    said = f"{_PROTOCOL} is {protocol}" if given else f"{_PROTOCOL} is missing"
+    if not protocol.startswith("SASL") and (keys := values.given(SASL_KEYS)):
+        raise values.fault(
+            keys[0],
+            f"nobody would log in, since {said}; say SASL_SSL, or leave this out",
+        )
+    if not protocol.endswith("SSL") and (keys := values.given(TLS_KEYS)):
+        raise values.fault(
+            keys[0],
+            f"nothing would be encrypted, since {said}; say SSL or SASL_SSL, or leave "
+            "this out",
+        )
+    return protocol

@@ -1,0 +1,110 @@
+"""The `ssl.*` keys: what is trusted, and what the client shows."""
+
+from typing import Final
+
+from model.connection.client import Tls
+from model.connection.pem import certificates_in, is_encrypted, private_key_in
+from model.connection.values import Values
+
+_NAMES: Final = "ssl.endpoint.identification.algorithm"
+_CA_FILES: Final = ("ssl.truststore.location", "ssl.ca.location")
+_CA_TEXTS: Final = ("ssl.truststore.certificates", "ssl.ca.pem")
+_KEYSTORE: Final = "ssl.keystore.location"
+_OWN_FILES: Final = (_KEYSTORE, "ssl.certificate.location")
+_OWN_TEXTS: Final = ("ssl.keystore.certificate.chain", "ssl.certificate.pem")
+_KEY_FILES: Final = ("ssl.key.location",)
+_KEY_TEXTS: Final = ("ssl.keystore.key", "ssl.key.pem")
+_PASSWORD: Final = "ssl.key.password"  # noqa: S105 - the name of a key
+_TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
+TLS_KEYS: Final = (
+    *(*_CA_FILES, *_CA_TEXTS, *_OWN_FILES, *_OWN_TEXTS, *_KEY_FILES, *_KEY_TEXTS),
+    *(*_TYPES, _PASSWORD, _NAMES),
+)
+_TO_PEM: Final = {
+    "truststore": "`keytool -list -rfc -keystore {0} > truststore.pem`",
+    "keystore": (
+        "`keytool -importkeystore -srckeystore {0} -destkeystore keystore.p12 "
+        "-deststoretype PKCS12` and `openssl pkcs12 -in keystore.p12 -out keystore.pem`"
+    ),
+}
+
+
+def read_tls(values: Values) -> Tls:
+    """What the keys say. Raises ConfigError for what cannot be used."""
+    for store in _TO_PEM:
+        _refuse_other_types(values, store)
+    certificates = _pem(values, _OWN_FILES, _OWN_TEXTS, "certificate")
+    key = _private_key(values, certificates)
+    tls = Tls(
+        authorities=_pem(values, _CA_FILES, _CA_TEXTS, "certificate"),
+        certificates=certificates,
+        key=key,
+        key_password=values.get(_PASSWORD) if key else None,
+        check_names=_check_names(values),
+    )
+    try:
+        tls.context()
+    except ValueError as exc:
+        (key_given, *_) = values.given((*_OWN_FILES, *_OWN_TEXTS, *TLS_KEYS))
+        raise values.fault(key_given, str(exc)) from exc
+    return tls
+
+
+def _refuse_other_types(values: Values, store: str) -> None:
+    kind, location = f"ssl.{store}.type", f"ssl.{store}.location"
+    given = values.get(kind)
+    if given is not None and given.upper() != "PEM":
+        where = values.get(location) or f"your.{given.lower()}"
+        raise values.fault(
+            kind,
+            f"plimsoll reads stores of the type PEM only, not {given}; convert yours "
+            f"by {_TO_PEM[store].format(where)}, and say {kind}=PEM",
+        )
+
+
+def _pem(
+    values: Values, files: tuple[str, ...], texts: tuple[str, ...], what: str
+) -> str | None:
+    """The certificates, or the key, that a file or the value itself holds."""
+    given = values.get(*files, *texts)
+    if given is None:
+        return None
+    (key,) = values.given((*files, *texts))
+    text = values.text_of(key) if key in files else given
+    found = (certificates_in if what == "certificate" else private_key_in)(text)
+    if not found:
+        raise values.fault(key, _without(key, given if key in files else "", what))
+    return found
+
+
+def _without(key: str, file: str, what: str) -> str:
+    words = f"{file or 'its value'} holds no {what} as PEM"
+    store = key.split(".")[1]
+    if file and store in _TO_PEM:
+        return f"{words}; convert a store of Java's by {_TO_PEM[store].format(file)}"
+    return f"{words}, which begins with -----BEGIN"
+
+
+def _private_key(values: Values, certificates: str | None) -> str | None:
+    keystore = (_KEYSTORE,) if values.given((_KEYSTORE,)) else ()
+    key = _pem(values, (*_KEY_FILES, *keystore), _KEY_TEXTS, "private key")
+    given = values.given((*keystore, *_KEY_FILES, *_KEY_TEXTS))
+    if key and certificates is None:
+        raise values.fault(given[0], "there is a private key, but no certificate")
+    if certificates is not None and key is None:
+        (own,) = values.given((*_OWN_FILES, *_OWN_TEXTS))
+        raise values.fault(own, "there is a certificate, but no private key")
+    if key and is_encrypted(key) and not values.get(_PASSWORD):
+        raise values.fault(
+            given[0], f"the private key is encrypted; give its password as {_PASSWORD}"
+        )
+    return key
+
+
+def _check_names(values: Values) -> bool:
+    given = values.get(_NAMES)
+    if given is None or given.lower() == "https":
+        return True
+    if given.lower() in ("", "none"):
+        return False
+    raise values.fault(_NAMES, "it is `https`, or empty to check no names")

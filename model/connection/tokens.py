@@ -1,0 +1,133 @@
+"""Tokens for SASL OAUTHBEARER, by OAuth's client credentials (RFC 6749, KIP-768)."""
+
+import base64
+import json
+import ssl
+import threading
+import time
+import urllib.error
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from model.connection.client import ClientProperties, TokenSource
+from model.connection.knock import reason_of
+from model.errors import AccessRefused, ClusterUnreachable, ConfigError
+
+_FRESH: Final = 0.8
+"""A token is replaced after this part of its life, as Java's clients do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What a broker is shown in place of a password."""
+
+    text: str = field(repr=False)
+    fetched_at_s: float
+    ends_at_s: float
+    """Seconds since the epoch."""
+
+
+class Tokens:
+    """One token, fetched when it is needed; from any thread."""
+
+    def __init__(
+        self,
+        source: TokenSource,
+        client: ClientProperties,
+        timeout_s: float,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._source, self._client = source, client
+        self._timeout_s, self._clock = timeout_s, clock
+        self._token: Token | None = None
+        self._lock = threading.Lock()
+
+    def current(self) -> Token:
+        """A token that is good for a while.
+
+        Raises AccessRefused where the endpoint refuses, ClusterUnreachable where it
+        cannot be reached, ConfigError where it gives no token.
+        """
+        with self._lock:
+            token, now_s = self._token, self._clock()
+            if token is None or now_s >= _replaced_at_s(token):
+                token = self._token = self._fetch(now_s)
+            return token
+
+    def _fetch(self, now_s: float) -> Token:
+        url = self._source.url
+        try:
+            # The reader has refused what is neither http nor https.
+            with urllib.request.urlopen(  # noqa: S310
+                self._request(), timeout=self._timeout_s, context=self._context()
+            ) as answer:
+                told = json.load(answer)
+        except urllib.error.HTTPError as exc:
+            exc.close()
+            raise AccessRefused(
+                f"{url} gave no token to the client {self._source.client_id} (HTTP "
+                f"{exc.code}); check its id and secret, and the address."
+            ) from exc
+        except OSError as exc:
+            why = getattr(exc, "reason", exc)
+            words = reason_of(why) if isinstance(why, Exception) else str(why)
+            raise ClusterUnreachable(
+                f"No token could be had at {url} ({words}). Check that address."
+            ) from exc
+        except ValueError as exc:
+            raise _no_token(url) from exc
+        return _read(told, now_s, url)
+
+    def _request(self) -> urllib.request.Request:
+        source = self._source
+        form = {"grant_type": "client_credentials"}
+        form |= {"scope": source.scope} if source.scope else {}
+        pair = f"{source.client_id}:{source.client_secret}".encode()
+        return urllib.request.Request(  # noqa: S310 - as above
+            source.url,
+            data=urllib.parse.urlencode(form).encode(),
+            headers={
+                "Authorization": f"Basic {base64.b64encode(pair).decode()}",
+                "Accept": "application/json",
+            },
+        )
+
+    def _context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context()
+        tls = self._client.tls
+        if tls is not None and tls.authorities is not None:
+            context.load_verify_locations(cadata=tls.authorities)
+        return context
+
+
+def _replaced_at_s(token: Token) -> float:
+    return token.fetched_at_s + _FRESH * (token.ends_at_s - token.fetched_at_s)
+
+
+def _read(told: Any, now_s: float, url: str) -> Token:
+    try:
+        text = str(told["access_token"])
+        ends_at_s = (
+            now_s + float(told["expires_in"])
+            if "expires_in" in told
+            else float(_claims(text)["exp"])
+        )
+    except (KeyError, TypeError, ValueError) as exc:
+        raise _no_token(url) from exc
+    return Token(text, now_s, ends_at_s)
+
+
+def _claims(token: str) -> Any:
+    """What a JSON web token says; who signed it is the broker's business."""
+    part = token.split(".")[1] if token.count(".") == 2 else ""
+    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+
+
+def _no_token(url: str) -> ConfigError:
+    return ConfigError(
+        f"{url} answered without an access_token and its end; is it the token "
+        "endpoint of an OAuth server?"
+    )
