@@ -1,59 +1,24 @@
 """The one place in this package that makes Kafka clients and reads their errors."""
 
 import logging
-import socket
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from model.errors import ClusterUnreachable, ConfigError, PlimsollError, RightsMissing
+from collector.drivers import confluent_settings, open_admin
+from model.connection.client import Connection
+from model.connection.knock import reason_of
+from model.errors import ClusterUnreachable, PlimsollError, RightsMissing
 
 if TYPE_CHECKING:
     from confluent_kafka import Producer
     from kafka import KafkaAdminClient
 
-CLIENT_ID: Final = "plimsoll"
 _log = logging.getLogger("plimsoll.collector")
+_librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
+_librdkafka.setLevel(logging.CRITICAL + 1)
 # kafka-python warns on the terminal of every reconnect; what matters is raised.
 logging.getLogger("kafka").setLevel(logging.CRITICAL)
-
-
-@dataclass(frozen=True, slots=True)
-class Connection:
-    """How to reach a cluster.
-
-    Raises ConfigError where `bootstrap` is no list of `host:port`.
-    """
-
-    bootstrap: str
-    """`host:port`, several parted by commas."""
-    timeout_s: float = 10.0
-    """How long one call may take."""
-
-    def __post_init__(self) -> None:
-        _ = self.addresses
-
-    @property
-    def addresses(self) -> tuple[tuple[str, int], ...]:
-        """The bootstrap servers, apart."""
-        return tuple(_address(part, self.bootstrap) for part in self.servers)
-
-    @property
-    def servers(self) -> list[str]:
-        """The bootstrap servers as written."""
-        return [part.strip() for part in self.bootstrap.split(",")]
-
-
-def _address(text: str, whole: str) -> tuple[str, int]:
-    host, colon, port = text.rpartition(":")
-    if not (colon and host and port.isdecimal() and 0 < int(port) < 65536):
-        raise ConfigError(
-            f"{text!r} in the bootstrap servers {whole!r} is no host:port; write "
-            "for example localhost:9092, several parted by commas"
-        )
-    return host.strip("[]"), int(port)
 
 
 class Client:
@@ -72,7 +37,8 @@ class Client:
         """The admin client, for one kind of call.
 
         `what` completes "refused to ..."; `right` is what the call needs.
-        Raises ClusterUnreachable or RightsMissing in place of the driver's errors.
+        Raises ClusterUnreachable, RightsMissing or AccessRefused in place of the
+        driver's errors.
         """
         from kafka.errors import AuthorizationError, KafkaError
 
@@ -81,16 +47,20 @@ class Client:
         except PlimsollError:
             raise
         except AuthorizationError as exc:
-            raise RightsMissing(
-                f"The cluster at {self.connection.bootstrap} refused to {what}. Give "
-                f"plimsoll's user the right {right}."
-            ) from exc
+            raise self.refusal(what, right) from exc
         except (KafkaError, OSError, RuntimeError) as exc:
             self.close()
             raise ClusterUnreachable(
                 f"The cluster at {self.connection.bootstrap} did not {what} "
-                f"({_reason(exc)}). Check that its brokers run and can be reached."
+                f"({reason_of(exc)}). Check that its brokers run and can be reached."
             ) from exc
+
+    def refusal(self, what: str, right: str) -> RightsMissing:
+        """The error for a kind of call that was refused, as in `calling`."""
+        return RightsMissing(
+            f"The cluster at {self.connection.bootstrap} refused to {what}. Give "
+            f"plimsoll's user the right {right}."
+        )
 
     def close(self) -> None:
         """Drop the connection; the next call makes a new one."""
@@ -100,18 +70,7 @@ class Client:
 
     def _connected(self) -> "KafkaAdminClient":
         if self._admin is None:
-            from kafka import KafkaAdminClient  # 0.2 s
-
-            # The driver would leave a thread behind for each server that is not there.
-            _knock(self.connection)
-            timeout_ms = int(1000 * self.connection.timeout_s)
-            self._admin = KafkaAdminClient(
-                bootstrap_servers=self.connection.servers,
-                client_id=CLIENT_ID,
-                request_timeout_ms=timeout_ms,
-                bootstrap_timeout_ms=timeout_ms,
-                reconnect_backoff_max_ms=1000,
-            )
+            self._admin = open_admin(self.connection)
         return self._admin
 
 
@@ -142,7 +101,7 @@ def list_offsets(
         ],
         min_version=ListOffsetsRequest.min_version_for_timestamp(spec),
     )
-    answer = _send(admin, request, broker)
+    answer = send(admin, request, broker)
     return {
         (topic.name, partition.partition_index): partition.offset
         for topic in answer.topics
@@ -151,13 +110,14 @@ def list_offsets(
     }
 
 
-def _send(admin: "KafkaAdminClient", request: object, broker: int) -> Any:
+def send(admin: "KafkaAdminClient", request: object, broker: int | None) -> Any:
+    """The answer to a request of the driver's protocol classes; None for any broker."""
     manager = admin._manager  # noqa: SLF001 - there is no public way to one broker
 
-    async def send() -> Any:
+    async def answered() -> Any:
         return await manager.send(request, node_id=broker)
 
-    return manager.run(send)
+    return manager.run(answered)
 
 
 def make_producer(connection: Connection) -> "Producer":
@@ -166,41 +126,13 @@ def make_producer(connection: Connection) -> "Producer":
 
     return Producer(
         {
-            "bootstrap.servers": connection.bootstrap,
-            "client.id": CLIENT_ID,
+            **confluent_settings(connection),
             "log_level": 0,
+            # Else what is fatal is written to the terminal, besides being raised.
+            "logger": _librdkafka,
             "linger.ms": 5,
             "acks": "all",
             "enable.idempotence": True,
             "delivery.timeout.ms": int(1000 * connection.timeout_s),
         }
     )
-
-
-def _knock(connection: Connection) -> None:
-    """Raise ClusterUnreachable unless one of the bootstrap servers can be reached."""
-    end = time.monotonic() + connection.timeout_s
-    reasons = []
-    for (host, port), server in zip(
-        connection.addresses, connection.servers, strict=True
-    ):
-        left_s = max(0.1, end - time.monotonic())
-        try:
-            socket.create_connection((host, port), timeout=left_s).close()
-        except OSError as exc:
-            reasons.append(f"{server}: {_reason(exc)}")
-        else:
-            return
-    raise ClusterUnreachable(
-        f"No Kafka broker answers at {connection.bootstrap} ({'; '.join(reasons)}). "
-        "Check the address, and that the cluster runs."
-    )
-
-
-def _reason(exc: Exception) -> str:
-    """What the driver says, in one line."""
-    if isinstance(exc, TimeoutError):
-        return "no answer in time"
-    if isinstance(exc, OSError) and exc.strerror:
-        return exc.strerror
-    return str(exc).split("\n", 1)[0] or type(exc).__name__

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 import pyarrow as pa
 
 from collector.assemble import FRESH_MS, assemble, newest_vectors
-from collector.client import Connection
 from collector.directories import with_capacities, with_directories
+from collector.drivers import spark_options
 from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
@@ -23,6 +23,7 @@ from collector.topic import SamplesTopic
 from collector.vectors import VECTORS, Window
 from model.capacities import Capacities
 from model.closing import Closing
+from model.connection.client import Connection
 from model.errors import ClusterUnreachable, PlimsollError
 from model.snapshot import Broker, BrokerState, Snapshot
 
@@ -106,6 +107,9 @@ class Collector(Closing):
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
+        self._spark_options = (
+            spark_options(connection) if settings.samples_topic else {}
+        )
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._cluster: ClusterState | None = None
@@ -309,7 +313,7 @@ class Collector(Closing):
         return Job(
             source=SpoolSource(self._home() / "spool")
             if topic is None
-            else TopicSource(self._connection.bootstrap, topic, self._clock),
+            else TopicSource(self._spark_options, topic, self._clock),
             checkpoint=checkpoint,
             window=Window(
                 window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out

@@ -8,8 +8,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from collector.client import Client, Connection
+from collector.client import Client
 from model.closing import Closing
+from model.connection.client import Connection
 from model.ids import BrokerId, TopicName
 from model.snapshot import (
     Bools,

@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from collector.client import Client, Connection, list_offsets
+from collector.client import Client, list_offsets
 from collector.directories import Directories, Place, read_directories
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, SAMPLES
 from model.closing import Closing
+from model.connection.client import Connection
 from model.errors import RightsMissing
 from model.snapshot import BrokerState, StorageKind
 

@@ -9,9 +9,9 @@ a batch that is repeated changes nothing, since a sample counts once.
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ from collector import vectors as vectors_module
 from collector.history import History
 from collector.samples import SAMPLES, decode
 from collector.vectors import VECTORS, Window, load_vectors
-from model.errors import ExecutionStopped, PlimsollError
+from model.errors import ExecutionStopped, PlimsollError, RightsMissing
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -70,7 +70,8 @@ class SpoolSource:
 class TopicSource:
     """Records in a topic, from a minute ago where no checkpoint says otherwise."""
 
-    bootstrap: str
+    options: Mapping[str, str] = field(repr=False)
+    """Of Spark's connector, as `spark_options` gives them."""
     topic: str
     clock: Callable[[], float] = time.time
 
@@ -78,7 +79,7 @@ class TopicSource:
         """An unbounded frame with the column `value`."""
         since_ms = int(1000 * self.clock()) - _CATCH_UP_MS
         options = {
-            "kafka.bootstrap.servers": self.bootstrap,
+            **self.options,
             "subscribe": self.topic,
             "startingTimestamp": str(since_ms),
             "startingOffsetsByTimestampStrategy": "latest",
@@ -265,6 +266,11 @@ def _line(exc: Exception) -> str:
 
 
 def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:
+    if "TopicAuthorizationException" in str(exc):
+        return RightsMissing(
+            f"Spark may not read the samples ({_line(exc)}). Give plimsoll's user the "
+            "right READ on their topic."
+        )
     return PlimsollError(
         f"Spark's streaming job ended: {_line(exc)}. Start plimsoll again; if it ends "
         f"once more, remove {checkpoint}."

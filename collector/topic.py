@@ -4,8 +4,9 @@ from typing import Final
 
 import pyarrow as pa
 
-from collector.client import Client, Connection, make_producer
+from collector.client import Client, make_producer
 from collector.samples import encode
+from model.connection.client import Connection
 from model.errors import ClusterUnreachable
 
 DEFAULT_TOPIC: Final = "__plimsoll_samples"

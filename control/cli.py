@@ -20,6 +20,7 @@ from control.options import (
     AllowChanges,
     Bootstrap,
     Capacity,
+    CommandConfig,
     Config,
     LogFile,
     Output,
@@ -65,6 +66,7 @@ def _version(asked: bool) -> None:
 def screen(
     context: typer.Context,
     bootstrap_server: Bootstrap = None,
+    command_config: CommandConfig = None,
     allow_changes: AllowChanges = False,
     capacity: Capacity = None,
     config: Config = None,
@@ -79,6 +81,7 @@ def screen(
     if context.invoked_subcommand is None:
         _screen(
             bootstrap_server=bootstrap_server,
+            command_config=command_config,
             allow_changes=allow_changes,
             capacity=capacity,
             config=config,

@@ -1,5 +1,6 @@
 """Puts the parts together: one function for what each command needs."""
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -11,6 +12,8 @@ from control.ports import FrontEnd
 from control.settings import Settings
 from control.view import Mode
 from model.capacities import Capacities
+from model.connection.client import OPEN, Connection
+from model.connection.reader import read_client_properties
 from model.errors import ConfigError
 from model.snapshot import RecentMove
 from model.units import AUTO
@@ -18,6 +21,8 @@ from model.units import AUTO
 if TYPE_CHECKING:
     from collector.collector import Collector
     from executor.connect import Executor
+
+_log = logging.getLogger("plimsoll.control")
 
 
 def bootstrap_of(settings: Settings) -> str:
@@ -28,12 +33,37 @@ def bootstrap_of(settings: Settings) -> str:
     ConfigError
         None are configured.
     """
-    if settings.bootstrap_server is None:
+    return connection(settings).bootstrap
+
+
+def connection(settings: Settings) -> Connection:
+    """How to reach the cluster: as the settings and `client.properties` have it.
+
+    Raises
+    ------
+    ConfigError
+        No servers are configured, or the file cannot be used.
+    """
+    path = settings.client_properties
+    client = read_client_properties(path) if path else OPEN
+    bootstrap = settings.bootstrap_server or client.bootstrap
+    if bootstrap is None:
         raise ConfigError(
             "no cluster is named; say --bootstrap-server HOST:PORT, or set "
             "bootstrap_server in plimsoll.toml"
         )
-    return settings.bootstrap_server
+    return Connection(bootstrap, timeout_s=settings.timeout_s, client=client)
+
+
+def _connection_for_use(settings: Settings) -> Connection:
+    found = connection(settings)
+    if found.client.unused:
+        _log.warning(
+            "%s: of no use to plimsoll: %s",
+            settings.client_properties,
+            ", ".join(found.client.unused),
+        )
+    return found
 
 
 def journal_dir(settings: Settings) -> Path:
@@ -52,11 +82,10 @@ def observer(
     capacities: what the operator gives; by default read anew from where the settings
     say.
     """
-    from collector.client import Connection
     from collector.collector import Collector, CollectorSettings
 
     return Collector(
-        Connection(bootstrap_of(settings), timeout_s=settings.timeout_s),
+        _connection_for_use(settings),
         CollectorSettings(
             state_dir=settings.state_dir,
             cache_dir=settings.cache_dir,
@@ -82,9 +111,11 @@ def executor(settings: Settings) -> "Executor":
     )
     throttle = settings.throttle
     given = capacities_of(settings) if throttle == AUTO else None
+    found = _connection_for_use(settings)
     return connect(
-        bootstrap_of(settings),
-        timeout_s=settings.timeout_s,
+        found.bootstrap,
+        timeout_s=found.timeout_s,
+        properties=found.client,
         s3=tier,
         wal=wal,
         archive=archive,

@@ -188,6 +188,7 @@ def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
     return settings.model_copy(
         update={
             "bootstrap_server": cluster.bootstrap,
+            "client_properties": None,
             "name": NAME,
             "state_dir": state_dir,
             "tier": tier,

@@ -28,6 +28,14 @@ Bootstrap = Annotated[
     str | None,
     typer.Option("--bootstrap-server", "-b", help="Kafka's host:port list."),
 ]
+CommandConfig = Annotated[
+    Path | None,
+    typer.Option(
+        "--command-config",
+        metavar="FILE",
+        help="Kafka's client.properties (TLS, SASL).",
+    ),
+]
 Config = Annotated[
     Path | None, typer.Option("--config", help="Configuration file (TOML).")
 ]
@@ -144,6 +152,7 @@ def sized(settings: "Settings", capacity: Path | None) -> "Settings":
 def _origin_of(
     *,
     bootstrap_server: Bootstrap = None,
+    command_config: CommandConfig = None,
     snapshot: SnapshotFile = None,
     describe: Describe = None,
     loads: Loads = None,
@@ -161,7 +170,7 @@ def _origin_of(
         storage=storage,
         capacity=capacity,
     )
-    origin.check(bootstrap_server)
+    origin.check(bootstrap_server, command_config)
     return origin
 
 
@@ -173,7 +182,7 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
     """
     own = inspect.signature(command).parameters
     from_files = "origin" in own
-    cluster = _options(_origin_of) if from_files else _options(_origin_of)[:1]
+    cluster = _options(_origin_of) if from_files else _options(_origin_of)[:2]
     common = _options(load_settings)
 
     @functools.wraps(command)
@@ -182,10 +191,12 @@ def with_settings(command: Callable[..., int]) -> Callable[..., int]:
         shared = {p.name: typed.pop(p.name) for p in common}
         if from_files:
             typed["origin"] = _origin_of(**named)
-        server = named["bootstrap_server"]
-        return command(
-            settings=load_settings(**shared, bootstrap_server=server), **typed
+        live = load_settings(
+            **shared,
+            bootstrap_server=named["bootstrap_server"],
+            client_properties=named["command_config"],
         )
+        return command(settings=live, **typed)
 
     place = list(own).index("settings")
     others = [p for p in own.values() if p.name not in ("settings", "origin")]

@@ -36,7 +36,7 @@ class Origin:
     capacity: Path | None = None
     """Cruise Control's capacity file, over what the cluster tells itself."""
 
-    def check(self, bootstrap_server: str | None) -> None:
+    def check(self, bootstrap_server: str | None, command_config: Path | None) -> None:
         """Refuse flags that contradict each other.
 
         Raises
@@ -53,6 +53,11 @@ class Origin:
         if len(given) > 1:
             raise ConfigError(
                 f"{' and '.join(given)} each name a cluster; name one of them"
+            )
+        if command_config and (files := set(given) - {"--bootstrap-server"}):
+            raise ConfigError(
+                f"--command-config is for a live cluster, and {min(files)} names one "
+                "in a file; leave one of them out"
             )
         beside = {
             "--loads": self.loads,

@@ -76,6 +76,8 @@ class Settings(BaseSettings):
 
     bootstrap_server: str | None = None
     """Kafka's host:port list."""
+    client_properties: Path | None = None
+    """Kafka's own `client.properties`: how to connect, and as whom."""
     name: str | None = None
     """What the cluster is called; by default the start of its id."""
     timeout_s: Annotated[float, Field(gt=0)] = 10.0

@@ -43,6 +43,7 @@ from executor.wal import Wal
 from executor.watch import Watch
 from executor.work import Sizes
 from model.closing import Closing
+from model.connection.client import OPEN, ClientProperties
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
@@ -415,6 +416,7 @@ def connect(
     bootstrap: str,
     *,
     timeout_s: float,
+    properties: ClientProperties = OPEN,
     s3: S3Settings | None = None,
     wal: S3Settings | None = None,
     archive: S3Settings | None = None,
@@ -429,7 +431,7 @@ def connect(
     ConfigError.
     """
     return Executor(
-        KafkaAdmin(bootstrap, timeout_s),
+        KafkaAdmin(bootstrap, timeout_s, properties),
         tier=Tier(s3) if s3 is not None else None,
         wal=Wal(wal) if wal is not None else None,
         limits=limits,

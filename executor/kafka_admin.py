@@ -4,7 +4,6 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from executor.admin import OffsetKind
@@ -28,10 +27,12 @@ from executor.kafka_calls import (
     unmentioned,
     views_of,
 )
+from executor.kafka_client import open_client
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.kafka_rights import permitted, refuse_unpermitted, watch_settings
-from executor.servers import addresses, knock, reason_of
 from model.closing import Closing
+from model.connection.client import OPEN, ClientProperties, Connection
+from model.connection.knock import reason_of
 from model.errors import (
     ClusterUnreachable,
     ExecutionStopped,
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
     from kafka import KafkaAdminClient
 
 _T = TypeVar("_T")
-_CLIENT_ID: Final = "plimsoll"
 _READS: Final = 3
 """Attempts at a question: the driver may ask a broker that has just gone."""
 _ALTER: Final = "ALTER on the cluster"
@@ -60,12 +60,18 @@ class KafkaAdmin(Closing):
 
     One thread owns it. The client is made at the first call and made anew after a
     failure, since one that met a cluster in trouble may never recover.
-    Every call raises ClusterUnreachable or RightsMissing.
+    Every call raises ClusterUnreachable, RightsMissing or AccessRefused.
     """
 
-    def __init__(self, bootstrap: str, timeout_s: float) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        timeout_s: float,
+        properties: ClientProperties = OPEN,
+    ) -> None:
         self._bootstrap = bootstrap
         self._timeout_s = timeout_s
+        self._properties = properties
         self._client: KafkaAdminClient | None = None
 
     def close(self) -> None:
@@ -376,22 +382,9 @@ class KafkaAdmin(Closing):
 
     def _connected(self) -> "KafkaAdminClient":
         if self._client is None:
-            from kafka import KafkaAdminClient  # 0.2 s
-
-            servers = addresses(self._bootstrap)
-            # The driver would leave a thread behind for each server that is not there.
-            knock(servers, self._timeout_s)
-            timeout_ms = int(1000 * self._timeout_s)
-            self._client = KafkaAdminClient(
-                bootstrap_servers=[f"{host}:{port}" for host, port in servers],
-                client_id=_CLIENT_ID,
-                request_timeout_ms=timeout_ms,
-                bootstrap_timeout_ms=timeout_ms,
-                reconnect_backoff_max_ms=1000,
+            self._client = open_client(
+                Connection(self._bootstrap, self._timeout_s, self._properties)
             )
-            # By itself it looks for a controller for 30 s, whatever the time-out.
-            look = self._client._refresh_controller_id  # noqa: SLF001 - no setting
-            self._client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001
             watch_settings(self._client)
         return self._client
 

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 
 from executor.dialect import Noted
 from executor.s3 import S3Settings, client_of, listed
-from executor.servers import reason_of
 from executor.timing import Timing
+from model.connection.knock import reason_of
 from model.ids import BrokerId, PartitionId
 from model.units import bytes_text, seconds_text
 

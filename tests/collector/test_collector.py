@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.client import Connection
 from collector.collector import Collector, CollectorSettings
+from model.connection.client import Connection
 from model.errors import ClusterUnreachable
 from tests.collector.rows import cluster, topic
 

@@ -9,7 +9,7 @@ import numpy as np
 import psutil
 import pytest
 
-from collector.client import Client, Connection
+from collector.client import Client
 from collector.collector import Collector, CollectorSettings
 from collector.jars import default_cache_dir
 from collector.metadata import ClusterReader
@@ -17,6 +17,7 @@ from collector.probe import Probe
 from collector.topic import PARTITIONS, RETENTION_MS, SamplesTopic
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
+from model.connection.client import Connection
 from model.ids import PartitionId, TopicName
 from model.snapshot import Snapshot, StorageKind
 from tests.collector.rows import sample, table

@@ -1,0 +1,80 @@
+"""kafka-python's client for a `Connection`, which says why it was not let in."""
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from model.connection.client import Connection, Login, TokenSource
+from model.connection.knock import knock
+from model.connection.refusals import tell_refusals
+from model.connection.tokens import Tokens
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+
+def open_client(connection: Connection) -> "KafkaAdminClient":
+    """A client that has seen the cluster.
+
+    Raises AccessRefused or ClusterUnreachable, or the driver's own errors.
+    """
+    from kafka import KafkaAdminClient  # 0.2 s
+    from kafka.net.compat import KafkaNetClient
+
+    # The driver would leave a thread behind for each server that is not there.
+    knock(connection)
+    opened = []
+
+    def net_client(**configs: Any) -> Any:
+        made = KafkaNetClient(**configs)
+        opened.append(made)
+        tell_refusals(made._manager, connection)  # noqa: SLF001 - no public way
+        return made
+
+    timeout_ms = int(1000 * connection.timeout_s)
+    try:
+        client = KafkaAdminClient(
+            bootstrap_servers=connection.servers,
+            client_id=connection.client.client_id,
+            request_timeout_ms=timeout_ms,
+            bootstrap_timeout_ms=timeout_ms,
+            reconnect_backoff_max_ms=1000,
+            kafka_client=net_client,
+            **_security(connection),
+        )
+    except BaseException:
+        for failed in opened:
+            failed.close()
+            failed._net.stop()  # noqa: SLF001 - its thread would go on
+        raise
+    # By itself it looks for a controller for 30 s, whatever the time-out.
+    look = client._refresh_controller_id  # noqa: SLF001 - there is no setting
+    client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001 - as above
+    return client
+
+
+def _security(connection: Connection) -> dict[str, Any]:
+    """Settings of kafka-python for TLS and SASL."""
+    client = connection.client
+    settings: dict[str, Any] = {"security_protocol": client.protocol}
+    if client.tls is not None:
+        settings["ssl_context"] = client.tls.context()
+    match client.sasl:
+        case Login(mechanism=mechanism, username=name, password=password):
+            settings["sasl_mechanism"] = mechanism
+            settings["sasl_plain_username"] = name
+            settings["sasl_plain_password"] = password
+        case TokenSource() as source:
+            settings["sasl_mechanism"] = source.mechanism
+            tokens = Tokens(source, client, connection.timeout_s)
+            settings["sasl_oauth_token_provider"] = _provider(tokens)
+    return settings
+
+
+def _provider(tokens: Tokens) -> Any:
+    from kafka.net.sasl.oauth import AbstractTokenProvider
+
+    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
+        def token(self) -> str:
+            return tokens.current().text
+
+    return Provider()

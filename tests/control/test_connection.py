@@ -1,0 +1,74 @@
+"""Which cluster is meant, and by which client.properties."""
+
+import logging
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from control import compose
+from control.cli import app
+from control.settings import load
+from model.errors import ConfigError
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    for name in ("CONFIG", "PROFILE", "BOOTSTRAP_SERVER", "CLIENT_PROPERTIES"):
+        monkeypatch.delenv(f"PLIMSOLL_{name}", raising=False)
+    Path("a.properties").write_text("bootstrap.servers=a:1\nclient.id=mine\n")
+    Path("b.properties").write_text("bootstrap.servers=b:1\n")
+
+
+def test_the_files_servers_are_used_unless_others_are_named() -> None:
+    path = Path("a.properties")
+    found = compose.connection(load({"client_properties": path}))
+    assert (found.bootstrap, found.client.client_id) == ("a:1", "mine")
+    named = {"client_properties": path, "bootstrap_server": "c:1"}
+    found = compose.connection(load(named))
+    assert (found.bootstrap, found.client.client_id) == ("c:1", "mine")
+
+
+def test_the_file_is_named_by_flag_environment_or_settings(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("plimsoll.toml").write_text('client_properties = "a.properties"\n')
+    assert compose.bootstrap_of(load({})) == "a:1"
+    monkeypatch.setenv("PLIMSOLL_CLIENT_PROPERTIES", "b.properties")
+    assert compose.bootstrap_of(load({})) == "b:1"
+    typed = {"client_properties": Path("a.properties")}
+    assert compose.bootstrap_of(load(typed)) == "a:1"
+
+
+def test_without_servers_anywhere_both_ways_to_name_them_are_said() -> None:
+    Path("c.properties").write_text("client.id=mine\n")
+    with pytest.raises(ConfigError, match=r"--bootstrap-server HOST:PORT, .*bootstrap"):
+        compose.bootstrap_of(load({"client_properties": Path("c.properties")}))
+
+
+def test_keys_of_no_use_are_named_in_one_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logging.getLogger("plimsoll"), "propagate", True)
+    Path("c.properties").write_text("bootstrap.servers=a:1\ngroup.id=g\nacks=all\n")
+    compose.executor(load({"client_properties": Path("c.properties")})).close()
+    assert caplog.messages == ["c.properties: of no use to plimsoll: group.id, acks"]
+
+
+@pytest.mark.parametrize(
+    "command", ["", "status", "plan", "rollback", "elect", "cleanup", "run --auto"]
+)
+def test_commands_that_connect_take_the_file(command: str) -> None:
+    typed = [*command.split(), "--command-config", "none.properties"]
+    found = CliRunner().invoke(app, typed)
+    assert found.exit_code == 2
+    assert "cannot read none.properties: No such file" in found.stderr
+
+
+def test_a_cluster_in_files_takes_no_such_file() -> None:
+    typed = ["plan", "--snapshot", "s.json", "--command-config", "a.properties"]
+    found = CliRunner().invoke(app, typed)
+    assert found.exit_code == 2
+    assert "--command-config is for a live cluster, and --snapshot" in found.stderr
