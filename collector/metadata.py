@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from collector.client import Client
+from collector.rights import config_of, refuse_hidden_topics
 from model.closing import Closing
 from model.connection.client import Connection
 from model.ids import BrokerId, TopicName
@@ -23,7 +24,7 @@ from model.snapshot import (
 
 CONFIG_AGE_S: Final = 30.0
 """Topic configs are asked for again after this, or when a new topic appears."""
-_DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
+_DESCRIBE: Final = "DESCRIBE on the cluster"
 _TIER: Final = "remote.storage.enable"
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"
@@ -79,6 +80,7 @@ class ClusterReader(Closing):
     ) -> None:
         self._client = Client(connection)
         self._clock = clock
+        self._sees_all = False
         self._automq: bool | None = None
         self._tiered: Mapping[str, bool] = {}
         self._tiered_known: frozenset[str] = frozenset()
@@ -91,8 +93,10 @@ class ClusterReader(Closing):
         """
         with self._client.calling("describe the cluster", _DESCRIBE) as admin:
             cluster = admin.describe_cluster()
-            topics = [t for t in admin.describe_topics() if t["partitions"]]
+            listed = admin.describe_topics()
             moving = set(admin.list_partition_reassignments())
+            self._refuse_hidden(admin, cluster["brokers"], listed)
+            topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)
         return build_state(
             cluster, topics, storage, moving, taken_at_ms=int(1000 * self._clock())
@@ -102,11 +106,23 @@ class ClusterReader(Closing):
         """Drop the connection."""
         self._client.close()
 
+    def _refuse_hidden(
+        self,
+        admin: Any,
+        brokers: Iterable[Mapping[str, Any]],
+        topics: Iterable[Mapping[str, Any]],
+    ) -> None:
+        """At the first look only: every broker is asked for all that it stores."""
+        if not self._sees_all:
+            alive = [b for b in brokers if not b.get("is_fenced")]
+            refuse_hidden_topics(self._client, admin, alive, topics)
+            self._sees_all = True
+
     def _storage_kinds(
         self, admin: Any, topics: Iterable[Mapping[str, Any]]
     ) -> dict[str, StorageKind]:
         if self._automq is None:
-            self._automq = _is_automq(admin)
+            self._automq = self._is_automq(admin)
         if self._automq:
             return {t["name"]: StorageKind.SHARED for t in topics}
         self._refresh_configs(admin, topics)
@@ -123,8 +139,18 @@ class ClusterReader(Closing):
         fresh = now_s - self._tiered_at_s < CONFIG_AGE_S
         if fresh and known <= self._tiered_known:
             return
-        self._tiered = _read_tiered(admin, [t["name"] for t in topics])
+        names = [t["name"] for t in topics]
+        found = config_of(self._client, admin, "TOPIC", names, _TIER)
+        self._tiered = {name: value == "true" for name, value in found.items()}
         self._tiered_known, self._tiered_at_s = known, now_s
+
+    def _is_automq(self, admin: Any) -> bool:
+        """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+        if _AUTOMQ_FEATURE in admin.describe_features():
+            return True
+        broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+        found = config_of(self._client, admin, "BROKER", [broker], _AUTOMQ_CONFIG)
+        return found.get(broker) == "true"
 
 
 def build_state(
@@ -197,40 +223,6 @@ def _brokers(
     for gone in map(BrokerId, np.unique(replicas).tolist()):
         found.setdefault(gone, Broker(id=gone, state=BrokerState.DEAD))
     return tuple(found[b] for b in sorted(found))
-
-
-def _is_automq(admin: Any) -> bool:
-    """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
-    if _AUTOMQ_FEATURE in admin.describe_features():
-        return True
-    broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
-    configs = _configs(admin, "BROKER", [broker], _AUTOMQ_CONFIG)
-    return configs.get(broker) == "true"
-
-
-def _read_tiered(admin: Any, topics: list[str]) -> dict[str, bool]:
-    return {
-        name: value == "true"
-        for name, value in _configs(admin, "TOPIC", topics, _TIER).items()
-    }
-
-
-def _configs(admin: Any, kind: str, names: list[str], key: str) -> dict[str, str]:
-    """One setting of several resources; the answer is asked for that key alone."""
-    if not names:
-        return {}
-    from kafka.admin import ConfigResource, ConfigResourceType
-
-    resources = [
-        ConfigResource(ConfigResourceType[kind], name, configs={key: None})
-        for name in names
-    ]
-    answer = admin.describe_configs(resources, config_filter="all")
-    return {
-        name: configs[key]["value"]
-        for name, configs in answer.get(kind.lower(), {}).items()
-        if key in configs
-    }
 
 
 def _ints(values: Iterable[int]) -> Ints:

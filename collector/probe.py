@@ -157,8 +157,8 @@ class Probe(Closing):
         return list_offsets(admin, broker, places, _EARLIEST)
 
     def _commits(self, admin: Any, cluster: ClusterState) -> Commits | None:
-        """None where not all groups can be seen."""
-        from kafka.errors import KafkaError
+        """None where not all groups can be seen; raises RightsMissing."""
+        from kafka.errors import GroupAuthorizationFailedError, KafkaError
 
         # Without this right the list of groups is short, and does not say so.
         if not cluster.may_describe:
@@ -169,6 +169,9 @@ class Probe(Closing):
                 self._groups = [g["group_id"] for g in admin.list_groups()]
                 self._groups_at_s = now_s
             answer = admin.list_group_offsets(self._groups) if self._groups else {}
+        except GroupAuthorizationFailedError as exc:
+            right = "DESCRIBE on all consumer groups"
+            raise self._client.refusal("tell what groups have read", right) from exc
         except (KafkaError, OSError) as exc:
             _log.debug("the groups' commits could not be read: %r", exc)
             self._groups_at_s = float("-inf")

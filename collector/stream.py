@@ -39,6 +39,7 @@ TOLERATED_FAULTS: Final = 0.01
 _CATCH_UP_MS: Final = 60_000
 _TRIES: Final = 3
 _RETRY_S: Final = 2.0
+_DENIED: Final = "TopicAuthorizationException"
 _STOP_S: Final = 5.0
 _SPARK_TYPES: Final = {
     pa.string(): "string",
@@ -135,7 +136,7 @@ class LoadStream:
                 if self._stopping.is_set():
                     return
                 self._tries -= 1
-                if not self._tries:
+                if not self._tries or _DENIED in str(exc):
                     raise _ended(exc, self._job.checkpoint) from exc
                 _log.warning("the streaming job is started again: %s", _line(exc))
                 self._stopping.wait(_RETRY_S)
@@ -266,7 +267,7 @@ def _line(exc: Exception) -> str:
 
 
 def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:
-    if "TopicAuthorizationException" in str(exc):
+    if _DENIED in str(exc):
         return RightsMissing(
             f"Spark may not read the samples ({_line(exc)}). Give plimsoll's user the "
             "right READ on their topic."

@@ -1,13 +1,18 @@
 """Samples in a topic of the watched cluster, where changes are allowed."""
 
-from typing import Final
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
 from collector.client import Client, make_producer
 from collector.samples import encode
 from model.connection.client import Connection
-from model.errors import ClusterUnreachable
+from model.errors import ClusterUnreachable, RightsMissing
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaError
 
 DEFAULT_TOPIC: Final = "__plimsoll_samples"
 PARTITIONS: Final = 4
@@ -28,23 +33,20 @@ class SamplesTopic:
     def write(self, samples: pa.Table) -> None:
         """Send one record per row and wait until all are acknowledged.
 
-        Raises ClusterUnreachable.
+        Raises ClusterUnreachable or RightsMissing.
         """
-        failed: list[str] = []
+        failed: list[KafkaError] = []
 
-        def note(error: object, _message: object) -> None:
+        def note(error: "KafkaError | None", _message: object) -> None:
             if error is not None:
-                failed.append(str(error))
+                failed.append(error)
 
-        places = zip(
-            samples["topic"].to_pylist(), samples["partition"].to_pylist(), strict=True
-        )
-        for (topic, partition), record in zip(places, encode(samples), strict=True):
-            self._producer.produce(
-                self.topic, record, f"{topic}-{partition}", on_delivery=note
+        left = self._send(samples, note, failed)
+        if failed and _is_denied(failed[0]):
+            raise RightsMissing(
+                f"The cluster at {self._connection.bootstrap} refused to keep samples. "
+                f"Give plimsoll's user the right WRITE on the topic {self.topic}."
             )
-            self._producer.poll(0)
-        left = self._producer.flush(self._connection.timeout_s)
         if failed or left:
             raise ClusterUnreachable(
                 f"{len(failed) + left} samples could not be written to the topic "
@@ -54,8 +56,44 @@ class SamplesTopic:
 
     def close(self) -> None:
         """Give up what was not acknowledged."""
-        self._producer.purge()
-        self._producer.flush(1.0)
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException):
+            self._producer.purge()
+            self._producer.flush(1.0)
+
+    def _send(
+        self,
+        samples: pa.Table,
+        note: "Callable[[KafkaError | None, object], None]",
+        failed: "list[KafkaError]",
+    ) -> int:
+        """How many are left without an answer; what no record can be sent of is noted.
+
+        What is fatal to the driver is raised by whichever call comes next.
+        """
+        from confluent_kafka import KafkaException
+
+        places = zip(
+            samples["topic"].to_pylist(), samples["partition"].to_pylist(), strict=True
+        )
+        try:
+            for (topic, partition), record in zip(places, encode(samples), strict=True):
+                key = f"{topic}-{partition}"
+                self._producer.produce(self.topic, record, key, on_delivery=note)
+                self._producer.poll(0)
+            return self._producer.flush(self._connection.timeout_s)
+        except KafkaException as exc:
+            failed.insert(0, exc.args[0])
+            return 0
+
+
+def _is_denied(error: "KafkaError") -> bool:
+    # Who may write nowhere is not given a producer id either (KIP-679).
+    return error.code() in (
+        error.TOPIC_AUTHORIZATION_FAILED,
+        error.CLUSTER_AUTHORIZATION_FAILED,
+    )
 
 
 def _create(connection: Connection, topic: str, copies: int) -> None:
@@ -68,8 +106,13 @@ def _create(connection: Connection, topic: str, copies: int) -> None:
         "replication_factor": copies,
         "configs": configs,
     }
+    right = f"CREATE on the cluster or the topic {topic}"
     try:
-        with client.calling(f"create the topic {topic}", "CREATE on CLUSTER") as admin:
+        with client.calling(f"create the topic {topic}", right) as admin:
+            # To create one that is there wants the right, too.
+            (found,) = admin.describe_topics([topic])
+            if found["error_code"] == 0:
+                return
             try:
                 admin.create_topics({topic: wanted}, wait_for_metadata=True)
             except TopicAlreadyExistsError:

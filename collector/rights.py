@@ -1,0 +1,88 @@
+"""Answers that come short, and do not say so, where a right is missing."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from collector.client import Client, send
+
+_MOST_NAMED: Final = 3
+
+
+def refuse_hidden_topics(
+    client: Client,
+    admin: Any,
+    brokers: Iterable[Mapping[str, Any]],
+    topics: Iterable[Mapping[str, Any]],
+) -> None:
+    """Raise RightsMissing if there are topics that the user may not see.
+
+    Metadata leave them out; log directories tell of them (KIP-113). A broker that does
+    not answer is passed over.
+    """
+    from kafka.errors import TopicAuthorizationFailedError
+
+    stored = {name for b in brokers for name in _stored(admin, b["broker_id"])}
+    unseen = sorted(stored - {topic["name"] for topic in topics})
+    described = admin.describe_topics(unseen) if unseen else []
+    hidden = [
+        str(topic["name"])
+        for topic in described
+        if topic["error_code"] == TopicAuthorizationFailedError.errno
+    ]
+    if hidden:
+        raise client.refusal("describe topics", f"DESCRIBE on the {_named(hidden)}")
+
+
+def config_of(
+    client: Client, admin: Any, kind: str, names: Sequence[str], key: str
+) -> dict[str, str | None]:
+    """One setting of several brokers or topics; absent where the cluster has no such.
+
+    `kind` is TOPIC, or BROKER for one alone. Raises RightsMissing; the driver's own
+    call would give nothing.
+    """
+    from kafka.admin import ConfigResourceType
+    from kafka.errors import AuthorizationError, for_code
+    from kafka.protocol.admin import DescribeConfigsRequest
+
+    if not names:
+        return {}
+    resources = [(ConfigResourceType[kind], name, [key]) for name in names]
+    request = DescribeConfigsRequest(resources=resources, include_synonyms=False)
+    to = int(names[0]) if kind == "BROKER" else None
+    results = send(admin, request, to).results
+    refused = sorted(
+        str(row.resource_name)
+        for row in results
+        if issubclass(for_code(row.error_code), AuthorizationError)
+    )
+    if refused:
+        whose = "cluster" if kind == "BROKER" else _named(refused)
+        raise client.refusal("describe settings", f"DESCRIBE_CONFIGS on the {whose}")
+    return {
+        row.resource_name: config.value
+        for row in results
+        for config in row.configs
+        if config.name == key
+    }
+
+
+def _stored(admin: Any, broker: int) -> set[str]:
+    """Topics of which a broker stores anything.
+
+    The driver's own call asks only for what metadata show.
+    """
+    from kafka.errors import KafkaError
+    from kafka.protocol.admin import DescribeLogDirsRequest
+
+    try:
+        told = send(admin, DescribeLogDirsRequest(topics=None), broker)
+    except (KafkaError, OSError):
+        return set()
+    return {str(topic.name) for folder in told.results for topic in folder.topics}
+
+
+def _named(topics: Sequence[str]) -> str:
+    first, more = topics[:_MOST_NAMED], len(topics) - _MOST_NAMED
+    rest = f" and {more} more" if more > 0 else ""
+    return f"topic{'s' if len(topics) > 1 else ''} {', '.join(first)}{rest}"
