@@ -1,0 +1,303 @@
+"""plimsoll on brokers that want TLS, a login and rights, as a user has it there."""
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+
+from collector.collector import Collector, CollectorSettings
+from collector.jars import default_cache_dir
+from model.connection.client import Connection
+from model.connection.jaas import quoted
+from model.connection.reader import read_client_properties
+from model.errors import RightsMissing
+from model.plan import write_plan
+from tests.certificates import Authority
+from tests.end_to_end.commands import Shell, placement
+from tests.executor.plans import plan_for
+from tests.guarded import (
+    CLUSTER,
+    GROUPS,
+    MOVE,
+    OBSERVE,
+    PASSWORD,
+    SAMPLE,
+    SCRAM,
+    SCRAM_USER,
+    THROTTLE,
+    TOKEN_USER,
+    TOPICS,
+    Guarded,
+    Right,
+    each,
+    guarded,
+    without,
+)
+from tests.tokenserver import TokenServer, token_server
+
+pytestmark = pytest.mark.kafka
+TOPIC = "orders"
+CHANGE = ("--allow-changes", "--yes", "--throttle", "50MB/s")
+LOOK = ("elect", "--topic", TOPIC, "--dry-run")
+"""A command that does little more than connect."""
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    with guarded(tmp_path_factory.mktemp("guarded")) as started:
+        started.cluster.create_topic(TOPIC, [[1]] * 8)
+        commit(started.cluster.kafka.inner_bootstrap)
+        yield started
+
+
+def commit(bootstrap: str) -> None:
+    """Make a consumer group that has read the topic."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "billing"})
+    consumer.commit(offsets=[TopicPartition(TOPIC, 0, 0)], asynchronous=False)
+    consumer.close()
+
+
+Said = subprocess.CompletedProcess[str]
+
+
+def plimsoll(folder: Path, properties: Path, *arguments: str) -> Said:
+    """A command with a client.properties and nothing else; it keeps the password."""
+    said = Shell(folder, "").plimsoll(*arguments, "--command-config", str(properties))
+    assert PASSWORD not in said.stdout + said.stderr
+    assert "Traceback" not in said.stderr
+    assert_no_secret_in(folder / "state")
+    return said
+
+
+def assert_no_secret_in(folder: Path) -> None:
+    for file in folder.rglob("*"):
+        assert not file.is_file() or PASSWORD.encode() not in file.read_bytes()
+
+
+def test_who_has_exactly_the_rights_sees_plans_and_levels(
+    site: Guarded, tmp_path: Path
+) -> None:
+    observer = site.properties(tmp_path, "observer")
+    out = ("--topic", TOPIC, "--out", "plan.json", "-o", "json", "-v")
+    planned = plimsoll(tmp_path, observer, "plan", *out)
+    assert planned.returncode == 0, planned.stderr
+    moves = json.loads(planned.stdout)["plan"]["moves"]
+    assert moves
+    mover = site.properties(tmp_path, "mover")
+    done = plimsoll(tmp_path, mover, "apply", "plan.json", *CHANGE)
+    assert done.returncode == 0, done.stderr
+    now = placement(site.cluster.kafka.inner_bootstrap, TOPIC)
+    assert {m["partition"]: m["replicas_after"] for m in moves}.items() <= now.items()
+
+
+def test_an_observer_sees_the_loads_after_a_login_by_scram(
+    site: Guarded, tmp_path: Path
+) -> None:
+    module = "org.apache.kafka.common.security.scram.ScramLoginModule"
+    scram = site.properties(
+        tmp_path,
+        "",
+        sasl_mechanism=SCRAM,
+        sasl_password="",
+        sasl_jaas_config=f"{module} required \\\n  username={quoted(SCRAM_USER)} \\\n"
+        f"  password={quoted(PASSWORD)};",
+    )
+    shown = plimsoll(tmp_path, scram, "status", "-o", "json")
+    assert shown.returncode == 0, shown.stderr
+    assert json.loads(shown.stdout)["cluster_id"] == site.cluster.cluster_id
+
+
+NAMED = {
+    (CLUSTER, "DESCRIBE"): "DESCRIBE on the cluster",
+    (CLUSTER, "DESCRIBE_CONFIGS"): "DESCRIBE_CONFIGS on the cluster",
+    (TOPICS, "DESCRIBE"): f"DESCRIBE on the topics __consumer_offsets, {TOPIC}",
+    (TOPICS, "DESCRIBE_CONFIGS"): (
+        f"DESCRIBE_CONFIGS on the topics __consumer_offsets, {TOPIC}"
+    ),
+    (GROUPS, "DESCRIBE"): "DESCRIBE on all consumer groups",
+}
+
+
+@pytest.mark.parametrize("right", each(OBSERVE), ids=without)
+def test_a_right_that_is_missing_to_observe_is_named(
+    site: Guarded, tmp_path: Path, right: Right
+) -> None:
+    refused = plimsoll(tmp_path, site.properties(tmp_path, without(right)), "status")
+    assert refused.returncode == 5
+    named = NAMED[right[0], right[1].name]
+    assert refused.stderr.endswith(f"Give plimsoll's user the right {named}.\n")
+    assert refused.stdout == ""
+
+
+@pytest.mark.parametrize("right", each(MOVE | THROTTLE), ids=without)
+def test_a_right_that_is_missing_to_move_is_named_and_nothing_is_moved(
+    site: Guarded, tmp_path: Path, right: Right
+) -> None:
+    inner = site.cluster.kafka.inner_bootstrap
+    before = placement(inner, TOPIC)
+    (other,) = {1, 2} - set(before[0])
+    write_plan(tmp_path / "plan.json", plan_for(inner, TOPIC, {0: [other]}))
+    mine = site.properties(tmp_path, without(right))
+    refused = plimsoll(tmp_path, mine, "apply", "plan.json", *CHANGE)
+    assert refused.returncode == 5, refused.stderr
+    assert re.search(
+        rf"Give plimsoll's user the right {right[1].name} on the cluster",
+        refused.stderr,
+    )
+    assert placement(inner, TOPIC) == before
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        (
+            {"sasl.password": "wrong"},
+            r"refused the login of mover \(PLAIN\); check name, password and sasl.mech",
+        ),
+        (
+            {"sasl.mechanism": "SCRAM-SHA-256"},
+            r"refused the login of mover \(SCRAM-SHA-256\); check name, password",
+        ),
+        (
+            {"security.protocol": "PLAINTEXT"},
+            r"127.0.0.1:\d+ speaks TLS; say security.protocol=SSL\.",
+        ),
+        (
+            {"security.protocol": "SASL_PLAINTEXT"},
+            r"127.0.0.1:\d+ speaks TLS; say security.protocol=SASL_SSL\.",
+        ),
+        (
+            {"security.protocol": "SSL"},
+            r"127.0.0.1:\d+ wants a login \(it offers .*PLAIN.*\); say security.protoc",
+        ),
+        (
+            {"ssl.truststore.location": "{other}"},
+            r"127.0.0.1:\d+ shows a certificate that is not trusted \(.*\); check ssl.",
+        ),
+        (
+            {"ssl.truststore.location": "", "ssl.truststore.type": ""},
+            r"127.0.0.1:\d+ shows a certificate that is not trusted \(.*\); check ssl.",
+        ),
+        (
+            {"bootstrap.servers": "{tls}"},
+            r"127.0.0.1:\d+ refused TLS \(.*certificate.*\); if it asks for a cert",
+        ),
+        (
+            {"bootstrap.servers": "{inner}", "security.protocol": "SASL_PLAINTEXT"},
+            r"127.0.0.1:\d+ takes no login; say security.protocol=PLAINTEXT",
+        ),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, dict) else "",
+)
+def test_why_it_is_not_let_in_is_said(
+    site: Guarded, tmp_path: Path, changes: dict[str, str], words: str
+) -> None:
+    kafka = site.cluster.kafka
+    known = {
+        "tls": kafka.tls_bootstrap,
+        "inner": kafka.inner_bootstrap,
+        "other": str(Authority.make("other").write(tmp_path / "other.pem")),
+    }
+    values = {key: value.format(**known) for key, value in changes.items()}
+    protocol = values.get("security.protocol", "SASL_SSL")
+    for area in ("sasl", "ssl"):
+        if area.upper() not in protocol.split("_"):
+            values |= dict.fromkeys(KEYS[area], "")
+    refused = plimsoll(tmp_path, site.properties(tmp_path, "mover", **values), *LOOK)
+    assert refused.returncode == 2, refused.stderr
+    assert re.search(words, refused.stderr), refused.stderr
+    assert refused.stderr.count("\n") == 1
+
+
+KEYS = {
+    "sasl": ("sasl.mechanism", "sasl.username", "sasl.password"),
+    "ssl": ("ssl.truststore.type", "ssl.truststore.location"),
+}
+
+
+def test_tls_where_the_listener_has_none_is_said(site: Guarded, tmp_path: Path) -> None:
+    inner = {"bootstrap.servers": site.cluster.kafka.inner_bootstrap}
+    refused = plimsoll(tmp_path, site.properties(tmp_path, "mover", **inner), *LOOK)
+    assert refused.returncode == 3
+    assert "as a listener without TLS does; check security.protocol" in refused.stderr
+
+
+def test_a_certificate_of_ones_own_is_as_good_as_a_login(
+    site: Guarded, tmp_path: Path
+) -> None:
+    own = site.authority.issue(tmp_path / "own.pem", "certified", PASSWORD)
+    changes = {
+        **dict.fromkeys(KEYS["sasl"], ""),
+        "bootstrap.servers": site.cluster.kafka.tls_bootstrap,
+        "security.protocol": "SSL",
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.location": str(own),
+        "ssl.key.password": PASSWORD,
+    }
+    seen = plimsoll(tmp_path, site.properties(tmp_path, "", **changes), *LOOK)
+    assert seen.returncode == 0, seen.stderr
+
+
+def by_tokens(site: Guarded, folder: Path, server: TokenServer) -> Path:
+    module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
+    changes = {
+        **dict.fromkeys(KEYS["sasl"], ""),
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.oauthbearer.token.endpoint.url": server.url,
+        "sasl.jaas.config": f"{module} required clientId={quoted(TOKEN_USER)} "
+        f"clientSecret={quoted(PASSWORD)};",
+    }
+    return site.properties(folder, "", **changes)
+
+
+def test_a_login_may_be_by_tokens(site: Guarded, tmp_path: Path) -> None:
+    with token_server(TOKEN_USER, PASSWORD) as server:
+        seen = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
+    assert seen.returncode == 0, seen.stderr
+    assert server.forms
+
+
+def test_a_token_that_is_refused_is_said(site: Guarded, tmp_path: Path) -> None:
+    with token_server(TOKEN_USER, "another") as server:
+        refused = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
+    assert refused.returncode == 2
+    assert f"{server.url} gave no token to the client {TOKEN_USER}" in refused.stderr
+
+
+def collector(site: Guarded, folder: Path, user: str) -> Collector:
+    """One that sends its samples through a topic."""
+    client = read_client_properties(site.properties(folder, user))
+    return Collector(
+        Connection(site.cluster.bootstrap, client=client),
+        CollectorSettings(
+            state_dir=folder / "state",
+            cache_dir=default_cache_dir(),
+            samples_topic="__plimsoll_samples",
+        ),
+    )
+
+
+@pytest.mark.parametrize("right", each(SAMPLE), ids=without)
+def test_a_right_that_is_missing_to_keep_samples_is_named(
+    site: Guarded, tmp_path: Path, right: Right
+) -> None:
+    words = f"Give plimsoll's user the right {right[1].name} on the"
+    with (
+        collector(site, tmp_path, without(right)) as refused,
+        pytest.raises(RightsMissing, match=words),
+    ):
+        refused.wait(60)
+
+
+def test_samples_may_go_through_a_topic_and_no_secret_stays(
+    site: Guarded, tmp_path: Path
+) -> None:
+    with collector(site, tmp_path, "sampler") as watching:
+        snapshot = watching.wait(90)
+        assert snapshot.header.cluster_id == site.cluster.cluster_id
+        assert snapshot.header.resources
+    assert_no_secret_in(tmp_path / "state")
