@@ -1,6 +1,5 @@
 from dataclasses import dataclass
 
-from collector.client import Connection
 from collector.directories import read_directories
 from collector.probe import (
     IDLE_AGE_S,
@@ -10,6 +9,7 @@ from collector.probe import (
     build_samples,
     sum_commits,
 )
+from model.connection.client import Connection
 from model.snapshot import StorageKind
 from tests.collector.rows import START_MS, cluster, topic
 
