@@ -14,7 +14,6 @@ from executor.admin import Admin
 from executor.archive import Archive, archive_of
 from executor.back import plan_back
 from executor.balance import with_balance
-from executor.balancer import Balancer, RunBalancer
 from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
@@ -27,15 +26,12 @@ from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
 from executor.outlook import Outlook
 from executor.pace import Pace
-from executor.rates import RunRates, consumed_of
 from executor.recognise import dialects
 from executor.room import Room
-from executor.run_throttle import RunThrottle
+from executor.run_settings import RunSettings
 from executor.s3 import S3Settings
 from executor.schedule import in_order
-from executor.segments import RunSegments, Segments
 from executor.steering import Steering
-from executor.throttle import Throttle
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.undo import rolled_back
@@ -78,6 +74,7 @@ class Executor(Closing):
         self._wal = wal
         self._limits = limits
         self._timing = timing
+        self._settings = RunSettings(self._admin, limits, timing)
 
     def execute(
         self,
@@ -188,7 +185,7 @@ class Executor(Closing):
         """One run, and whether what it has finished is to be moved back."""
         limits = _with(limits, run.moves_in_flight)
         ways = self._dialects()
-        rates = self._rates(plan, limits)
+        rates = self._settings.rates(plan, limits)
 
         def check(moves: Sequence[Move]) -> None:
             ours = unfinished(run.journal_dir, plan.cluster_id)
@@ -210,7 +207,7 @@ class Executor(Closing):
                 timing=self._timing,
                 observe=run.observe,
                 steering=run.steering,
-                throttle=self._throttle(journal, rates, run.steering, past),
+                throttle=self._settings.throttle(journal, rates, run.steering, past),
                 room=Room(self._admin, limits, self._timing).of,
                 watch=Watch(
                     self._admin,
@@ -219,8 +216,8 @@ class Executor(Closing):
                     self._timing,
                     Room(self._admin, limits, self._timing).of,
                 ),
-                balancer=self._balancer(journal, past),
-                segments=self._segments(journal, past),
+                balancer=self._settings.balancer(journal, past),
+                segments=self._settings.segments(journal, past),
                 outlook=Outlook(plan, limits, pace, self._timing, self._inside_bytes),
                 past=past,
             )
@@ -240,7 +237,7 @@ class Executor(Closing):
                     journal_dir, past.plan, past.run_id, resumed=True
                 )
                 with contextlib.closing(journal):
-                    words = "; ".join(self._undo(past, journal))
+                    words = "; ".join(self._settings.undo(journal, past))
                 did.append(f"run {past.run_id}: {words}")
         return did
 
@@ -282,64 +279,14 @@ class Executor(Closing):
             ids = [election.id for election in wanted.possible]
             return hold_elections(self._admin, self._timing, ids)
 
-    def _undo(self, past: PastRun, journal: Journal) -> Iterator[str]:
-        if past.throttled is not None:
-            rates = self._rates(past.plan, self._limits)
-            left = self._throttle(journal, rates, Steering(), past).end()
-            yield left or "its throttle is gone"
-        if past.stood_down is not None:
-            left = self._balancer(journal, past).end()
-            yield left or "AutoMQ's own balancer is restored"
-        if past.shortened is not None:
-            left = self._segments(journal, past).end()
-            yield left or "its topics' segments are as before"
-
-    def _rates(self, plan: Plan, limits: RunLimits) -> RunRates:
-        return RunRates(self._admin, self._timing, limits, consumed_of(plan))
-
-    def _throttle(
-        self,
-        journal: Journal,
-        rates: RunRates,
-        steering: Steering,
-        past: PastRun | None,
-    ) -> RunThrottle:
-        return RunThrottle(
-            Throttle(self._admin, self._timing),
-            journal,
-            rates,
-            self._timing,
-            steering,
-            past.throttled if past else None,
-        )
-
-    def _balancer(self, journal: Journal, past: PastRun | None) -> RunBalancer:
-        return RunBalancer(
-            Balancer(self._admin, self._timing),
-            journal,
-            consent=self._limits.stand_down_balancer,
-            held=past.stood_down if past else None,
-        )
-
-    def _segments(self, journal: Journal, past: PastRun | None) -> RunSegments:
-        return RunSegments(
-            Segments(self._admin, self._timing),
-            journal,
-            consent=self._limits.shorten_segments,
-            held=past.shortened if past else None,
-        )
-
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
         self._check(plan, ways, {}, frozenset())
-        self._rates(plan, self._limits).check(plan.moves)
-        balancer = Balancer(self._admin, self._timing).plan(plan.moves)
+        self._settings.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
-        shortens = moves if self._limits.shorten_segments else ()
         return [
-            *(balancer.requests() if balancer else ()),
-            *Segments(self._admin, self._timing).plan(shortens).requests(),
+            *self._settings.requests(moves),
             *(request for m in moves for request in ways[m.storage].requests(m)),
         ]
 
