@@ -5,8 +5,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from collector.drivers import confluent_settings, open_admin
+from collector.drivers import confluent_settings
 from model.connection.client import Connection
+from model.connection.driver import open_client
 from model.connection.knock import reason_of
 from model.errors import ClusterUnreachable, PlimsollError, RightsMissing
 
@@ -70,7 +71,7 @@ class Client:
 
     def _connected(self) -> "KafkaAdminClient":
         if self._admin is None:
-            self._admin = open_admin(self.connection)
+            self._admin = open_client(self.connection)
         return self._admin
 
 

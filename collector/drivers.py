@@ -1,52 +1,10 @@
 """What a `Connection` is to each of the drivers that this package uses."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from model.connection.client import Connection, Login, Tls, TokenSource
 from model.connection.jaas import quoted
-from model.connection.knock import knock
-from model.connection.refusals import tell_refusals
-from model.connection.tokens import Tokens
 from model.errors import ConfigError
-
-if TYPE_CHECKING:
-    from kafka import KafkaAdminClient
-
-
-def open_admin(connection: Connection) -> "KafkaAdminClient":
-    """kafka-python's client that has seen the cluster.
-
-    Raises AccessRefused or ClusterUnreachable, or the driver's own errors.
-    """
-    from kafka import KafkaAdminClient  # 0.2 s
-    from kafka.net.compat import KafkaNetClient
-
-    # The driver would leave a thread behind for each server that is not there.
-    knock(connection)
-    opened = []
-
-    def net_client(**configs: Any) -> Any:
-        client = KafkaNetClient(**configs)
-        opened.append(client)
-        tell_refusals(client._manager, connection)  # noqa: SLF001 - no public way
-        return client
-
-    timeout_ms = int(1000 * connection.timeout_s)
-    try:
-        return KafkaAdminClient(
-            bootstrap_servers=connection.servers,
-            client_id=connection.client.client_id,
-            request_timeout_ms=timeout_ms,
-            bootstrap_timeout_ms=timeout_ms,
-            reconnect_backoff_max_ms=1000,
-            kafka_client=net_client,
-            **_security(connection),
-        )
-    except BaseException:
-        for client in opened:
-            client.close()
-            client._net.stop()  # noqa: SLF001 - its thread would go on
-        raise
 
 
 def confluent_settings(connection: Connection) -> dict[str, Any]:
@@ -123,31 +81,3 @@ def _jaas(login: Login) -> str:
         f"org.apache.kafka.common.security.{module} required "
         f"username={quoted(login.username)} password={quoted(login.password)};"
     )
-
-
-def _security(connection: Connection) -> dict[str, Any]:
-    """Settings of kafka-python for TLS and SASL."""
-    client = connection.client
-    settings: dict[str, Any] = {"security_protocol": client.protocol}
-    if client.tls is not None:
-        settings["ssl_context"] = client.tls.context()
-    match client.sasl:
-        case Login(mechanism=mechanism, username=name, password=password):
-            settings["sasl_mechanism"] = mechanism
-            settings["sasl_plain_username"] = name
-            settings["sasl_plain_password"] = password
-        case TokenSource() as source:
-            settings["sasl_mechanism"] = source.mechanism
-            tokens = Tokens(source, client, connection.timeout_s)
-            settings["sasl_oauth_token_provider"] = _provider(tokens)
-    return settings
-
-
-def _provider(tokens: Tokens) -> Any:
-    from kafka.net.sasl.oauth import AbstractTokenProvider
-
-    class Provider(AbstractTokenProvider):  # type: ignore[misc]  # it has no types
-        def token(self) -> str:
-            return tokens.current().text
-
-    return Provider()

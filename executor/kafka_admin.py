@@ -27,11 +27,11 @@ from executor.kafka_calls import (
     unmentioned,
     views_of,
 )
-from executor.kafka_client import open_client
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.kafka_rights import permitted, refuse_unpermitted, watch_settings
 from model.closing import Closing
 from model.connection.client import OPEN, ClientProperties, Connection
+from model.connection.driver import open_client
 from model.connection.knock import reason_of
 from model.errors import (
     ClusterUnreachable,

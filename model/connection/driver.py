@@ -1,4 +1,8 @@
-"""kafka-python's client for a `Connection`, which says why it was not let in."""
+"""kafka-python's client for a `Connection`, which says why it was not let in.
+
+The one place outside of collector, executor and lab that knows a Kafka client: two of
+those need it, and may not import each other.
+"""
 
 from functools import partial
 from typing import TYPE_CHECKING, Any
