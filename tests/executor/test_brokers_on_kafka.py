@@ -36,7 +36,7 @@ pytestmark = [
 
 LAST = BrokerId(4)
 """No controller, so that the others get on without it."""
-MEGABYTES = 3
+MEGABYTES = 5
 SLOW = RunLimits(
     moves_in_flight=1,
     throttle_bytes_per_s=1_000_000,
