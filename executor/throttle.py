@@ -14,7 +14,12 @@ from typing import Any, Final, Self
 
 from executor.admin import Admin
 from executor.timing import Timing
-from model.errors import ClusterUnreachable, ExecutionStopped, WriterBarred
+from model.errors import (
+    ClusterUnreachable,
+    ExecutionStopped,
+    RightsMissing,
+    WriterBarred,
+)
 from model.ids import BrokerId, TopicName
 from model.plan import Move
 from model.units import rate_text
@@ -203,7 +208,7 @@ class Throttle:
                 self._clear(topic, lists)
             except WriterBarred:
                 raise
-            except ExecutionStopped as exc:
+            except (ExecutionStopped, RightsMissing) as exc:
                 # A topic that was deleted took its settings with it.
                 if topic in self._admin.topics():
                     kept.append(str(exc))
