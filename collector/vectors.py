@@ -242,18 +242,21 @@ def _records_out(steps: Steps) -> Floats:
     good = (
         (read >= 0) & (steps.step("groups") == 0) & seen & seen_before & ~steps.starts
     )
-    seconds = _running(steps, steps.step("time_ms") / 1000 * good)
+    seconds = _running(steps, steps.step("time_ms") * good) / 1000
     records = _running(steps, read * good)
     # The points are the ends of good steps, and the beginning of the first one.
     point = good | np.append(good[1:] & ~steps.starts[1:], False)
     return _slope(steps, seconds, records, point)
 
 
-def _running(steps: Steps, values: NDArray[Any]) -> Floats:
-    """(n,) running sum of each partition's values."""
-    summed = np.cumsum(values, dtype=np.float64)
+def _running(steps: Steps, values: NDArray[np.int64]) -> Floats:
+    """(n,) running sum of each partition's values.
+
+    In integers, so that it does not depend on the partitions that stand before it.
+    """
+    summed = np.cumsum(values)
     length = np.diff(np.append(steps.first, len(values)))
-    return summed - np.repeat(summed[steps.first], length)
+    return (summed - np.repeat(summed[steps.first], length)).astype(np.float64)
 
 
 def _slope(steps: Steps, x: Floats, y: Floats, point: Bools) -> Floats:

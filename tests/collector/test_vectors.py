@@ -207,3 +207,23 @@ def test_hidden_groups_are_estimated_by_the_fan_out() -> None:
 
 def test_no_samples_give_no_vectors() -> None:
     assert load_vectors(table([]), WINDOW).num_rows == 0
+
+
+def test_a_vector_does_not_depend_on_other_partitions_to_the_last_bit() -> None:
+    """So it is the same under another name, which puts it elsewhere among them."""
+    rows = [
+        sample(
+            second + 0.037 * (second * number % 11),
+            topic=name,
+            partition=number,
+            latest=second * (331 + number),
+            group_offsets=second * (313 + 7 * number),
+        )
+        for second in range(16)
+        for name in ("a", "b")
+        for number in range(7)
+    ]
+    found = load_vectors(table(rows), WINDOW).to_pylist()
+    renamed = [row | {"topic": {"a": "b", "b": "a"}[row["topic"]]} for row in rows]
+    again = load_vectors(table(renamed), WINDOW).to_pylist()
+    assert [row | {"topic": "a"} for row in found[7:]] == again[:7]
