@@ -89,6 +89,8 @@ class CollectorSettings:
     """Where samples go; None for the spool, which changes nothing on the cluster."""
     capacities: Capacities | None = None
     """What the operator says that brokers can carry, over what they tell."""
+    apart: bool = False
+    """Whether to know nothing from before, and leave nothing behind."""
 
 
 class Collector(Closing):
@@ -96,7 +98,8 @@ class Collector(Closing):
 
     One thread polls metadata and takes samples; another starts Spark meanwhile and
     then waits on the streaming job, which hands out vectors in a thread of its own.
-    Everything public may be used from any thread.
+    Everything public may be used from any thread. `on_batch` sees what each of the
+    job's batches read and the vectors at its end.
     """
 
     def __init__(
@@ -105,11 +108,13 @@ class Collector(Closing):
         settings: CollectorSettings,
         *,
         clock: Callable[[], float] = time.time,
+        on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
         self._spark_options = (
             spark_options(connection) if settings.samples_topic else {}
         )
+        self._on_batch = on_batch
         self._changed = threading.Condition()
         self._closing = threading.Event()
         self._cluster: ClusterState | None = None
@@ -144,6 +149,12 @@ class Collector(Closing):
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before loads are known."""
         return self._snapshot
+
+    @property
+    def window(self) -> Window:
+        """How samples are made into loads."""
+        settings = self._settings
+        return Window(window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out)
 
     @property
     def failure(self) -> PlimsollError | None:
@@ -264,7 +275,9 @@ class Collector(Closing):
 
     def _enter(self, cluster: ClusterState) -> None:
         """Take the cluster's folder, and what was known a moment ago."""
-        self._folder = claim(self._settings.state_dir, cluster.cluster_id)
+        self._folder = claim(
+            self._settings.state_dir, cluster.cluster_id, apart=self._settings.apart
+        )
         now_ms = int(1000 * self._clock())
         self._vectors = newest_vectors(
             self._vectors, self._history().read(now_ms - FRESH_MS, now_ms)
@@ -315,9 +328,7 @@ class Collector(Closing):
             if topic is None
             else TopicSource(self._spark_options, topic, self._clock),
             checkpoint=checkpoint,
-            window=Window(
-                window_ms=int(1000 * settings.window_s), fan_out=settings.fan_out
-            ),
+            window=self.window,
             interval_s=settings.interval_s,
         )
 
@@ -332,8 +343,10 @@ class Collector(Closing):
             raise PlimsollError("The cluster has not been seen yet.")
         return self._folder.path
 
-    def _take(self, vectors: pa.Table) -> None:
-        """A micro-batch's load vectors."""
+    def _take(self, samples: pa.Table, vectors: pa.Table) -> None:
+        """What a micro-batch read, and its load vectors."""
+        if self._on_batch is not None:
+            self._on_batch(samples, vectors)
         with self._changed:
             self._vectors = newest_vectors(self._vectors, vectors)
             if len(vectors):

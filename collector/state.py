@@ -32,11 +32,12 @@ class StateFolder:
             shutil.rmtree(self.path, ignore_errors=True)
 
 
-def claim(state_dir: Path, cluster_id: str) -> StateFolder:
+def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFolder:
     """The cluster's folder, or one of our own where another plimsoll watches it.
 
     Spark's checkpoint bears one reader. A short look beside a service that runs for
-    months must neither disturb it nor fail. Raises ConfigError.
+    months must neither disturb it nor fail. `apart`: one of our own in any case.
+    Raises ConfigError.
     """
     path = state_dir / "clusters" / quote(cluster_id, safe="")
     try:
@@ -47,13 +48,19 @@ def claim(state_dir: Path, cluster_id: str) -> StateFolder:
             f"The state folder {path} cannot be used ({exc.strerror}). Set "
             "PLIMSOLL_STATE_DIR to a folder that can be written to."
         ) from exc
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    if apart or not _locked(lock):
         lock.close()
         own = tempfile.mkdtemp(prefix="beside-", dir=path)
         return StateFolder(Path(own), kept=False)
     return StateFolder(path, kept=True, _lock=lock)
+
+
+def _locked(lock: IO[bytes]) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
 
 
 def discard_old(checkpoint: Path, now_s: float) -> None:

@@ -105,8 +105,10 @@ class Job:
 class LoadStream:
     """The running job.
 
-    `on_vectors` gets a table of the schema `VECTORS` per batch, in a thread of the
-    stream's own. The job is started again when it fails, three times in a row.
+    `on_batch` gets what each batch read and the load vectors at its end, schemas
+    `SAMPLES` and `VECTORS`, in a thread of the stream's own. Vectors depend on what was
+    read so far, not on how it was cut into batches. The job is started again when it
+    fails, three times in a row.
     """
 
     def __init__(
@@ -114,10 +116,10 @@ class LoadStream:
         session: "SparkSession",
         job: Job,
         history: History,
-        on_vectors: Callable[[pa.Table], None],
+        on_batch: Callable[[pa.Table, pa.Table], None],
     ) -> None:
         self._session, self._job, self._history = session, job, history
-        self._on_vectors = on_vectors
+        self._on_batch = on_batch
         self._recent = SAMPLES.empty_table()
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
@@ -189,7 +191,7 @@ class LoadStream:
         if found.num_rows:
             vectors = self._vectors(found)
             self._history.append(vectors, self._query_id(frame), batch)
-            self._on_vectors(vectors)
+            self._on_batch(found, vectors)
 
     def _vectors(self, found: pa.Table) -> pa.Table:
         """Vectors over the window that ends with these samples."""

@@ -43,7 +43,7 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]
 
 @contextmanager
 def running(
-    session: "SparkSession", folder: Path, take: Callable[[pa.Table], None]
+    session: "SparkSession", folder: Path, take: Callable[[pa.Table, pa.Table], None]
 ) -> Iterator[LoadStream]:
     stream = LoadStream(
         session,
@@ -72,7 +72,7 @@ class Taken:
         self.tables: list[pa.Table] = []
         self._came = threading.Condition()
 
-    def __call__(self, vectors: pa.Table) -> None:
+    def __call__(self, _samples: pa.Table, vectors: pa.Table) -> None:
         with self._came:
             self.tables.append(vectors)
             self._came.notify_all()
@@ -181,7 +181,7 @@ def test_a_job_that_keeps_failing_says_so(
     monkeypatch.setattr(stream_module, "_RETRY_S", 0)
     tries: list[int] = []
 
-    def fail(vectors: pa.Table) -> None:
+    def fail(_samples: pa.Table, vectors: pa.Table) -> None:
         tries.append(vectors.num_rows)
         raise OSError("the disk is full")
 
