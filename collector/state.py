@@ -3,6 +3,8 @@
 import fcntl
 import shutil
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
@@ -44,15 +46,33 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / "lock").open("wb")
     except OSError as exc:
-        raise ConfigError(
-            f"The state folder {path} cannot be used ({exc.strerror}). Set "
-            "PLIMSOLL_STATE_DIR to a folder that can be written to."
-        ) from exc
+        raise _unusable(path, exc) from exc
     if apart or not _locked(lock):
         lock.close()
         own = tempfile.mkdtemp(prefix="beside-", dir=path)
         return StateFolder(Path(own), kept=False)
     return StateFolder(path, kept=True, _lock=lock)
+
+
+@contextmanager
+def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
+    """A folder of our own in the state folder, gone at the end. Raises ConfigError."""
+    try:
+        state_dir.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=state_dir))
+    except OSError as exc:
+        raise _unusable(state_dir, exc) from exc
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _unusable(path: Path, exc: OSError) -> ConfigError:
+    return ConfigError(
+        f"The state folder {path} cannot be used ({exc.strerror}). Set "
+        "PLIMSOLL_STATE_DIR to a folder that can be written to."
+    )
 
 
 def _locked(lock: IO[bytes]) -> bool:

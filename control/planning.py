@@ -251,7 +251,7 @@ def schema(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="frontier, goals, plan, snapshot or what-if."
+            metavar="KIND", help="frontier, goals, plan, snapshot, state or what-if."
         ),
     ],
 ) -> int:

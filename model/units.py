@@ -7,6 +7,7 @@ AUTO: Final = "auto"
 """A throttle that follows what clients leave free."""
 
 _STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
+_SPANS = {"": 1, "s": 1, "m": 60, "h": 3600}
 
 
 def bytes_text(value: float) -> str:
@@ -89,3 +90,15 @@ def _decimal(text: str) -> float:
         return float(found[1]) * 1000 ** _STEPS.index(found[2] or "B") if found else 0.0
     except ValueError:
         return 0.0
+
+
+def span_of(text: str) -> float:
+    """Seconds from a time span, also with a unit: `90`, `60s`, `5m`, `1.5h`.
+
+    Raises ValueError, in words, for anything else and for none at all.
+    """
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
+    seconds = float(found[1]) * _SPANS[found[2]] if found else 0.0
+    if not 0 < seconds < 1e9:
+        raise ValueError(f"{text!r} is no time span; say 60s, 5m or 1h")
+    return seconds

@@ -16,12 +16,14 @@ from model.goals import Goals
 from model.plan import Plan
 from model.scenario import WhatIf
 from model.snapshot_file import SnapshotFile
+from model.state_file import StateFile
 
 FILES: Final[Mapping[str, type[BaseModel]]] = {
     "frontier": Frontier,
     "goals": Goals,
     "plan": Plan,
     "snapshot": SnapshotFile,
+    "state": StateFile,
     "what-if": WhatIf,
 }
 """The file kinds that have a schema."""

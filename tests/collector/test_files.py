@@ -11,7 +11,7 @@ from collector.collector import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
 from collector.history import KEPT_DAYS, History
 from collector.samples import decode
 from collector.spool import KEPT_S, Spool
-from collector.state import CHECKPOINT_AGE_S, claim, discard_old
+from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from collector.vectors import VECTORS
 from model.errors import ConfigError
 from tests.collector.rows import START_MS, sample, table
@@ -127,6 +127,27 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="PLIMSOLL_STATE_DIR"):
         claim(tmp_path / "file", "c1")
+
+
+def test_a_folder_of_ones_own_is_gone_at_the_end(tmp_path: Path) -> None:
+    with scratch(tmp_path / "state", "replay-") as folder:
+        (folder / "file").touch()
+    assert list((tmp_path / "state").iterdir()) == []
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(ConfigError, match=r"file cannot be used .*PLIMSOLL_STATE_DIR"),
+        scratch(tmp_path / "file", "replay-"),
+    ):
+        pass
+
+
+def test_who_stands_apart_leaves_the_folder_to_others(tmp_path: Path) -> None:
+    apart = claim(tmp_path, "c1", apart=True)
+    other = claim(tmp_path, "c1")
+    assert (apart.kept, other.kept) == (False, True)
+    apart.release()
+    assert not apart.path.exists()
+    other.release()
 
 
 def test_a_checkpoint_is_begun_anew_after_a_day(tmp_path: Path) -> None:

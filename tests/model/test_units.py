@@ -10,6 +10,7 @@ from model.units import (
     rate_of,
     rate_text,
     seconds_text,
+    span_of,
 )
 
 
@@ -93,3 +94,16 @@ def test_a_size_is_read_with_and_without_unit(text: str, size: int) -> None:
 def test_what_is_no_size_is_said(text: str) -> None:
     with pytest.raises(ValueError, match="is no size; say bytes, or 500GB"):
         bytes_of(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"), [("90", 90), ("60s", 60), (" 5 m ", 300), ("1.5h", 5400)]
+)
+def test_a_span_is_read_with_and_without_a_unit(text: str, seconds: float) -> None:
+    assert span_of(text) == seconds
+
+
+@pytest.mark.parametrize("text", ["", "0s", "-5s", "soon", "5d", "nan", "9" * 12])
+def test_what_is_no_span_is_told_in_words(text: str) -> None:
+    with pytest.raises(ValueError, match="is no time span; say 60s, 5m or 1h"):
+        span_of(text)

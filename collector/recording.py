@@ -1,0 +1,282 @@
+"""A recorded state: a folder with what was observed of a cluster, for `replay`.
+
+It holds what the streaming job read and handed out, batch by batch. Layout in
+docs/files.md.
+"""
+
+import shutil
+import struct
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Self
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collector.samples import SAMPLES, decode, encode
+from collector.vectors import VECTORS, Window
+from model import __version__
+from model.errors import ConfigError
+from model.pseudonyms import Pseudonyms
+from model.snapshot import Snapshot
+from model.snapshot_file import read_snapshot, write_snapshot
+from model.state_file import StateFile, read_state, write_state
+
+HEADER_FILE: Final = "state.json"
+SNAPSHOT_FILE: Final = "snapshot.json"
+SAMPLES_FILE: Final = "samples.parquet"
+VECTORS_FILE: Final = "vectors.parquet"
+_BATCH: Final = pa.field("batch", pa.int32())
+
+
+class Recorder:
+    """Writes batches as they come; the folder has its name when all is in it.
+
+    `add` may be called by another thread than the rest. Raises ConfigError where the
+    folder exists or cannot be made.
+    """
+
+    def __init__(self, out: Path, names: Pseudonyms | None = None) -> None:
+        self._out, self._names = out, names
+        self._part = _begin(out)
+        with _writing(out):
+            self._samples = _writer(self._part / SAMPLES_FILE, SAMPLES)
+            self._vectors = _writer(self._part / VECTORS_FILE, VECTORS)
+        self._adding = threading.Lock()
+        self._failure: OSError | None = None
+        self._span: tuple[int, int] | None = None
+        self.batches = 0
+        """How many were added."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Leave nothing where `finish` was not reached."""
+        with self._adding, suppress(OSError):
+            self._close()
+        shutil.rmtree(self._part, ignore_errors=True)
+
+    def add(self, samples: pa.Table, vectors: pa.Table) -> None:
+        """A batch's samples, and the load vectors at its end."""
+        with self._adding:
+            if self._failure is not None or not self._samples.is_open:
+                return
+            try:
+                self._write(self._named(samples), canonical(self._named(vectors)))
+            except OSError as exc:
+                # Told by `finish`: here it would only make the job start again.
+                self._failure = exc
+
+    def finish(self, snapshot: Snapshot, window: Window) -> StateFile:
+        """Give the folder its name. Raises ConfigError where it cannot be written."""
+        with self._adding, _writing(self._out):
+            self._close()
+            if self._failure is not None:
+                raise self._failure
+            state = self._describe(snapshot, window)
+            self._part.rename(self._out)
+            return state
+
+    def _write(self, samples: pa.Table, vectors: pa.Table) -> None:
+        self._samples.write_table(_numbered(samples, self.batches))
+        self._vectors.write_table(_numbered(vectors, self.batches))
+        times = pc.min_max(samples["time_ms"]).as_py()
+        first, last = self._span or (times["min"], times["max"])
+        self._span = min(first, times["min"]), max(last, times["max"])
+        self.batches += 1
+
+    def _describe(self, snapshot: Snapshot, window: Window) -> StateFile:
+        if self._names is not None:
+            snapshot = self._names.snapshot(snapshot)
+        begun_ms, ended_ms = self._span or (snapshot.header.taken_at_ms,) * 2
+        state = StateFile(
+            plimsoll=__version__,
+            cluster_id=snapshot.header.cluster_id,
+            begun_ms=begun_ms,
+            ended_ms=ended_ms,
+            window_ms=window.window_ms,
+            fan_out=window.fan_out,
+            anonymised=self._names is not None,
+        )
+        write_snapshot(self._part / SNAPSHOT_FILE, snapshot)
+        write_state(self._part / HEADER_FILE, state)
+        return state
+
+    def _named(self, table: pa.Table) -> pa.Table:
+        if self._names is None:
+            return table
+        topics = table["topic"].combine_chunks().dictionary_encode()
+        names = [self._names.topic(name) for name in topics.dictionary.to_pylist()]
+        renamed = pa.array(names, pa.string()).take(topics.indices)
+        return table.set_column(0, SAMPLES.field("topic"), renamed)
+
+    def _close(self) -> None:
+        self._samples.close()
+        self._vectors.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recorded state that can be replayed."""
+
+    folder: Path
+    state: StateFile
+    snapshot: Snapshot
+    """The cluster as it was last seen."""
+    batches: tuple[int, ...]
+    """Numbers of the batches, in order; at least one."""
+
+    def samples(self, batch: int) -> pa.Table:
+        """What a batch read; schema `SAMPLES`. Raises ConfigError."""
+        found = _read_batch(self.folder / SAMPLES_FILE, SAMPLES, batch)
+        if not _are_samples(found):
+            raise ConfigError(
+                f"{self.folder / SAMPLES_FILE} holds in batch {batch} what is no "
+                "sample: a figure is missing or out of its range; record the cluster "
+                "again"
+            )
+        return found
+
+    def vectors(self, batch: int) -> pa.Table:
+        """What a batch handed out, canonical; schema `VECTORS`. Raises ConfigError."""
+        return canonical(_read_batch(self.folder / VECTORS_FILE, VECTORS, batch))
+
+
+def read_recording(folder: Path) -> Recording:
+    """A recorded state.
+
+    Raises
+    ------
+    ConfigError
+        The folder or a file in it cannot be used, is cut off, of another schema or
+        empty.
+    InvalidCluster
+        Its snapshot contradicts itself.
+    """
+    if not folder.is_dir():
+        raise ConfigError(
+            f"{folder} is no recorded state; name a folder that `plimsoll record` wrote"
+        )
+    state = read_state(folder / HEADER_FILE)
+    snapshot = read_snapshot(folder / SNAPSHOT_FILE)
+    if snapshot.header.cluster_id != state.cluster_id:
+        raise ConfigError(
+            f"{folder} mixes two states: its snapshot is of the cluster "
+            f"{snapshot.header.cluster_id}, its {HEADER_FILE} of {state.cluster_id}"
+        )
+    _check_columns(folder / VECTORS_FILE, VECTORS)
+    _check_columns(folder / SAMPLES_FILE, SAMPLES)
+    with _reading(folder / SAMPLES_FILE) as path:
+        numbers = pq.read_table(path, columns=[_BATCH.name], partitioning=None)
+        found = numbers[_BATCH.name].drop_null().cast(_BATCH.type).unique()
+    batches = tuple(sorted(found.to_pylist()))
+    if not batches:
+        raise ConfigError(f"{path} holds no samples; record the cluster again")
+    return Recording(folder=folder, state=state, snapshot=snapshot, batches=batches)
+
+
+def canonical(vectors: pa.Table) -> pa.Table:
+    """The same load vectors by topic and partition, in one piece."""
+    by = [("topic", "ascending"), ("partition", "ascending")]
+    return vectors.sort_by(by).combine_chunks()
+
+
+def to_bytes(vectors: pa.Table) -> bytes:
+    """Canonical load vectors as Arrow's stream; NaN is equal to itself in bytes."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, vectors.schema) as out:
+        out.write_table(vectors)
+    found: bytes = sink.getvalue().to_pybytes()
+    return found
+
+
+def _begin(out: Path) -> Path:
+    """The folder that is written to, beside the one that it becomes."""
+    if out.exists():
+        raise ConfigError(f"{out} exists; name another folder, or remove it")
+    part = out.with_name(out.name + ".partial")
+    try:
+        part.mkdir()
+    except FileExistsError as exc:
+        raise ConfigError(
+            f"{part} exists: a state is being recorded there, or was cut off; remove "
+            "it, or name another folder"
+        ) from exc
+    except OSError as exc:
+        raise ConfigError(f"cannot make the folder {part}: {exc.strerror}") from exc
+    return part
+
+
+@contextmanager
+def _writing(out: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as exc:
+        raise ConfigError(
+            f"cannot write the recorded state {out}: {exc.strerror or exc}"
+        ) from exc
+
+
+def _writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
+    return pq.ParquetWriter(path, schema.append(_BATCH), compression="zstd")
+
+
+def _numbered(table: pa.Table, batch: int) -> pa.Table:
+    return table.append_column(_BATCH, pa.array([batch] * len(table), _BATCH.type))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[Path]:
+    """What Arrow says of a file, as one sentence."""
+    try:
+        yield path
+    except FileNotFoundError as exc:
+        raise ConfigError(
+            f"{path} is missing; copy the whole folder, or record the cluster again"
+        ) from exc
+    except (OSError, pa.ArrowException) as exc:
+        first = str(exc).partition("\n")[0].rstrip(".")
+        raise ConfigError(
+            f"{path} is no Parquet file of a recorded state, or is cut off ({first}); "
+            "copy it again, or record the cluster again"
+        ) from exc
+
+
+def _check_columns(path: Path, schema: pa.Schema) -> None:
+    with _reading(path):
+        found = pq.read_schema(path).names
+    missing = [name for name in (*schema.names, _BATCH.name) if name not in found]
+    if missing:
+        raise ConfigError(
+            f"{path} lacks the columns {', '.join(missing)}: another schema, or not of "
+            "a recorded state; record the cluster again"
+        )
+
+
+def _read_batch(path: Path, schema: pa.Schema, batch: int) -> pa.Table:
+    with _reading(path):
+        # The filter skips all groups of rows but the batch's own.
+        found = pq.read_table(
+            path,
+            columns=schema.names,
+            filters=[(_BATCH.name, "==", batch)],
+            partitioning=None,
+        )
+        return found.select(schema.names).cast(schema).combine_chunks()
+
+
+def _are_samples(table: pa.Table) -> bool:
+    """Whether the probe can have seen this; Spark would leave out what it cannot."""
+    if any(column.null_count for column in table.columns):
+        return False
+    try:
+        records = encode(table)
+    except struct.error:
+        return False
+    found: bool = decode(pa.array(records, pa.binary())).samples.equals(table)
+    return found

@@ -1,0 +1,173 @@
+"""A recorded state goes through Spark again, by its own clock."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.assemble import assemble, newest_vectors
+from collector.history import History
+from collector.java import Java, find_java
+from collector.metadata import ClusterState
+from collector.recording import Recording, canonical, to_bytes
+from collector.spool import Spool
+from collector.state import scratch
+from collector.vectors import VECTORS, Window
+from model.errors import ConfigError
+from model.snapshot import Snapshot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from collector.stream import LoadStream
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplaySettings:
+    """Where a recorded state is replayed."""
+
+    state_dir: Path
+    """Spark's log, and a scratch folder while it lasts."""
+    spark_master: str = "local[2]"
+    java: Java | None = None
+    """What Spark runs on; None looks for one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replayed:
+    """What came out."""
+
+    snapshot: Snapshot
+    """The recorded placement with the loads at the end of the replay."""
+    batches: int
+    as_recorded: int
+    """Batches that gave the vectors of the record, byte for byte."""
+
+
+def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
+    """Let Spark make load vectors of the recorded samples, batch by batch as then.
+
+    Nothing that is known of the cluster otherwise goes in. Raises ConfigError for
+    samples that cannot be, PlimsollError where Spark fails.
+    """
+    # PySpark costs half a second, which a record that cannot be used need not pay.
+    from collector.spark import Spark
+
+    java = settings.java or find_java()
+    log_file = settings.state_dir / "spark.log"
+    with scratch(settings.state_dir, "replay-") as folder:
+        spark = Spark(java, master=settings.spark_master, log_file=log_file)
+        try:
+            return _Replay(recording, folder).run(spark.start())
+        finally:
+            spark.close()
+
+
+class _Replay:
+    """Gives the spool one batch after the other, as soon as the one before is done.
+
+    So a batch has in it just what it had when it was recorded.
+    """
+
+    def __init__(self, recording: Recording, folder: Path) -> None:
+        self._recording, self._folder = recording, folder
+        self._now_ms = recording.state.begun_ms
+        self._spool = Spool(folder / "spool", lambda: self._now_ms / 1000)
+        self._waiting = iter(recording.batches)
+        self._batch = -1
+        self._newest = VECTORS.empty_table()
+        self._as_recorded = 0
+        self._failure: ConfigError | None = None
+        self._ended = threading.Event()
+
+    def run(self, session: "SparkSession") -> Replayed:
+        """From the first batch to the last."""
+        self._feed()
+        stream = self._stream(session)
+        with ThreadPoolExecutor(1, "plimsoll-replay") as pool:
+            running = pool.submit(stream.run)
+            running.add_done_callback(lambda _: self._ended.set())
+            try:
+                self._ended.wait()
+            finally:
+                stream.stop()
+        running.result()
+        if self._failure is not None:
+            raise self._failure
+        state = self._recording.state
+        placement = _placement_of(self._recording.snapshot)
+        return Replayed(
+            snapshot=_with_moves(
+                assemble(placement, self._newest, window_s=state.window_ms / 1000),
+                self._recording.snapshot,
+            ),
+            batches=len(self._recording.batches),
+            as_recorded=self._as_recorded,
+        )
+
+    def _stream(self, session: "SparkSession") -> "LoadStream":
+        from collector.stream import Job, LoadStream, SpoolSource
+
+        state = self._recording.state
+        job = Job(
+            source=SpoolSource(self._folder / "spool"),
+            checkpoint=self._folder / "checkpoint",
+            window=Window(window_ms=state.window_ms, fan_out=state.fan_out),
+            interval_s=0,
+        )
+        history = History(self._folder / "history", every_ms=state.window_ms)
+        return LoadStream(session, job, history, self._take)
+
+    def _take(self, _samples: pa.Table, vectors: pa.Table) -> None:
+        """What a batch handed out; then comes the next."""
+        vectors = canonical(vectors)
+        self._newest = newest_vectors(self._newest, vectors)
+        try:
+            recorded = self._recording.vectors(self._batch)
+            self._as_recorded += to_bytes(vectors) == to_bytes(recorded)
+            self._feed()
+        except ConfigError as exc:
+            self._failure = exc
+            self._ended.set()
+
+    def _feed(self) -> None:
+        """The next batch's samples to the spool; after the last one, the end."""
+        batch = next(self._waiting, None)
+        if batch is None:
+            self._ended.set()
+            return
+        samples = self._recording.samples(batch)
+        self._batch = batch
+        self._now_ms = max(self._now_ms, pc.max(samples["time_ms"]).as_py())
+        self._spool.write(samples)
+
+
+def _placement_of(snapshot: Snapshot) -> ClusterState:
+    """Placement alone; who is in sync and what moves is not recorded, nor asked for."""
+    header, columns = snapshot.header, snapshot.partitions
+    return ClusterState(
+        cluster_id=header.cluster_id,
+        taken_at_ms=header.taken_at_ms,
+        brokers=header.brokers,
+        topics=header.topics,
+        topic=columns.topic,
+        partition=columns.partition,
+        replica_start=columns.replica_start,
+        replica_broker=columns.replica_broker,
+        leader=columns.leader,
+        in_sync=np.diff(columns.replica_start),
+        moving=np.zeros(len(snapshot), np.bool_),
+        may_describe=True,
+        replica_dir=columns.replica_dir,
+    )
+
+
+def _with_moves(snapshot: Snapshot, recorded: Snapshot) -> Snapshot:
+    """The snapshot with the moves that a cooldown may still bind."""
+    update = {"recent_moves": recorded.header.recent_moves}
+    return Snapshot(snapshot.header.model_copy(update=update), snapshot.partitions)

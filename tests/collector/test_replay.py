@@ -1,0 +1,212 @@
+"""A recorded state through a real Spark: what was handed out comes out again."""
+
+import itertools
+import re
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from collector.assemble import assemble, newest_vectors
+from collector.history import History
+from collector.java import find_java
+from collector.recording import Recorder, canonical, read_recording, to_bytes
+from collector.replay import Replayed, ReplaySettings, replay
+from collector.samples import SAMPLES
+from collector.spark import Spark
+from collector.spool import Spool
+from collector.stream import Job, LoadStream, SpoolSource
+from collector.vectors import VECTORS, Window, load_vectors
+from model.errors import ConfigError
+from model.pseudonyms import Pseudonyms
+from model.snapshot_file import write_snapshot
+from tests.collector.rows import START_MS, cluster, sample, table, topic
+
+pytestmark = pytest.mark.spark
+WINDOW = Window(window_ms=8_000, fan_out=1.5)
+PATIENCE_S = 60
+NAMES = Pseudonyms(b"a key of 16 bytes or more")
+TOPICS = ("orders", "audit", "größe.v1", "__consumer_offsets")
+CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)
+"""Seconds at which batches were cut; the last one lies in the middle of a window."""
+
+
+def observed(first: int, end: int) -> pa.Table:
+    """Uneven times, rates, sizes and commits, and readers that cannot be seen."""
+    dice = np.random.default_rng(first)
+    return table(
+        sample(
+            second + jitter,
+            topic=name,
+            partition=number,
+            groups=(number % 3) - 1,
+            latest=int((second + jitter) * 1000 / (3 + number)),
+            local_bytes=int((second + jitter) * 77_777 / (1 + number)),
+            group_offsets=int(second * 313.7 * (1 + number)) if number % 3 else -1,
+        )
+        for second in range(first, end)
+        for name in TOPICS
+        for number in range(7)
+        for jitter in [float(dice.uniform(0, 0.4))]
+    )
+
+
+@dataclass
+class Live:
+    """A job that was recorded twice, once with pseudonyms."""
+
+    folder: Path
+    vectors: list[pa.Table] = field(default_factory=list)
+    """As the running job handed them out."""
+
+
+@pytest.fixture(scope="module")
+def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
+    """One write to the spool after the other, each a batch of its own."""
+    found = Live(tmp_path_factory.mktemp("live"))
+    came = threading.Semaphore(0)
+    plain = Recorder(found.folder / "plain")
+    hidden = Recorder(found.folder / "hidden", NAMES)
+
+    def take(samples: pa.Table, vectors: pa.Table) -> None:
+        found.vectors.append(vectors)
+        plain.add(samples, vectors)
+        hidden.add(samples, vectors)
+        came.release()
+
+    spool = Spool(found.folder / "spool")
+    job = Job(
+        source=SpoolSource(spool.folder),
+        checkpoint=found.folder / "checkpoint",
+        window=WINDOW,
+        interval_s=0.1,
+    )
+    spark = Spark(
+        find_java(), master="local[2]", log_file=found.folder / "log" / "spark.log"
+    )
+    history = History(found.folder / "history", every_ms=1)
+    stream = LoadStream(spark.start(), job, history, take)
+    thread = threading.Thread(target=stream.run)
+    thread.start()
+    try:
+        for first, end in itertools.pairwise(CUTS):
+            spool.write(observed(first, end))
+            assert came.acquire(timeout=PATIENCE_S)
+    finally:
+        stream.stop()
+        thread.join()
+        spark.close()
+    newest = VECTORS.empty_table()
+    for vectors in found.vectors:
+        newest = newest_vectors(newest, vectors)
+    state = cluster(*(topic(name, [[1], [2], [3]] * 2 + [[1]]) for name in TOPICS))
+    snapshot = assemble(state, newest, window_s=8.0)
+    with plain, hidden:
+        plain.finish(snapshot, WINDOW)
+        hidden.finish(snapshot, WINDOW)
+    return found
+
+
+def recorded(state: Path) -> list[bytes]:
+    found = read_recording(state)
+    return [to_bytes(found.vectors(batch)) for batch in found.batches]
+
+
+def replayed(state: Path, folder: Path) -> Replayed:
+    return replay(read_recording(state), ReplaySettings(state_dir=folder))
+
+
+def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte_twice(
+    live: Live, tmp_path: Path
+) -> None:
+    state = live.folder / "plain"
+    assert recorded(state) == [to_bytes(canonical(v)) for v in live.vectors]
+    for _ in range(2):
+        found = replayed(state, tmp_path)
+        assert found.as_recorded == found.batches == len(CUTS) - 1
+        write_snapshot(tmp_path / "again.json", found.snapshot)
+        again = (tmp_path / "again.json").read_bytes()
+        assert again == (state / "snapshot.json").read_bytes()
+    assert {p.name for p in tmp_path.iterdir()} == {"again.json", "spark.log"}
+
+
+def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
+    live: Live,
+) -> None:
+    for vectors, end in zip(live.vectors, CUTS[1:], strict=True):
+        so_far = pa.concat_tables(
+            [
+                observed(first, until)
+                for first, until in itertools.pairwise(CUTS)
+                if until <= end
+            ]
+        )
+        assert to_bytes(canonical(vectors)) == to_bytes(load_vectors(so_far, WINDOW))
+    assert [v.num_rows for v in live.vectors[-2:]] == [28, 28]
+
+
+def test_pseudonyms_change_no_figure(live: Live, tmp_path: Path) -> None:
+    state = live.folder / "hidden"
+    renamed = [
+        vectors.set_column(
+            0,
+            VECTORS.field("topic"),
+            pa.array(map(NAMES.topic, vectors["topic"].to_pylist()), pa.string()),
+        )
+        for vectors in live.vectors
+    ]
+    assert recorded(state) == [to_bytes(canonical(v)) for v in renamed]
+    found = replayed(state, tmp_path)
+    assert found.as_recorded == found.batches == len(CUTS) - 1
+    write_snapshot(tmp_path / "again.json", found.snapshot)
+    again = (tmp_path / "again.json").read_bytes()
+    assert again == (state / "snapshot.json").read_bytes()
+
+
+def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
+    """The plain state with another value in one row of its last batch."""
+    state = folder / "harmed"
+    state.mkdir()
+    for path in (live.folder / "plain").iterdir():
+        (state / path.name).write_bytes(path.read_bytes())
+    found = pq.ParquetFile(state / "samples.parquet").read()
+    values = found[column].to_pylist()
+    values[-1] = value
+    at = found.column_names.index(column)
+    column_type = found.schema.field(column).type
+    changed = found.set_column(at, column, pa.array(values, column_type))
+    pq.write_table(changed, state / "samples.parquet")
+    return state
+
+
+def test_a_replay_ends_with_a_sentence_where_a_later_batch_cannot_be_used(
+    live: Live, tmp_path: Path
+) -> None:
+    state = harmed(live, tmp_path, "latest", -7)
+    words = re.escape("samples.parquet holds in batch 7 what is no sample")
+    with pytest.raises(ConfigError, match=words):
+        replayed(state, tmp_path)
+    assert {p.name for p in tmp_path.iterdir()} == {"harmed", "spark.log"}
+
+
+def test_other_samples_give_other_vectors_than_recorded(
+    live: Live, tmp_path: Path
+) -> None:
+    found = replayed(harmed(live, tmp_path, "latest", 10**6), tmp_path)
+    assert found.as_recorded == len(CUTS) - 2
+
+
+def test_a_recorded_file_of_one_group_of_rows_is_read_too(
+    live: Live, tmp_path: Path
+) -> None:
+    """As other tools may write it again."""
+    state = harmed(live, tmp_path, "flags", 0)
+    assert pq.ParquetFile(state / "samples.parquet").num_row_groups == 1
+    found = read_recording(state)
+    assert found.samples(7).equals(observed(20, 21))
+    assert found.samples(0).schema == SAMPLES
+    assert found.state.begun_ms >= START_MS
