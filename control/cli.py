@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control import planning, terminal
+from control import planning, recording, terminal
 from control.form import Form
 from control.guard import guarded
 from control.options import (
@@ -115,7 +115,7 @@ def status(
     return show(sized(settings, capacity), watch=watch, output=output)
 
 
-for name, command in planning.COMMANDS.items():
+for name, command in {**planning.COMMANDS, **recording.COMMANDS}.items():
     app.command(name)(guarded(command))
 
 

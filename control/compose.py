@@ -20,7 +20,10 @@ from model.units import AUTO
 
 if TYPE_CHECKING:
     from collector.collector import Collector
+    from collector.recording import Recorder, Recording
+    from collector.replay import Replayed
     from executor.connect import Executor
+    from model.pseudonyms import Pseudonyms
 
 _log = logging.getLogger("plimsoll.control")
 
@@ -76,11 +79,13 @@ def observer(
     *,
     allow_changes: bool = False,
     capacities: Capacities | None = None,
+    recorder: "Recorder | None" = None,
 ) -> "Collector":
     """A collector on the agentless probe and Spark, not started yet.
 
     capacities: what the operator gives; by default read anew from where the settings
-    say.
+    say. recorder: gets all that is measured, of a collector that knows nothing from
+    before.
     """
     from collector.collector import Collector, CollectorSettings
 
@@ -94,6 +99,34 @@ def observer(
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
             capacities=capacities or capacities_of(settings),
+            apart=recorder is not None,
+        ),
+        on_batch=recorder.add if recorder is not None else None,
+    )
+
+
+def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
+    """Pseudonyms under the key of a file, by default one kept in the state folder.
+
+    Raises
+    ------
+    ConfigError
+        The key cannot be read, or made.
+    """
+    from model.pseudonyms import Pseudonyms, kept_key, read_key
+
+    usual = settings.state_dir / "anonymise.key"
+    return Pseudonyms(kept_key(usual) if key_file is None else read_key(key_file))
+
+
+def replayed(settings: Settings, recording: "Recording") -> "Replayed":
+    """What the settings' Spark makes of a recorded state."""
+    from collector.replay import ReplaySettings, replay
+
+    return replay(
+        recording,
+        ReplaySettings(
+            state_dir=settings.state_dir, spark_master=settings.spark_master
         ),
     )
 

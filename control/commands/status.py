@@ -26,18 +26,28 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
     with compose.observer(settings, capacities=given) as collector:
         while True:
             snapshot = collector.wait(FIRST_LOADS_S)
-            sys.stdout.write(_text(snapshot, settings.goals, given, output))
+            now_ms = int(1000 * time.time())
+            sys.stdout.write(
+                cluster_text(
+                    snapshot, settings.goals, output, now_ms=now_ms, given=given
+                )
+            )
             sys.stdout.flush()
             if not watch:
                 return Exit.DONE
             time.sleep(WATCH_S)
 
 
-def _text(
-    snapshot: Snapshot, goals: Goals, given: Capacities | None, output: Form
+def cluster_text(
+    snapshot: Snapshot,
+    goals: Goals,
+    output: Form,
+    *,
+    now_ms: int,
+    given: Capacities | None = None,
 ) -> str:
+    """A snapshot as it is printed, seen at that time."""
     evaluation = evaluate(snapshot, goals, ())
-    now_ms = int(1000 * time.time())
     notes = capacity_notes(snapshot, given)
     if output is Form.TABLE:
         parts = (

@@ -1,0 +1,38 @@
+"""`plimsoll replay`: loads of a recorded state, made anew."""
+
+import sys
+from pathlib import Path
+
+from control import compose
+from control.commands.status import cluster_text
+from control.exits import Exit
+from control.form import Form
+from control.settings import Settings
+from model.snapshot_file import write_snapshot
+from model.units import count_text
+
+
+def show(settings: Settings, folder: Path, *, out: Path | None, output: Form) -> int:
+    """Print the cluster as it was at the record's end, or write its snapshot."""
+    from collector.recording import read_recording
+
+    recording = read_recording(folder)
+    found = compose.replayed(settings, recording)
+    batches = count_text(found.batches, "batch", "batches")
+    if found.as_recorded == found.batches:
+        words = "its loads are those recorded, byte for byte"
+    else:
+        other = found.batches - found.as_recorded
+        words = (
+            f"{other} gave other loads than recorded, by plimsoll "
+            f"{recording.state.plimsoll}"
+        )
+    sys.stderr.write(f"plimsoll: {batches} replayed; {words}\n")
+    if out is not None:
+        write_snapshot(out, found.snapshot)
+        return Exit.DONE
+    now_ms = recording.state.ended_ms
+    sys.stdout.write(
+        cluster_text(found.snapshot, settings.goals, output, now_ms=now_ms)
+    )
+    return Exit.DONE

@@ -1,0 +1,106 @@
+"""The commands that record a cluster, and replay what was recorded.
+
+Heavy imports wait until a command needs them.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final
+
+import typer
+
+from control.form import Form
+from control.options import (
+    Config,
+    LogFile,
+    Output,
+    Profile,
+    Verbose,
+    load_settings,
+    with_settings,
+)
+from model.units import span_of
+
+if TYPE_CHECKING:
+    from control.settings import Settings
+
+
+def _span(text: str) -> float:
+    try:
+        return span_of(text)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
+
+
+Span = Annotated[
+    float,
+    typer.Option(
+        "--for",
+        help="How long, from the first loads on: 60s, 5m, 1h.",
+        parser=_span,
+        metavar="TIME",
+    ),
+]
+StateOut = Annotated[
+    Path | None,
+    typer.Option(help="Folder to write; by default one named after the time."),
+]
+Anonymise = Annotated[
+    bool,
+    typer.Option(
+        "--anonymise", help="Replace names of topics, racks and paths by pseudonyms."
+    ),
+]
+AnonymiseKey = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="With --anonymise: a file with the key, instead of the one kept here.",
+    ),
+]
+SnapshotOut = Annotated[
+    Path | None,
+    typer.Option(help="Write the snapshot here (.json, .json.gz) instead of printing."),
+]
+
+
+@with_settings
+def record(
+    *,
+    settings: "Settings",
+    span: Span = "60s",  # type: ignore[assignment]  # the parser reads defaults, too
+    out: StateOut = None,
+    anonymise: Anonymise = False,
+    anonymise_key: AnonymiseKey = None,
+) -> int:
+    """Watch a cluster for a while and write down what was observed."""
+    from control.commands.record import watch
+
+    return watch(
+        settings, span_s=span, out=out, anonymise=anonymise, key_file=anonymise_key
+    )
+
+
+def replay(
+    state: Annotated[
+        Path, typer.Argument(metavar="STATE", help="A folder that record wrote.")
+    ],
+    *,
+    out: SnapshotOut = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Make loads of a recorded state again, as if it were observed now."""
+    from control.commands.replay import show
+
+    settings = load_settings(
+        config=config, profile=profile, log_file=log_file, verbose=verbose
+    )
+    return show(settings, state, out=out, output=output)
+
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"record": record, "replay": replay}
+"""By the name that is typed."""
