@@ -36,11 +36,12 @@ pytestmark = [
 
 LAST = BrokerId(4)
 """No controller, so that the others get on without it."""
-MEGABYTES = 5
+MEGABYTES = 8
+"""More than Kafka lets by before it throttles: what comes in ten seconds."""
 SLOW = RunLimits(
     moves_in_flight=1,
-    throttle_bytes_per_s=1_000_000,
-    stuck_s=5.0,
+    throttle_bytes_per_s=500_000,
+    stuck_s=6.0,
     health_s=0.2,
     watch_s=0.5,
 )
