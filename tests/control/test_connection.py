@@ -51,7 +51,9 @@ def test_without_servers_anywhere_both_ways_to_name_them_are_said() -> None:
 def test_keys_of_no_use_are_named_in_one_warning(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(logging.getLogger("plimsoll"), "propagate", True)
+    logger = logging.getLogger("plimsoll")
+    monkeypatch.setattr(logger, "handlers", [])
+    monkeypatch.setattr(logger, "propagate", True)
     Path("c.properties").write_text("bootstrap.servers=a:1\ngroup.id=g\nacks=all\n")
     compose.executor(load({"client_properties": Path("c.properties")})).close()
     assert caplog.messages == ["c.properties: of no use to plimsoll: group.id, acks"]
