@@ -24,6 +24,7 @@ from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
+from model.stop_rules import StopRules
 from tests.end_to_end.commands import wait_until
 from tests.executor.jbod import fill
 from tests.executor.plans import plan_for
@@ -41,7 +42,7 @@ MEGABYTES = 8
 SLOW = RunLimits(
     moves_in_flight=1,
     throttle_bytes_per_s=500_000,
-    stuck_s=6.0,
+    stop_rules=StopRules(no_progress_s=6.0),
     health_s=0.2,
     watch_s=0.5,
 )
