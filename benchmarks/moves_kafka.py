@@ -1,17 +1,15 @@
 """Moves on the local Kafka: through the remote tier, plain ones, throttled ones."""
 
 import statistics
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from benchmarks.moves_on import Carried, balance, filled, spread, table
+from benchmarks.moves_on import Carried, Looking, balance, filled, spread, table
 from collector.jars import default_cache_dir
 from executor.admin import local_bytes
 from executor.concurrency import Concurrency
-from executor.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
 from lab.load import LoadReport
 from lab.local import LocalCluster, LocalPlan
@@ -38,26 +36,18 @@ WIDEST: Final = Concurrency(THROTTLED).widest
 NEW: Final = BrokerId(4)
 
 
-class Arrivals(threading.Thread):
+class Arrivals(Looking):
     """Bytes of a plan's partitions on one broker, looked at once a second."""
 
     def __init__(self, bootstrap: str, plan: Plan, broker: BrokerId) -> None:
-        super().__init__(daemon=True)
-        self._admin = KafkaAdmin(bootstrap, 10.0)
+        super().__init__(bootstrap, 1.0)
         self._ids = [move.id for move in plan.moves]
         self._broker = broker
-        self._end = threading.Event()
         self.seen: list[tuple[float, int]] = []
 
-    def run(self) -> None:
-        while not self._end.wait(1.0):
-            sizes = local_bytes(self._admin, self._broker, self._ids)
-            self.seen.append((time.time(), sum(sizes.values())))
-
-    def stop(self) -> None:
-        self._end.set()
-        self.join()
-        self._admin.close()
+    def look(self) -> None:
+        sizes = local_bytes(self.admin, self._broker, self._ids)
+        self.seen.append((time.time(), sum(sizes.values())))
 
     def rates(self) -> list[float]:
         """Bytes per second over each window."""
@@ -159,10 +149,8 @@ def _throttled(cluster: LocalCluster) -> str:
     )
     after = {p: [pairs[p % 3][0], int(NEW)] for p in range(MOVES)}
     plan = plan_for(bootstrap, topic, after)
-    arrivals = Arrivals(bootstrap, plan, NEW)
-    arrivals.start()
-    ran = Carried(bootstrap, plan, THROTTLED)
-    arrivals.stop()
+    with Arrivals(bootstrap, plan, NEW) as arrivals:
+        ran = Carried(bootstrap, plan, THROTTLED)
     copied = _copied(ran)
     rates = arrivals.rates()
     rows = [

@@ -3,10 +3,10 @@
 import statistics
 import threading
 import time
+from abc import abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import TracebackType
 from typing import Final, Self
 
 from executor.connect import connect
@@ -17,6 +17,7 @@ from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder, LoadReport
 from lab.processes import Processes
+from model.closing import Closing
 from model.ids import PartitionId
 from model.plan import Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
@@ -27,37 +28,48 @@ _FILL_S: Final = 300.0
 _LOOK_S: Final = 0.02
 
 
-class Watched(threading.Thread):
-    """When each move really ended, seen by a client of its own every 20 ms."""
+class Looking(Closing, threading.Thread):
+    """Looks at a cluster every so often during a `with`, by a client of its own."""
 
-    def __init__(self, bootstrap: str, plan: Plan) -> None:
+    def __init__(self, bootstrap: str, every_s: float) -> None:
         super().__init__(daemon=True)
-        self._admin = KafkaAdmin(bootstrap, 10.0)
-        self._targets = {move.id: move.leader_after for move in plan.moves}
+        self._every_s = every_s
         self._end = threading.Event()
-        self.led_at_s: dict[PartitionId, float] = {}
-        """Seconds since 1970 at which the planned leader was first seen."""
+        self.admin = KafkaAdmin(bootstrap, 10.0)
+
+    @abstractmethod
+    def look(self) -> None:
+        """Look once."""
 
     def run(self) -> None:
-        while not self._end.wait(_LOOK_S):
-            views = self._admin.partitions(self._targets.keys() - self.led_at_s.keys())
-            for pid, view in views.items():
-                if view.leader == self._targets[pid]:
-                    self.led_at_s[pid] = time.time()
+        while not self._end.wait(self._every_s):
+            self.look()
 
     def __enter__(self) -> Self:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """End the looks."""
         self._end.set()
         self.join()
-        self._admin.close()
+        self.admin.close()
+
+
+class Watched(Looking):
+    """When each move really ended, looked at every 20 ms."""
+
+    def __init__(self, bootstrap: str, plan: Plan) -> None:
+        super().__init__(bootstrap, _LOOK_S)
+        self._targets = {move.id: move.leader_after for move in plan.moves}
+        self.led_at_s: dict[PartitionId, float] = {}
+        """Seconds since 1970 at which the planned leader was first seen."""
+
+    def look(self) -> None:
+        views = self.admin.partitions(self._targets.keys() - self.led_at_s.keys())
+        for pid, view in views.items():
+            if view.leader == self._targets[pid]:
+                self.led_at_s[pid] = time.time()
 
 
 class Carried:
