@@ -1,6 +1,7 @@
 """TCP ports on 127.0.0.1."""
 
 import socket
+from itertools import cycle, islice
 from random import SystemRandom
 from typing import Final
 
@@ -12,15 +13,15 @@ _RANGE: Final = range(24000, 32000)
 finds its port free when it comes back."""
 
 
+_TURNS: Final = cycle(SystemRandom().sample(_RANGE, len(_RANGE)))
+"""At random so that labs of several processes do not meet; in turns so that a port is
+not given twice before somebody listens on it."""
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports nobody listens on, at random so that several labs do not meet."""
-    found: list[int] = []
-    for port in SystemRandom().sample(_RANGE, len(_RANGE)):
-        if len(found) == count:
-            break
-        if is_free(port):
-            found.append(port)
-    return found
+    """Ports nobody listens on and nobody was given a short time ago."""
+    some = islice(_TURNS, len(_RANGE))
+    return list(islice(filter(is_free, some), count))
 
 
 def claim(port: int, what: str) -> int:
