@@ -44,7 +44,8 @@ class AutoMQ:
         self._balancer = Balancer(admin, timing)
         self._stand_down = stand_down
         """Whether the balancer is stood down for the run, where it is on."""
-        self._balancer_seen_at_s = float("-inf")
+        self._balancer_seen_at_s = float("inf")
+        """Before the moves are prepared it may act: it is not stood down yet."""
         self._uploads = Uploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
@@ -78,6 +79,7 @@ class AutoMQ:
     ) -> Mapping[PartitionId, Prepared]:
         """The move itself uploads what the source still holds; be ready to see it."""
         del stop
+        self._balancer_seen_at_s = float("-inf")
         if self._uploads is not None:
             self._uploads.prepare()
         return {move.id: Prepared() for move in moves}
