@@ -6,7 +6,7 @@ With --only, the other sections of the table stay as they are.
 import argparse
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -50,6 +50,11 @@ def main() -> None:
         title, words, measure = SECTIONS[key]
         with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
             texts[title] = f"## {title}\n\n{words}\n\n{measure(Path(folder))}"
+        _write(texts)
+    print(TABLE.read_text())
+
+
+def _write(texts: Mapping[str, str]) -> None:
     head = (
         f"Moves carried out by the executor as `plimsoll apply` does, with a producer "
         f"(acks=all, idempotent) and a consumer that count every record; "
@@ -57,7 +62,6 @@ def main() -> None:
     )
     titles = [title for title, _, _ in SECTIONS.values() if title in texts]
     TABLE.write_text(head + "\n".join(texts[title] for title in titles))
-    print(TABLE.read_text())
 
 
 def _known() -> dict[str, str]:

@@ -26,6 +26,7 @@ from model.units import bytes_text
 RECORD_BYTES: Final = 10_000
 _FILL_S: Final = 300.0
 _LOOK_S: Final = 0.02
+_LED_S: Final = 30.0
 
 
 class Looking(Closing, threading.Thread):
@@ -71,6 +72,13 @@ class Watched(Looking):
             if view.leader == self._targets[pid]:
                 self.led_at_s[pid] = time.time()
 
+    def wait(self) -> None:
+        """Until the last planned leader was seen: brokers lag behind each other."""
+        end_s = time.monotonic() + _LED_S
+        while len(self.led_at_s) < len(self._targets):
+            assert time.monotonic() < end_s, "a planned leader was never seen"
+            time.sleep(self._every_s)
+
 
 class Carried:
     """One plan carried out as `plimsoll apply` does, and what it took."""
@@ -95,13 +103,14 @@ class Carried:
                     steering=Steering(),
                 )
             self.wall_s = time.time() - begun_s
+            assert self.report.state is RunState.DONE, self.report.reason
+            watched.wait()
             (journal,) = Path(folder).glob("*.jsonl")
             issued_ms = [
                 record.at_ms
                 for record in read_journal(journal)
                 if record.event is JournalEvent.ISSUING
             ]
-        assert self.report.state is RunState.DONE, self.report.reason
         self.broker_s = max(watched.led_at_s.values()) - min(issued_ms) / 1000
         """From the first request to the last leader, by the other client."""
 
