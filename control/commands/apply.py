@@ -60,19 +60,24 @@ def roll_back(
     yes: bool,
     output: Form,
 ) -> int:
-    """Undo a run: the plan back, carried out as any other."""
+    """Undo a run: the plan back, carried out as any other, and what was left set."""
     compose.bootstrap_of(settings)
     _refuse_read_only(allow_changes or dry_run)
     with contextlib.closing(compose.executor(settings)) as executor:
         plan, left = executor.plan_back(compose.journal_dir(settings), run_id)
         for words in left:
             sys.stderr.write(f"plimsoll: left alone: {words}\n")
-        if not plan.moves:
+        code: int = Exit.DONE
+        if plan.moves:
+            code = _carried_out(
+                executor, settings, plan, dry_run=dry_run, yes=yes, output=output
+            )
+        else:
             sys.stderr.write("plimsoll: that run has nothing to undo\n")
-            return Exit.DONE
-        return _carried_out(
-            executor, settings, plan, dry_run=dry_run, yes=yes, output=output
-        )
+        if not dry_run:
+            for words in executor.clean_up(compose.journal_dir(settings)):
+                sys.stderr.write(f"plimsoll: {words}\n")
+        return code
 
 
 def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:

@@ -94,6 +94,42 @@ def test_on_the_real_automq(automq_cluster: AutoMQCluster, tmp_path: Path) -> No
     killed_resumed_and_rolled_back(shell, plan, 7)
 
 
+def throttled(admin: KafkaAdmin, topic: str) -> tuple[object, ...]:
+    """What is set of each broker, then of the topic."""
+    brokers = (admin.own_broker_configs(BrokerId(b), RATES) for b in (1, 2, 3))
+    name = TopicName(topic)
+    return *brokers, admin.own_topic_configs([name], (LEADERS, FOLLOWERS))[name]
+
+
+def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
+    # Each broker is asked itself, and may lag behind the controller.
+    deadline = time.monotonic() + 60
+    while throttled(admin, topic) != ({}, {}, {}, {}):
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+@pytest.mark.kafka
+def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    topic = f"resume-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(topic, [[1, 2]])
+    write_plan(
+        tmp_path / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
+    )
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
+    kill_after(shell.start(*slow), shell, 2)
+    with KafkaAdmin(shell.bootstrap, 10.0) as admin:
+        assert all(throttled(admin, topic))
+        back = shell.plimsoll("rollback", "--allow-changes", "--yes")
+        assert back.returncode == 0, back.stderr
+        assert "its throttle is gone" in back.stderr
+        wait_until_nothing_is_set(admin, topic)
+    assert placement(shell.bootstrap, topic) == {0: [1, 2]}
+
+
 @pytest.mark.kafka
 def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
     local_cluster: LocalCluster, processes: Processes, tmp_path: Path
@@ -112,21 +148,11 @@ def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
     slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
     kill_after(shell.start(*slow), shell, 2)
     with KafkaAdmin(shell.bootstrap, 10.0) as admin:
-
-        def throttled() -> tuple[object, ...]:
-            brokers = (admin.own_broker_configs(BrokerId(b), RATES) for b in (1, 2, 3))
-            name = TopicName(topic)
-            return *brokers, admin.own_topic_configs([name], (LEADERS, FOLLOWERS))[name]
-
-        assert all(throttled())
+        assert all(throttled(admin, topic))
         cleaned = shell.plimsoll("cleanup", "--allow-changes")
         assert cleaned.returncode == 0, cleaned.stderr
         assert "its throttle is gone" in cleaned.stdout
-        # Each broker is asked itself, and may lag behind the controller.
-        deadline = time.monotonic() + 30
-        while throttled() != ({}, {}, {}, {}):
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+        wait_until_nothing_is_set(admin, topic)
     again = shell.plimsoll("cleanup", "--allow-changes")
     assert again.stdout == "no run has left anything set\n"
     resumed = shell.plimsoll("run", "--resume", "--allow-changes")
