@@ -1,0 +1,1 @@
+"""What clusters' own metrics reporters say, beside what the probe sees."""

@@ -1,0 +1,44 @@
+"""Reports as columns, whichever reporter they are of.
+
+A report is what a metrics reporter says of a broker, of a topic on a broker, or of a
+partition at one time. Spark's Python workers read this, so nothing but numpy and
+pyarrow is imported here.
+"""
+
+from typing import Final
+
+import pyarrow as pa
+
+AUTOMQ: Final = "automq"
+CRUISE_CONTROL: Final = "cruise-control"
+PROMETHEUS: Final = "prometheus"
+
+FIGURES: Final = (
+    "bytes_in",
+    "bytes_out",
+    "size_bytes",
+    "requests",
+    "cpu_cores",
+    "cpu_share",
+    "replication_in",
+)
+
+REPORTS: Final = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("time_ms", pa.int64()),
+        pa.field("broker", pa.int32()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        *(pa.field(name, pa.float64()) for name in FIGURES),
+    ]
+)
+"""One row per report; it has one figure or all, and NaN for those it has not.
+
+source: AUTOMQ, CRUISE_CONTROL or PROMETHEUS. time_ms: by the reporter's clock. broker:
+who reports. topic: null where it is the broker as a whole. partition: -1 where it is
+all of the topic's partitions that the broker leads, or the broker.
+bytes_in, bytes_out: bytes/s from producers, to consumers. size_bytes: of the log.
+requests: of producers and of consumers that fetch, per second. cpu_cores: cores in
+use. cpu_share: 0..1 of the broker's cores. replication_in: bytes/s from other brokers.
+"""
