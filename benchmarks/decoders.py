@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.machine import processor
-from collector import automq_metrics, cruise_control_metrics
+from collector.reports import automq_metrics, cruise_control_metrics
 
 TABLE: Final = Path(__file__).with_name("decoders.md")
 RECORDS: Final = 1_000_000

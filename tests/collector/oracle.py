@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from collector.automq_metrics import FIGURES
+from collector.reports.automq_metrics import FIGURES
 
 
 class Bad(Exception):

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector import automq_metrics, cruise_control_metrics
+from collector.reports import automq_metrics, cruise_control_metrics
 from tests.collector import oracle
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "automq-metrics.bin"
