@@ -1,0 +1,99 @@
+"""Decoded metrics become reports.
+
+Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, REPORTS
+
+_QUORUM: Final = "__cluster_metadata"
+"""Every broker of AutoMQ reports its copy of it, which is no partition of clients."""
+_KEYS: Final = ("time_ms", "broker", "topic", "partition")
+_FIGURES: Final = {
+    0: "bytes_in",
+    1: "bytes_out",
+    2: "bytes_in",
+    3: "bytes_out",
+    4: "size_bytes",
+    5: "cpu_share",
+    6: "replication_in",
+}
+"""By Cruise Control's metric id: of brokers, topics and partitions."""
+_BROKER_REQUESTS: Final = (16, 17)
+"""Of producers, and of consumers that fetch."""
+_TOPIC_REQUESTS: Final = (13, 14)
+"""The same of one topic: a request counts for each of its partitions, and fetches of
+followers count, too."""
+_TAKEN: Final = (*_FIGURES, *_BROKER_REQUESTS, *_TOPIC_REQUESTS)
+
+
+def automq_reports(metrics: pa.Table) -> pa.Table:
+    """Schema `REPORTS`, a row per row of `automq_metrics.METRICS`.
+
+    A broker's row has no figure: it tells latencies alone, but also that it reports.
+    """
+    told = metrics.filter(pc.not_equal(pc.fill_null(metrics["topic"], ""), _QUORUM))
+    figures = {name: told[name] for name in ("bytes_in", "bytes_out", "size_bytes")}
+    return _reports(AUTOMQ, told, figures)
+
+
+def cruise_control_reports(metrics: pa.Table) -> pa.Table:
+    """Schema `REPORTS` out of `cruise_control_metrics.METRICS`.
+
+    All that a broker says at one time of one thing is one row: Cruise Control's
+    reporter gives every record of a pass the same time. A figure that is there twice is
+    averaged. A broker's requests are absent where one of their two parts is.
+    """
+    wide = _pivoted(metrics)
+    said = {number: _floats(wide[_column(number)]) for number in _TAKEN}
+    figures: dict[str, Any] = {}
+    for number, name in _FIGURES.items():
+        figures[name] = np.fmax(figures.get(name, np.nan), said[number])
+    produced, fetched = (said[number] for number in _TOPIC_REQUESTS)
+    # A topic has no meter for what nobody has asked of it yet.
+    of_topic = np.where(np.isnan(produced), fetched, produced + np.nan_to_num(fetched))
+    of_broker = said[_BROKER_REQUESTS[0]] + said[_BROKER_REQUESTS[1]]
+    figures["requests"] = np.fmax(of_broker, of_topic)
+    return _reports(CRUISE_CONTROL, wide, figures)
+
+
+def _pivoted(metrics: pa.Table) -> pa.Table:
+    """A row per broker, time and thing; a column per metric that is taken."""
+    known = pa.array(_TAKEN, metrics.schema.field("metric").type)
+    told = metrics.filter(pc.is_in(metrics["metric"], known))
+    for number in _TAKEN:
+        own = pc.equal(told["metric"], number)
+        value = pc.if_else(own, told["value"], pa.scalar(None, pa.float64()))
+        told = told.append_column(_column(number), value)
+    means = [(_column(number), "mean") for number in _TAKEN]
+    return (
+        told.group_by(_KEYS, use_threads=False)
+        .aggregate(means)
+        .rename_columns([*_KEYS, *map(_column, _TAKEN)])
+    )
+
+
+def _column(number: int) -> str:
+    return f"metric {number}"
+
+
+def _floats(values: pa.ChunkedArray) -> Any:
+    return pc.fill_null(values, np.nan).to_numpy()
+
+
+def _reports(source: str, told: pa.Table, figures: Mapping[str, Any]) -> pa.Table:
+    absent = np.full(len(told), np.nan)
+    columns: dict[str, Sequence[Any]] = {
+        "source": pa.array([source], pa.string()).take(np.zeros(len(told), np.int8)),
+        **{name: told[name] for name in _KEYS},
+    }
+    return pa.table(
+        [columns.get(name, figures.get(name, absent)) for name in REPORTS.names],
+        schema=REPORTS,
+    )
