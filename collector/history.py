@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from collector.vectors import VECTORS, concatenate
+from collector.vectors import VECTORS, as_vectors, concatenate
 
 KEPT_DAYS: Final = 14
 _DAY_MS: Final = 86_400_000
@@ -76,7 +76,7 @@ def _read(path: Path, since_ms: int) -> pa.Table | None:
     try:
         if 1000 * path.stat().st_mtime < since_ms:
             return None
-        return pq.ParquetFile(path).read().cast(VECTORS)
+        return as_vectors(pq.ParquetFile(path).read())
     except (OSError, ValueError) as exc:
         _log.warning("the history file %s is passed over: %s", path, exc)
         return None

@@ -7,7 +7,7 @@ docs/files.md.
 import shutil
 import struct
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.samples import SAMPLES, decode, encode
-from collector.vectors import VECTORS, Window
+from collector.vectors import OLDEST, VECTORS, Window
 from model import __version__
 from model.errors import ConfigError
 from model.pseudonyms import Pseudonyms
@@ -143,8 +143,15 @@ class Recording:
         return found
 
     def vectors(self, batch: int) -> pa.Table:
-        """What a batch handed out, canonical; schema `VECTORS`. Raises ConfigError."""
-        return canonical(_read_batch(self.folder / VECTORS_FILE, VECTORS, batch))
+        """What a batch handed out, canonical. Raises ConfigError.
+
+        Schema `VECTORS`, without the columns that older records lack.
+        """
+        path = self.folder / VECTORS_FILE
+        with _reading(path):
+            present = pq.read_schema(path).names
+        schema = pa.schema([field for field in VECTORS if field.name in present])
+        return canonical(_read_batch(path, schema, batch))
 
 
 def read_recording(folder: Path) -> Recording:
@@ -169,8 +176,8 @@ def read_recording(folder: Path) -> Recording:
             f"{folder} mixes two states: its snapshot is of the cluster "
             f"{snapshot.header.cluster_id}, its {HEADER_FILE} of {state.cluster_id}"
         )
-    _check_columns(folder / VECTORS_FILE, VECTORS)
-    _check_columns(folder / SAMPLES_FILE, SAMPLES)
+    _check_columns(folder / VECTORS_FILE, OLDEST)
+    _check_columns(folder / SAMPLES_FILE, SAMPLES.names)
     with _reading(folder / SAMPLES_FILE) as path:
         numbers = pq.read_table(path, columns=[_BATCH.name], partitioning=None)
         found = numbers[_BATCH.name].drop_null().cast(_BATCH.type).unique()
@@ -247,10 +254,10 @@ def _reading(path: Path) -> Iterator[Path]:
         ) from exc
 
 
-def _check_columns(path: Path, schema: pa.Schema) -> None:
+def _check_columns(path: Path, needed: Sequence[str]) -> None:
     with _reading(path):
         found = pq.read_schema(path).names
-    missing = [name for name in (*schema.names, _BATCH.name) if name not in found]
+    missing = [name for name in (*needed, _BATCH.name) if name not in found]
     if missing:
         raise ConfigError(
             f"{path} lacks the columns {', '.join(missing)}: another schema, or not of "

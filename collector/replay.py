@@ -129,7 +129,9 @@ class _Replay:
         self._newest = newest_vectors(self._newest, vectors)
         try:
             recorded = self._recording.vectors(self._batch)
-            self._as_recorded += to_bytes(vectors) == to_bytes(recorded)
+            # A record of an older plimsoll has fewer columns.
+            same = vectors.select(recorded.column_names)
+            self._as_recorded += to_bytes(same) == to_bytes(recorded)
             self._feed()
         except ConfigError as exc:
             self._failure = exc

@@ -43,6 +43,7 @@ _DENIED: Final = "TopicAuthorizationException"
 _STOP_S: Final = 5.0
 _SPARK_TYPES: Final = {
     pa.string(): "string",
+    pa.int8(): "byte",
     pa.int32(): "int",
     pa.int64(): "long",
     pa.float64(): "double",

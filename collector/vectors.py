@@ -32,6 +32,15 @@ RECENT_WINDOWS: Final = 4
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 
+ORIGINS: Final = ("probe", "assumed", "automq", "cruise-control", "prometheus")
+"""By whom a figure is known.
+
+probe: by samples. assumed: bytes out of which no commits tell: bytes in times the
+fan-out, or 0 where no group has committed. The others are metrics reporters.
+"""
+PROBE, ASSUMED, NOBODY = 0, 1, -1
+"""Positions in `ORIGINS`, and what stands where a figure is not known."""
+
 VECTORS: Final = pa.schema(
     [
         pa.field("topic", pa.string()),
@@ -46,14 +55,46 @@ VECTORS: Final = pa.schema(
         pa.field("total_bytes", pa.float64()),
         pa.field("in_measured", pa.bool_()),
         pa.field("out_measured", pa.bool_()),
+        pa.field("records_in", pa.float64()),
+        pa.field("cpu", pa.float64()),
+        pa.field("requests", pa.float64()),
+        pa.field("requests_measured", pa.bool_()),
+        pa.field("in_by", pa.int8()),
+        pa.field("out_by", pa.int8()),
+        pa.field("total_by", pa.int8()),
+        pa.field("cpu_by", pa.int8()),
+        pa.field("requests_by", pa.int8()),
+        pa.field("automq_ms", pa.int64()),
+        pa.field("cruise_control_ms", pa.int64()),
+        pa.field("prometheus_ms", pa.int64()),
     ]
 )
 """Load vectors as columns, one row per partition; NaN where unknown.
 
 time_ms, broker: of the newest sample. samples, span_ms: what the rates stand on.
 net_in, net_out: bytes/s. disk: bytes in the leader's directories. total_bytes: with
-the remote tier.
+the remote tier. records_in: records/s. cpu: cores; always estimated. requests: per
+second. in_by to requests_by: positions in `ORIGINS`. automq_ms and its like: time of
+the newest report behind any of the figures, by the collector's clock; -1 for none.
 """
+
+_SINCE: Final[dict[str, Any]] = {
+    "records_in": np.nan,
+    "cpu": np.nan,
+    "requests": np.nan,
+    "requests_measured": False,
+    "in_by": PROBE,
+    "out_by": PROBE,
+    "total_by": PROBE,
+    "cpu_by": NOBODY,
+    "requests_by": NOBODY,
+    "automq_ms": -1,
+    "cruise_control_ms": -1,
+    "prometheus_ms": -1,
+}
+"""Columns that older files lack, and what they stand for there."""
+OLDEST: Final = tuple(name for name in VECTORS.names if name not in _SINCE)
+"""Columns that every file of vectors has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +155,8 @@ def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
     records_out = _records_out(steps)
     net_in = _product(records_in, record_bytes)
     net_out, out_seen = _net_out(net_in, records_out, record_bytes, last, window)
-    disk = _known(last["local_bytes"])
+    total_bytes = _total_bytes(last, record_bytes)
+    out_by = np.where(last["groups"] > 0, PROBE, ASSUMED)
     columns: dict[str, Any] = {
         "topic": np.asarray(steps.names, object)[topic],
         **{name: last[name] for name in ("partition", "time_ms", "broker")},
@@ -122,13 +164,28 @@ def load_vectors(samples: pa.Table, window: Window) -> pa.Table:
         "span_ms": span_ms.astype(np.int64),
         "net_in": net_in,
         "net_out": net_out,
-        "disk": disk,
-        "total_bytes": _total_bytes(last, record_bytes),
+        "disk": _known(last["local_bytes"]),
+        "total_bytes": total_bytes,
         "in_measured": ~np.isnan(net_in) & (seen | (records_in == 0)),
         "out_measured": out_seen & (seen | (records_out == 0)),
+        "records_in": records_in,
+        "in_by": _known_by(net_in, PROBE),
+        "out_by": _known_by(net_out, out_by),
+        "total_by": _known_by(total_bytes, PROBE),
     }
-    arrays = [pa.array(columns[field.name][enough], field.type) for field in VECTORS]
-    return pa.table(arrays, schema=VECTORS)
+    return as_vectors(pa.table({n: c[enough] for n, c in columns.items()}))
+
+
+def as_vectors(table: pa.Table) -> pa.Table:
+    """Schema `VECTORS`, of a table that may lack what older files lack.
+
+    Raises ValueError where it lacks more.
+    """
+    present = {n: table[n] for n in table.schema.names if n in VECTORS.names}
+    lacking = {n: pa.repeat(value, len(table)) for n, value in _SINCE.items()}
+    columns = lacking | present
+    ordered = {n: columns[n] for n in VECTORS.names if n in columns}
+    return pa.table(ordered).cast(VECTORS)
 
 
 def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
@@ -296,6 +353,10 @@ def _total_bytes(last: dict[str, NDArray[Any]], record_bytes: Floats) -> Floats:
     reckoned = _known(last["local_bytes"]) + _product(tiered, record_bytes)
     sampled = _known(last["total_bytes"])
     return np.where(np.isnan(sampled), reckoned, sampled)
+
+
+def _known_by(values: Floats, origin: Any) -> NDArray[np.int64]:
+    return np.where(np.isnan(values), NOBODY, origin)
 
 
 def _known(values: NDArray[Any]) -> Floats:
