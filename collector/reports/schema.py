@@ -13,6 +13,16 @@ AUTOMQ: Final = "automq"
 CRUISE_CONTROL: Final = "cruise-control"
 PROMETHEUS: Final = "prometheus"
 
+SOURCES: Final = (AUTOMQ, CRUISE_CONTROL, PROMETHEUS)
+"""In the order in which they are asked for a figure."""
+
+FRESH_MS: Final = {AUTOMQ: 60_000, CRUISE_CONTROL: 180_000, PROMETHEUS: 180_000}
+"""A report older than this, three intervals at least, tells nothing any more."""
+
+AHEAD_MS: Final = 30_000
+"""A report further in the future than this is none: no clock is that wrong unnoticed
+(`clocks.Clocks`)."""
+
 FIGURES: Final = (
     "bytes_in",
     "bytes_out",

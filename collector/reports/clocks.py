@@ -1,0 +1,90 @@
+"""Brokers' clocks against that of the collector, by when their reports come."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from collector.reports.schema import AHEAD_MS, FRESH_MS
+
+CONFIRMED: Final = 3
+"""As many batches in a row must come equally late before a clock is called slow."""
+TOLERANCE_MS: Final = AHEAD_MS
+"""Clocks that are off by less than this are left as they are: reports live longer."""
+
+
+class Clocks:
+    """Puts reports on the collector's clock.
+
+    A report comes seconds after its time. One from the future tells at once that its
+    broker's clock is fast. One that comes late may have waited, in a topic that was not
+    read for a while; only where several batches came equally late is the clock slow.
+    """
+
+    def __init__(self) -> None:
+        self._clocks: dict[tuple[str, int], _Clock] = {}
+
+    @property
+    def ahead_ms(self) -> Mapping[tuple[str, int], int]:
+        """By source and broker, of the clocks that are off; below 0 for slow ones."""
+        known = {of: clock.ahead_ms() for of, clock in sorted(self._clocks.items())}
+        return {of: ahead_ms for of, ahead_ms in known.items() if ahead_ms}
+
+    def corrected(self, reports: pa.Table, arrived_ms: int) -> pa.Table:
+        """The same reports with the times that the collector's clock had.
+
+        Parameters
+        ----------
+        reports
+            Schema `REPORTS`: all that one batch brought.
+        arrived_ms
+            When it did, by the collector's clock.
+        """
+        time_ms = reports["time_ms"].to_numpy().copy()
+        for of, rows in _by_speaker(reports):
+            clock = self._clocks.setdefault(of, _Clock())
+            clock.see(arrived_ms - _newest(time_ms[rows], FRESH_MS[of[0]]))
+            time_ms[rows] -= clock.ahead_ms()
+        at = reports.schema.get_field_index("time_ms")
+        return reports.set_column(at, reports.schema.field(at), pa.array(time_ms))
+
+
+@dataclass(slots=True)
+class _Clock:
+    late_ms: deque[int] = field(default_factory=lambda: deque(maxlen=CONFIRMED))
+    """Of the last batches: how long after its time the newest report came."""
+
+    def see(self, late_ms: int) -> None:
+        self.late_ms.append(late_ms)
+
+    def ahead_ms(self) -> int:
+        """0 while nothing is wrong; the batch that came soonest tells best."""
+        soonest, latest = min(self.late_ms), max(self.late_ms)
+        fast = self.late_ms[-1] < -TOLERANCE_MS
+        steady = len(self.late_ms) == CONFIRMED and latest - soonest <= TOLERANCE_MS
+        slow = soonest > TOLERANCE_MS and steady
+        return -soonest if fast or slow else 0
+
+
+def _by_speaker(
+    reports: pa.Table,
+) -> Iterator[tuple[tuple[str, int], NDArray[np.int64]]]:
+    """Each source and broker, and the rows of its reports."""
+    source = reports["source"].combine_chunks().dictionary_encode()
+    codes = source.indices.to_numpy().astype(np.int64)
+    broker = reports["broker"].to_numpy()
+    order = np.lexsort((broker, codes))
+    changed = np.diff(codes[order]) | np.diff(broker[order])
+    for rows in np.split(order, 1 + np.flatnonzero(changed)) if len(order) else ():
+        name = source.dictionary[int(codes[rows[0]])].as_py()
+        yield (name, int(broker[rows[0]])), rows
+
+
+def _newest(time_ms: NDArray[np.int64], fresh_ms: int) -> int:
+    """One time that is far ahead of the others is no clock's."""
+    usual = np.median(time_ms) + fresh_ms
+    return int(time_ms[time_ms <= usual].max())

@@ -1,0 +1,281 @@
+"""Reports complete the load vectors that the probe's samples gave.
+
+Which source goes before which, quantity by quantity, is in docs/loads.md.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.reports import figures
+from collector.reports.figures import Given
+from collector.reports.matching import Bools, Floats, Led, Said
+from collector.reports.schema import AHEAD_MS, AUTOMQ, FRESH_MS, SOURCES
+from collector.vectors import ORIGINS, PROBE, VECTORS
+
+NEGLIGIBLE: Final = 1024.0
+"""Bytes/s: less than this tells nothing of how far a meter lags."""
+MOST_LAG: Final = 2.0
+"""A meter that is off by more than this factor is not corrected further."""
+
+_LEADER_IN: Final = 0.7
+_LEADER_OUT: Final = 0.15
+_FOLLOWER_IN: Final = 0.15
+"""What a byte weighs in a broker's CPU (Cruise Control's `ModelParameters`)."""
+
+_MEASURED: Final = {
+    "net_in": "in_measured",
+    "net_out": "out_measured",
+    "requests": "requests_measured",
+}
+_BY: Final = {
+    "net_in": "in_by",
+    "net_out": "out_by",
+    "total_bytes": "total_by",
+    "requests": "requests_by",
+    "cpu": "cpu_by",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completed:
+    """What became of vectors and reports."""
+
+    vectors: pa.Table
+    """Schema `VECTORS`, in the order they came in."""
+    passed_over: dict[str, int]
+    """Reports of the last minutes that were of no use, by reason: stale, future, not
+    the leader, unknown partition, shared name."""
+    without_cores: tuple[int, ...]
+    """Brokers that tell the share of their CPU in use and not how many cores it is of,
+    and of which no capacity in cores is known: their CPU stays unknown."""
+
+
+def complete(
+    vectors: pa.Table, reports: pa.Table, cores: Mapping[int, float]
+) -> Completed:
+    """Fill in and correct what reports of the current leaders know better.
+
+    Parameters
+    ----------
+    vectors
+        Schema `VECTORS`, as samples gave them; the newest sample is now.
+    reports
+        Schema `REPORTS`, in any order, each once or more, by the collector's clock
+        (`clocks.Clocks`). Of several reports of one thing the newest counts.
+    cores
+        Of brokers, by id, where they are known.
+    """
+    if not len(vectors):
+        return Completed(vectors=vectors, passed_over={}, without_cores=())
+    led = Led.of(vectors)
+    fresh, passed_over = _fresh(reports, pc.max(vectors["time_ms"]).as_py())
+    said = {
+        source: Said.of(led, fresh.filter(pc.equal(fresh["source"], source)))
+        for source in SOURCES
+    }
+    loads = _Loads(vectors)
+    _bytes_in(loads, led, said)
+    _bytes_out(loads, led, said)
+    # Others than AutoMQ tell what lies on the leader's disk, without the remote tier.
+    size = figures.of_partitions(led, said[AUTOMQ], "size_bytes")
+    loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
+    _requests(loads, led, said)
+    without_cores = _cpu(loads, led, said, cores)
+    for reported in said.values():
+        for reason, count in reported.passed_over.items():
+            passed_over[reason] = passed_over.get(reason, 0) + count
+    return Completed(
+        vectors=loads.table(), passed_over=passed_over, without_cores=without_cores
+    )
+
+
+class _Loads:
+    """Load vectors on their way; what is known is not given twice."""
+
+    def __init__(self, vectors: pa.Table) -> None:
+        self._vectors = vectors
+        self._columns: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        """(n,) a column."""
+        if name not in self._columns:
+            self._columns[name] = self._vectors[name].to_numpy().copy()
+        return self._columns[name]
+
+    def give(self, quantity: str, source: str, given: Given, where: Bools) -> Bools:
+        """(n,) True for the rows that took the figure: of these, where it is known."""
+        rows: Bools = where & ~np.isnan(given.values)
+        self[quantity][rows] = given.values[rows]
+        self[_BY[quantity]][rows] = ORIGINS.index(source)
+        if quantity in _MEASURED:
+            self[_MEASURED[quantity]][rows] = given.measured[rows]
+        times = self[f"{source.replace('-', '_')}_ms"]
+        times[rows] = np.maximum(times[rows], given.times[rows])
+        return rows
+
+    def table(self) -> pa.Table:
+        """Schema `VECTORS`."""
+        columns = [self._columns.get(n, self._vectors[n]) for n in VECTORS.names]
+        return pa.table(columns, schema=VECTORS)
+
+
+def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
+    """Those that still count, and how many do not."""
+    time_ms = reports["time_ms"].to_numpy()
+    source = reports["source"].combine_chunks().dictionary_encode()
+    lasting = [FRESH_MS.get(name, 0) for name in source.dictionary.to_pylist()]
+    stale = now_ms - time_ms > np.array([*lasting, 0])[source.indices.to_numpy()]
+    future = time_ms - now_ms > AHEAD_MS
+    found = {"stale": int(stale.sum()), "future": int(future.sum())}
+    kept = reports.filter(pa.array(~stale & ~future))
+    return kept, {reason: count for reason, count in found.items() if count}
+
+
+def _bytes_in(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+    wanted = ~loads["in_measured"]
+    for source, reported in said.items():
+        given = figures.rates_of_partitions(led, reported, "bytes_in")
+        wanted &= ~loads.give("net_in", source, given, wanted)
+    records = loads["records_in"]
+    by_topic = {s: _by_records(led, r, records) for s, r in said.items()}
+    for source, given in by_topic.items():
+        wanted &= ~loads.give("net_in", source, given, wanted & given.measured)
+    for source, given in by_topic.items():
+        loads.give("net_in", source, given, np.isnan(loads["net_in"]))
+
+
+def _by_records(led: Led, said: Said, records: Floats) -> Given:
+    """(n,) bytes in of topics, by the records that came into each partition.
+
+    That is as good as measured unless two topics share the rate: their records may
+    differ in size.
+    """
+    given = figures.split(led, said, "bytes_in", records)
+    weighed = figures.weighed(said.pair_of, len(said.pair_broker), records)
+    lone = figures.is_lone(said.pair_of, len(said.pair_broker), led.topic)
+    known = ~np.isnan(given.values)
+    measured = given.measured | (known & weighed & lone)
+    return Given(given.values, given.times, measured)
+
+
+def _bytes_out(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+    wanted = np.ones(len(led.partition), np.bool_)
+    committed = loads["out_by"] == PROBE
+    for source, reported in said.items():
+        given = _without_lag(loads, led, reported)
+        # What is a guess goes behind what groups have committed.
+        wanted &= ~loads.give(
+            "net_out", source, given, wanted & (given.measured | ~committed)
+        )
+    wanted &= ~committed
+    for source, reported in said.items():
+        given = figures.split(led, reported, "bytes_out", loads["net_in"])
+        wanted &= ~loads.give("net_out", source, given, wanted)
+
+
+def _without_lag(loads: _Loads, led: Led, said: Said) -> Given:
+    """(n,) bytes out as the leader's meter shows them, corrected.
+
+    A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
+    off as bytes in, of which the truth is known by offsets, as long as consumers read
+    what comes in. Where bytes in are off by more than `MOST_LAG`, the rate has just
+    changed, and how far consumers have followed is not known.
+    """
+    shown = figures.rates_of_partitions(led, said, "bytes_in").values
+    given = figures.rates_of_partitions(led, said, "bytes_out")
+    true = np.where(
+        loads["in_measured"] & (loads["in_by"] == PROBE), loads["net_in"], shown
+    )
+    told = np.fmax(shown, true) >= NEGLIGIBLE
+    lag = np.ones(len(shown))
+    np.divide(true, shown, out=lag, where=told & (shown > 0))
+    lag[told & (shown == 0)] = np.inf
+    limited = np.clip(lag, 1 / MOST_LAG, MOST_LAG)
+    return Given(given.values * limited, given.times, given.measured & (lag == limited))
+
+
+def _requests(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+    wanted = np.ones(len(led.partition), np.bool_)
+    for source, reported in said.items():
+        given = figures.of_partitions(led, reported, "requests")
+        wanted &= ~loads.give("requests", source, given, wanted)
+    for source, reported in said.items():
+        given = _requests_of_topics(loads, led, reported)
+        wanted &= ~loads.give("requests", source, given, wanted)
+
+
+def _requests_of_topics(loads: _Loads, led: Led, said: Said) -> Given:
+    """(n,) a topic's requests by bytes in; all together as many as the broker's own.
+
+    A request is for many partitions and counts once for the broker, yet for each of its
+    topics. Where no topic's requests are told, the broker's are split by bytes.
+    """
+    given = figures.split(led, said, "requests", loads["net_in"])
+    whole = figures.of_brokers(led, said, "requests").of(led.broker)
+    by_topic = led.total(given.values)[led.broker] > 0
+    traffic = np.nan_to_num(loads["net_in"]) + np.nan_to_num(loads["net_out"])
+    weights = np.where(by_topic, np.nan_to_num(given.values), traffic)
+    share = figures.shares(led.broker, len(led.brokers), weights)
+    scaled = ~np.isnan(whole.values)
+    return Given(
+        np.where(scaled, whole.values * share, given.values),
+        np.where(scaled, whole.times, given.times),
+        given.measured & ~scaled,
+    )
+
+
+def _cpu(
+    loads: _Loads, led: Led, said: Mapping[str, Said], cores: Mapping[int, float]
+) -> tuple[int, ...]:
+    """CPU of partitions; returns the brokers whose share is of no use."""
+    cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
+    used = [(s, figures.of_brokers(led, r, "cpu_cores")) for s, r in said.items()]
+    shares = [(s, figures.of_brokers(led, r, "cpu_share")) for s, r in said.items()]
+    for source, share in shares:
+        in_use = np.minimum(share.values, 1.0) * cores_of
+        used.append((source, Given(in_use, share.times, share.measured)))
+    part = _part_of_cpu(loads, led, said)
+    known = np.zeros(len(led.brokers), np.bool_)
+    for source, whole in used:
+        given = whole.of(led.broker)
+        estimate = Given(
+            given.values * part, given.times, np.zeros_like(given.measured)
+        )
+        loads.give("cpu", source, estimate, ~known[led.broker])
+        known |= whole.measured
+    told = np.any([share.measured for _, share in shares], axis=0)
+    return tuple(led.brokers[told & np.isnan(cores_of) & ~known].tolist())
+
+
+def _part_of_cpu(loads: _Loads, led: Led, said: Mapping[str, Said]) -> Floats:
+    """(n,) what leading a partition takes of its broker's CPU, as a share.
+
+    Cruise Control's `ModelUtils.estimateLeaderCpuUtil`, without the bytes that leaders
+    send to followers. The broker's totals are what it reports, or what its partitions
+    come to where that is more: the one lags, the other knows not all partitions.
+    """
+    first = {
+        name: _first([figures.of_brokers(led, r, name).values for r in said.values()])
+        for name in ("bytes_in", "bytes_out", "replication_in")
+    }
+    taken = np.fmax(first["bytes_in"], led.total(loads["net_in"]))
+    sent = np.fmax(first["bytes_out"], led.total(loads["net_out"]))
+    copied = np.nan_to_num(first["replication_in"])
+    whole = _LEADER_IN * taken + _LEADER_OUT * sent + _FOLLOWER_IN * copied
+    own = _LEADER_IN * loads["net_in"] + _LEADER_OUT * loads["net_out"]
+    # A broker without any traffic spends nothing on partitions.
+    part: Floats = own / np.where(whole > 0, whole, 1.0)[led.broker]
+    return part
+
+
+def _first(said: Sequence[Floats]) -> Floats:
+    """The first that is known."""
+    found = said[0]
+    for other in said[1:]:
+        found = np.where(np.isnan(found), other, found)
+    return found

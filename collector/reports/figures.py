@@ -1,0 +1,131 @@
+"""What one source's reports say of partitions, of topics on brokers, and of brokers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from collector.reports.matching import NONE, Bools, Floats, Ints, Led, Said
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """A figure of each thing."""
+
+    values: Floats
+    """(n,) NaN where nothing is said."""
+    times: Ints
+    """(n,) of the report behind it; -1 where there is none."""
+    measured: Bools
+    """(n,) False where it is estimated."""
+
+    def of(self, at: Ints) -> "Given":
+        """Of the things at these positions; nothing where the position is -1."""
+        return Given(
+            np.append(self.values, np.nan)[at],
+            np.append(self.times, NONE)[at],
+            np.append(self.measured, False)[at],
+        )
+
+
+def of_partitions(led: Led, said: Said, figure: str) -> Given:
+    """(n,) the newest, as the leader says it."""
+    rows = len(led.partition)
+    return _newest(said, said.row, rows, said.figures[figure])
+
+
+def rates_of_partitions(led: Led, said: Said, figure: str) -> Given:
+    """(n,) the newest, unless it is the leader's first.
+
+    A broker that opens a partition reports 0 before its meter has run for a while.
+    """
+    about = said.row >= 0
+    first = np.full(len(led.partition), np.iinfo(np.int64).max)
+    np.minimum.at(first, said.row[about], said.time_ms[about])
+    later = about & (said.time_ms > first[said.row])
+    rows = np.where(later, said.row, NONE)
+    return _newest(said, rows, len(led.partition), said.figures[figure])
+
+
+def of_brokers(led: Led, said: Said, figure: str) -> Given:
+    """(brokers,) the newest of each as a whole."""
+    return _newest(said, said.broker, len(led.brokers), said.figures[figure])
+
+
+def of_topics(led: Led, said: Said, figure: str) -> Given:
+    """(pairs,) the newest of each topic on each of its brokers.
+
+    Kafka has no meter for a topic that has no traffic: where a broker tells the size
+    of its log, has reported since, and tells rates of other topics, it is 0.
+    """
+    pairs = len(said.pair_broker)
+    found = _newest(said, said.pair, pairs, said.figures[figure])
+    sized = (said.row >= 0) & ~np.isnan(said.figures["size_bytes"])
+    since = np.full(pairs, np.iinfo(np.int64).max)
+    of_topic = said.pair_of[said.row[sized]]
+    np.minimum.at(since, of_topic[of_topic >= 0], said.time_ms[sized][of_topic >= 0])
+    rated = (said.pair >= 0) & ~np.isnan(said.figures[figure])
+    last = np.full(len(led.brokers), NONE)
+    np.maximum.at(last, said.speaker[rated], said.time_ms[rated])
+    last = last[said.pair_broker]
+    quiet = np.isnan(found.values) & (since < last)
+    return Given(
+        np.where(quiet, 0.0, found.values),
+        np.where(quiet, last, found.times),
+        quiet | found.measured,
+    )
+
+
+def split(led: Led, said: Said, figure: str, weights: Floats) -> Given:
+    """(n,) a topic's rate on a broker among the partitions that it leads there.
+
+    By weight where all have one, else evenly. Measured is only what needs no split:
+    the rate of a partition alone, and 0.
+    """
+    rates = of_topics(led, said, figure)
+    of, pairs = said.pair_of, len(said.pair_broker)
+    about = of >= 0
+    alone = np.append(np.bincount(of[about], minlength=pairs) == 1, False)[of]
+    rates = rates.of(of)
+    values = rates.values * shares(of, pairs, weights)
+    return Given(values, rates.times, rates.measured & (alone | (rates.values == 0)))
+
+
+def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
+    """(n,) True for members of groups in which all have a weight, and not all 0."""
+    about = of >= 0
+    lacking = np.bincount(of[about], np.isnan(weights[about]), groups)
+    sums = np.bincount(of[about], np.nan_to_num(weights[about]), groups)
+    good = np.append((lacking == 0) & (sums > 0), False)
+    found: Bools = good[of]
+    return found
+
+
+def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
+    """(n,) True for members of groups that are of one kind."""
+    about = of >= 0
+    least, most = np.full(groups + 1, np.iinfo(np.int64).max), np.full(groups + 1, NONE)
+    np.minimum.at(least, of[about], kinds[about])
+    np.maximum.at(most, of[about], kinds[about])
+    found: Bools = (least == most)[of]
+    return found
+
+
+def shares(of: Ints, groups: int, weights: Floats) -> Floats:
+    """(n,) each member's share of its group, by weight or evenly; NaN outside of all.
+
+    of: (n,) group of each, -1 for none.
+    """
+    weight = np.where(weighed(of, groups, weights), weights, 1.0)
+    about = of >= 0
+    sums = np.append(np.bincount(of[about], weight[about], groups), np.nan)
+    found: Floats = weight / sums[of]
+    return found
+
+
+def _newest(said: Said, of: Ints, things: int, values: Floats) -> Given:
+    """(things,) the newest known of each; of equally new ones the largest."""
+    known = np.flatnonzero((of >= 0) & ~np.isnan(values))
+    order = known[np.lexsort((values[known], said.time_ms[known]))]
+    found, times = np.full(things, np.nan), np.full(things, NONE)
+    found[of[order]], times[of[order]] = values[order], said.time_ms[order]
+    return Given(found, times, ~np.isnan(found))
