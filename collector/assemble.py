@@ -1,5 +1,6 @@
 """Placement and load vectors become a snapshot."""
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -7,7 +8,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.vectors import VECTORS, concatenate
+from collector.vectors import (
+    NOBODY,
+    ORIGINS,
+    PROBE,
+    VECTORS,
+    concatenate,
+)
 from model.snapshot import (
     Bools,
     Floats,
@@ -21,6 +28,13 @@ from model.snapshot import (
 )
 
 RESOURCES: Final = (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
+"""What the probe knows of every partition."""
+REPORTED: Final = (Resource.CPU, Resource.REQUESTS)
+"""What reporters alone know; there where they know it of any partition."""
+PERCENT: Final = 100.0
+"""Of one core: the unit of CPU in snapshots, as of capacities; vectors have cores."""
+METER_S: Final = {"automq": 60.0, "cruise-control": 60.0, "prometheus": 120.0}
+"""Span that a reporter's rates are averaged over."""
 FRESH_MS: Final = 60_000
 """A vector older than this, against the newest, is not known any more."""
 
@@ -46,10 +60,13 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
     older than the window counts as estimated.
     """
     at = _rows_of(cluster, vectors)
-    shared = _shared(cluster)
-    loads = np.stack([_picked(vectors, str(r), at) for r in RESOURCES], axis=1)
+    resources = (*RESOURCES, *(r for r in REPORTED if _is_known(vectors, r)))
+    loads = np.stack([_picked(vectors, str(r), at) for r in resources], axis=1)
     # A shared log lies on no broker's disk.
-    loads[shared, RESOURCES.index(Resource.DISK)] = 0.0
+    loads[_shared(cluster), resources.index(Resource.DISK)] = 0.0
+    if Resource.CPU in resources:
+        loads[:, resources.index(Resource.CPU)] *= PERCENT
+    measured = _measured(vectors, resources, at, window_s) & ~np.isnan(loads)
     partitions = Partitions(
         topic=cluster.topic,
         partition=cluster.partition,
@@ -57,34 +74,56 @@ def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Sn
         replica_broker=cluster.replica_broker,
         leader=cluster.leader,
         loads=loads,
-        measured=_measured(vectors, at, window_s) & ~np.isnan(loads),
+        measured=measured,
         size_bytes=_bytes(_picked(vectors, "total_bytes", at)),
-        local_bytes=_bytes(loads[:, RESOURCES.index(Resource.DISK)]),
+        local_bytes=_bytes(loads[:, resources.index(Resource.DISK)]),
         replica_dir=cluster.replica_dir,
     )
-    return Snapshot(_header(cluster, vectors, partitions, window_s), partitions)
-
-
-def _header(
-    cluster: ClusterState, vectors: pa.Table, partitions: Partitions, window_s: float
-) -> SnapshotHeader:
-    """Age is that of the newest sample; the share is that of users' partitions."""
     newest_ms = pc.max(vectors["time_ms"]).as_py() or cluster.taken_at_ms
-    source = Source(
-        name="probe",
-        newest_sample_ms=newest_ms,
-        window_s=window_s,
-        samples=pc.sum(vectors["samples"]).as_py() or 0,
-        measured_share=_share(partitions.measured[~cluster.internal]),
-    )
-    return SnapshotHeader(
+    by = _by(vectors, resources, at)
+    users = ~cluster.internal
+    header = SnapshotHeader(
         cluster_id=cluster.cluster_id,
         taken_at_ms=newest_ms,
         brokers=cluster.brokers,
         topics=cluster.topics,
-        resources=RESOURCES,
-        sources=(source,),
+        resources=resources,
+        sources=(
+            _probe(vectors, newest_ms, window_s, (measured & (by == PROBE))[users]),
+            *_reporters(vectors, measured[users], by[users]),
+        ),
     )
+    return Snapshot(header, partitions)
+
+
+def _is_known(vectors: pa.Table, resource: Resource) -> bool:
+    return bool(pc.any(pc.is_finite(vectors[str(resource)])).as_py())
+
+
+def _probe(
+    vectors: pa.Table, newest_ms: int, window_s: float, measured: Bools
+) -> Source:
+    return Source(
+        name=ORIGINS[PROBE],
+        newest_sample_ms=newest_ms,
+        window_s=window_s,
+        samples=pc.sum(vectors["samples"]).as_py() or 0,
+        measured_share=_share(measured),
+    )
+
+
+def _reporters(vectors: pa.Table, measured: Bools, by: Ints) -> Iterator[Source]:
+    """Those whose reports are behind any load; a partition's count as one sample."""
+    for name, meter_s in METER_S.items():
+        times = vectors[f"{name.replace('-', '_')}_ms"].to_numpy()
+        if (times >= 0).any():
+            yield Source(
+                name=name,
+                newest_sample_ms=int(times.max()),
+                window_s=meter_s,
+                samples=int((times >= 0).sum()),
+                measured_share=_share(measured & (by == ORIGINS.index(name))),
+            )
 
 
 def _rows_of(cluster: ClusterState, vectors: pa.Table) -> Ints:
@@ -106,17 +145,41 @@ def _picked(vectors: pa.Table, name: str, at: Ints) -> Floats:
     return picked
 
 
-def _measured(vectors: pa.Table, at: Ints, window_s: float) -> Bools:
-    """(n, resources); sizes are always measured."""
+def _measured(
+    vectors: pa.Table, resources: Sequence[Resource], at: Ints, window_s: float
+) -> Bools:
+    """(n, resources); sizes are always measured, CPU never."""
     newest_ms = pc.max(vectors["time_ms"]).as_py() or 0
     recent = newest_ms - _picked(vectors, "time_ms", at) <= 1000 * window_s
+    flags = {
+        Resource.NET_IN: "in_measured",
+        Resource.NET_OUT: "out_measured",
+        Resource.REQUESTS: "requests_measured",
+    }
     columns = [
-        np.nan_to_num(_picked(vectors, name, at)).astype(np.bool_)
-        for name in ("in_measured", "out_measured")
+        np.nan_to_num(_picked(vectors, flags[r], at)).astype(np.bool_)
+        if r in flags
+        else np.full(len(at), r is Resource.DISK)
+        for r in resources
     ]
-    measured = np.stack([*columns, np.ones(len(at), np.bool_)], axis=1)
-    current: Bools = measured & recent[:, None]
+    current: Bools = np.stack(columns, axis=1) & recent[:, None]
     return current
+
+
+def _by(vectors: pa.Table, resources: Sequence[Resource], at: Ints) -> Ints:
+    """(n, resources) positions in `ORIGINS`, NOBODY where there is no vector."""
+    names = {
+        Resource.NET_IN: "in_by",
+        Resource.NET_OUT: "out_by",
+        Resource.CPU: "cpu_by",
+        Resource.REQUESTS: "requests_by",
+    }
+    columns = [
+        _picked(vectors, names[r], at) if r in names else np.full(len(at), PROBE)
+        for r in resources
+    ]
+    origin: Ints = np.nan_to_num(np.stack(columns, axis=1), nan=NOBODY).astype(np.int64)
+    return origin
 
 
 def _shared(cluster: ClusterState) -> Bools:

@@ -150,7 +150,7 @@ class Source(FileModel):
     """Where the loads of a snapshot come from, and how good they are."""
 
     name: str
-    """`probe`, `file`, ..."""
+    """`probe`, `file`, or a metrics reporter: `automq`, ..."""
     newest_sample_ms: int
     """Time of the newest sample behind any load."""
     window_s: float
@@ -158,7 +158,8 @@ class Source(FileModel):
     samples: int
     """Samples behind all loads together."""
     measured_share: float
-    """Share of all loads that were measured; the others are estimated or unknown."""
+    """Share of all loads that it measured; what no source did is estimated or
+    unknown."""
 
 
 class SnapshotHeader(FileModel):

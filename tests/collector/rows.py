@@ -7,6 +7,7 @@ import pyarrow as pa
 
 from collector.metadata import ClusterState, build_state
 from collector.samples import SAMPLES
+from collector.vectors import VECTORS, as_vectors
 from model.snapshot import StorageKind
 
 START_MS = 1_700_000_000_000
@@ -35,6 +36,41 @@ def sample(second: float, **other: object) -> dict[str, Any]:
 
 def table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SAMPLES)
+
+
+def vector(**other: object) -> dict[str, Any]:
+    """A load vector of the probe's, as a row of `load_table`."""
+    return {
+        "topic": "orders",
+        "partition": 0,
+        "time_ms": START_MS,
+        "broker": 1,
+        "samples": 16,
+        "span_ms": 15_000,
+        "net_in": 5.0,
+        "net_out": 7.0,
+        "disk": 1000.0,
+        "total_bytes": 9000.0,
+        "in_measured": True,
+        "out_measured": False,
+        **other,
+    }
+
+
+def load_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Vectors of equal columns."""
+    rows = list(rows)
+    names = rows[0] if rows else VECTORS.names
+    schema = pa.schema([field for field in VECTORS if field.name in names])
+    return as_vectors(pa.Table.from_pylist(rows, schema=schema))
+
+
+def figures(vectors: pa.Table) -> list[dict[str, Any]]:
+    """Rows in which what is unknown is None, which is equal to itself."""
+    return [
+        {name: None if value != value else value for name, value in row.items()}
+        for row in vectors.to_pylist()
+    ]
 
 
 def topic(

@@ -5,30 +5,14 @@ from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.metadata import ClusterState
 from collector.vectors import VECTORS
 from model.snapshot import Snapshot, StorageKind
-from tests.collector.rows import START_MS, cluster, topic
+from tests.collector.rows import START_MS, cluster, figures, load_table, topic, vector
 
 
 def vectors(*rows: tuple[str, int, int], net_in: float = 5.0) -> pa.Table:
     """Of (topic, partition, time in ms after the start)."""
-    return pa.Table.from_pylist(
-        [
-            {
-                "topic": name,
-                "partition": number,
-                "time_ms": START_MS + late_ms,
-                "broker": 1,
-                "samples": 16,
-                "span_ms": 15_000,
-                "net_in": net_in,
-                "net_out": 7.0,
-                "disk": 1000.0,
-                "total_bytes": 9000.0,
-                "in_measured": True,
-                "out_measured": False,
-            }
-            for name, number, late_ms in rows
-        ],
-        schema=VECTORS,
+    return load_table(
+        vector(topic=name, partition=number, time_ms=START_MS + late_ms, net_in=net_in)
+        for name, number, late_ms in rows
     )
 
 
@@ -92,5 +76,5 @@ def test_a_load_older_than_the_window_is_an_estimate() -> None:
 
 def test_known_vectors_stay_when_nothing_new_comes() -> None:
     known = vectors(("a", 0, 0))
-    assert newest_vectors(known, VECTORS.empty_table()).equals(known)
+    assert figures(newest_vectors(known, VECTORS.empty_table())) == figures(known)
     assert newest_vectors(VECTORS.empty_table(), VECTORS.empty_table()).num_rows == 0

@@ -14,15 +14,13 @@ from collector.spool import KEPT_S, Spool
 from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from collector.vectors import VECTORS
 from model.errors import ConfigError
-from tests.collector.rows import START_MS, sample, table
+from tests.collector.rows import START_MS, load_table, sample, table, vector
 
 DAY_MS = 86_400_000
 
 
 def vectors(time_ms: int) -> pa.Table:
-    row = dict.fromkeys(VECTORS.names, 0) | {"topic": "orders", "time_ms": time_ms}
-    row |= {"in_measured": True, "out_measured": False}
-    return pa.Table.from_pylist([row], schema=VECTORS)
+    return load_table([vector(time_ms=time_ms)])
 
 
 def test_the_spool_keeps_records_that_can_be_decoded(tmp_path: Path) -> None:

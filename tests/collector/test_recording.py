@@ -19,7 +19,7 @@ from model.errors import ConfigError
 from model.pseudonyms import Pseudonyms
 from model.snapshot import LogDir, Snapshot
 from model.snapshot_file import read_snapshot
-from tests.collector.rows import START_MS, cluster, sample, table, topic
+from tests.collector.rows import START_MS, cluster, figures, sample, table, topic
 
 WINDOW = Window(window_ms=15_000)
 SECRET = "orders.acme-berlin"
@@ -129,10 +129,9 @@ def test_only_names_are_changed_in_figures_of_a_state(tmp_path: Path) -> None:
     plain = read_recording(record(tmp_path / "plain"))
     hidden = read_recording(record(tmp_path / "hidden", names))
     renamed = [
-        row | {"topic": names.topic(row["topic"])}
-        for row in plain.vectors(1).to_pylist()
+        row | {"topic": names.topic(row["topic"])} for row in figures(plain.vectors(1))
     ]
-    found = hidden.vectors(1).to_pylist()
+    found = figures(hidden.vectors(1))
     assert sorted(found, key=repr) == sorted(renamed, key=repr)
 
 

@@ -21,7 +21,7 @@ from collector.spool import RECORDS, Spool
 from collector.stream import Job, LoadStream, SpoolSource
 from collector.vectors import Window, load_vectors
 from model.errors import PlimsollError
-from tests.collector.rows import START_MS, sample, table
+from tests.collector.rows import START_MS, figures, sample, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -118,7 +118,7 @@ def test_the_job_gives_what_numpy_gives(
         for first in range(0, 24, 3):
             spool.write(rows(first, first + 3))
         found = taken.until(23)
-    assert found.equals(load_vectors(rows(0, 24), WINDOW))
+    assert figures(found) == figures(load_vectors(rows(0, 24), WINDOW))
     assert found.num_rows == 4
 
 
@@ -133,7 +133,7 @@ def test_a_restart_goes_on_without_reading_twice(
     spool.write(rows(6, 12))
     with running(session, tmp_path, after):
         found = after.until(11)
-    assert found.equals(load_vectors(rows(6, 12), WINDOW))
+    assert figures(found) == figures(load_vectors(rows(6, 12), WINDOW))
     assert len(after.tables) == 1
     kept = History(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
     assert (
@@ -153,7 +153,7 @@ def test_a_batch_that_is_done_again_counts_once(
     with running(session, tmp_path, taken):
         spool.write(rows(6, 12))
         found = taken.until(11)
-    assert found.equals(load_vectors(rows(0, 12), WINDOW))
+    assert figures(found) == figures(load_vectors(rows(0, 12), WINDOW))
     kept = History(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
     assert kept.num_rows == 8
 
@@ -170,7 +170,7 @@ def test_records_that_are_no_samples_are_left_out_and_named(
     Spool(folder).write(rows(0, 6))
     with caplog.at_level(logging.WARNING), running(session, tmp_path, taken):
         found = taken.until(5)
-    assert found.equals(load_vectors(rows(0, 6), WINDOW))
+    assert figures(found) == figures(load_vectors(rows(0, 6), WINDOW))
     assert "2 of 26 records are no samples" in caplog.text
     assert re.search("'short': 1.*'version': 1", caplog.text)
 

@@ -4,15 +4,14 @@ from typing import Any
 
 import pytest
 
-from collector.vectors import Window, load_vectors
-from tests.collector.rows import START_MS, sample, table
+from collector.vectors import ASSUMED, NOBODY, PROBE, Window, load_vectors
+from tests.collector.rows import START_MS, figures, sample, table
 
 WINDOW = Window(window_ms=15_000)
 
 
 def vector(*rows: dict[str, Any], window: Window = WINDOW) -> dict[str, Any]:
-    (found,) = load_vectors(table(rows), window).to_pylist()
-    assert isinstance(found, dict)
+    (found,) = figures(load_vectors(table(rows), window))
     return found
 
 
@@ -35,6 +34,12 @@ def test_steady_load_is_measured_exactly() -> None:
         "total_bytes": 1_500_000,
         "in_measured": True,
         "out_measured": True,
+        "records_in": pytest.approx(100),
+        **dict.fromkeys(("cpu", "requests")),
+        "requests_measured": False,
+        **dict.fromkeys(("in_by", "out_by", "total_by"), PROBE),
+        **dict.fromkeys(("cpu_by", "requests_by"), NOBODY),
+        **dict.fromkeys(("automq_ms", "cruise_control_ms", "prometheus_ms"), -1),
     }
 
 
@@ -146,7 +151,7 @@ def test_an_idle_partition_is_measured_as_idle() -> None:
 
 def test_without_sizes_the_rate_is_unknown_not_zero() -> None:
     found = vector(*(sample(s, local_bytes=-1, total_bytes=-1) for s in range(6)))
-    assert all(found[n] != found[n] for n in ("net_in", "disk", "total_bytes"))
+    assert all(found[n] is None for n in ("net_in", "disk", "total_bytes"))
     assert not found["in_measured"]
 
 
@@ -203,6 +208,7 @@ def test_hidden_groups_are_estimated_by_the_fan_out() -> None:
     found = vector(*rows, window=Window(window_ms=15_000, fan_out=3))
     assert found["net_out"] == pytest.approx(300_000)
     assert not found["out_measured"]
+    assert found["out_by"] == ASSUMED
 
 
 def test_no_samples_give_no_vectors() -> None:
@@ -223,7 +229,7 @@ def test_a_vector_does_not_depend_on_other_partitions_to_the_last_bit() -> None:
         for name in ("a", "b")
         for number in range(7)
     ]
-    found = load_vectors(table(rows), WINDOW).to_pylist()
+    found = figures(load_vectors(table(rows), WINDOW))
     renamed = [row | {"topic": {"a": "b", "b": "a"}[row["topic"]]} for row in rows]
-    again = load_vectors(table(renamed), WINDOW).to_pylist()
+    again = figures(load_vectors(table(renamed), WINDOW))
     assert [row | {"topic": "a"} for row in found[7:]] == again[:7]

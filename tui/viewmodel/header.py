@@ -64,7 +64,7 @@ def _data(moment: Moment) -> tuple[Cell, ...]:
     shares = [s.measured_share for s in moment.view.snapshot.header.sources]
     if not shares:
         return (old,)
-    return old, cell(f"{min(shares):.0%} measured")
+    return old, cell(f"{sum(shares):.0%} measured")
 
 
 def _score(view: LoopView) -> tuple[Cell, ...]:
