@@ -1,6 +1,6 @@
 """Placement and load vectors become a snapshot."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,6 +17,7 @@ from collector.vectors import (
 )
 from model.snapshot import (
     Bools,
+    Broker,
     Floats,
     Ints,
     Partitions,
@@ -51,6 +52,12 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
     found = concatenate([fresh, kept.select(VECTORS.names).cast(VECTORS)], VECTORS)
     oldest_ms = (pc.max(found["time_ms"]).as_py() or 0) - FRESH_MS
     return found.filter(pc.field("time_ms") >= oldest_ms).combine_chunks()
+
+
+def cores_of(brokers: Iterable[Broker]) -> dict[int, float]:
+    """Cores by broker id, of those whose capacity tells them."""
+    told = {b.id: b.capacity.get(Resource.CPU) for b in brokers}
+    return {b: percent / PERCENT for b, percent in told.items() if percent is not None}
 
 
 def assemble(cluster: ClusterState, vectors: pa.Table, *, window_s: float) -> Snapshot:

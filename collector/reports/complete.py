@@ -247,7 +247,7 @@ def _cpu(
             given.values * part, given.times, np.zeros_like(given.measured)
         )
         loads.give("cpu", source, estimate, ~known[led.broker])
-        known |= whole.measured
+        known |= ~np.isnan(whole.values)
     told = np.any([share.measured for _, share in shares], axis=0)
     return tuple(led.brokers[told & np.isnan(cores_of) & ~known].tolist())
 

@@ -1,0 +1,129 @@
+"""Decoded metrics become reports."""
+
+import struct
+
+import pyarrow as pa
+import pytest
+
+from collector.reports import automq_metrics, cruise_control_metrics
+from collector.reports.convert import automq_reports, cruise_control_reports
+from collector.reports.schema import REPORTS
+from tests.collector.reports.rows import automq, cruise
+from tests.collector.rows import START_MS, figures
+from tests.collector.test_metrics import (
+    AUTOMQ_BROKER,
+    AUTOMQ_PARTITION,
+    CRUISE,
+    recorded,
+)
+
+BROKER, TOPIC, PARTITION = range(3)
+
+
+def record(
+    scope: int, metric: int, value: float, *, topic: str = "orders", second: int = 0
+) -> bytes:
+    """Of broker 1, and of partition 7 where it is a partition's."""
+    head = struct.pack(">BBBqi", scope, 0, metric, START_MS + 1000 * second, 1)
+    named = struct.pack(">i", len(topic)) + topic.encode() if scope else b""
+    number = struct.pack(">i", 7) if scope == PARTITION else b""
+    return head + named + number + struct.pack(">d", value)
+
+
+def reports(*records: bytes) -> pa.Table:
+    decoded = cruise_control_metrics.decode(pa.array(records, pa.binary()))
+    return cruise_control_reports(decoded.metrics)
+
+
+def expected(*rows: dict[str, object]) -> list[dict[str, object]]:
+    return figures(pa.Table.from_pylist(list(rows), schema=REPORTS))
+
+
+def test_golden_records_of_automq() -> None:
+    decoded = automq_metrics.decode(pa.array([AUTOMQ_PARTITION, AUTOMQ_BROKER]))
+    assert figures(automq_reports(decoded.metrics)) == expected(
+        automq(
+            0,
+            topic="t",
+            partition=3,
+            bytes_in=1_048_576.0,
+            bytes_out=2_097_152.0,
+            size_bytes=0.0,
+        ),
+        automq(0, topic=None, partition=-1),
+    )
+
+
+def test_golden_records_of_cruise_control() -> None:
+    found = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics
+    assert figures(cruise_control_reports(found)) == expected(
+        cruise(broker=3, cpu_share=0.4375),
+        cruise(broker=3, topic="orders.v1", bytes_in=1_048_576.0),
+        cruise(broker=3, topic="orders.v1", partition=7, size_bytes=1.5e9),
+    )
+
+
+def test_what_a_real_automq_wrote_of_clients_partitions_and_of_brokers() -> None:
+    decoded = automq_metrics.decode(pa.array(list(recorded())))
+    found = automq_reports(decoded.metrics)
+    assert set(found["topic"].unique().to_pylist()) == {
+        None,
+        "ab",
+        "ab2",
+        "__auto_balancer_metrics",
+        "__automq_cluster_events",
+    }
+    assert found["topic"].null_count == 30
+    # Three brokers told ten times of the quorum's own log.
+    assert len(found) == 240 - 30
+
+
+def test_what_a_broker_says_at_one_time_is_one_report() -> None:
+    found = reports(
+        record(BROKER, 0, 5.0),
+        record(BROKER, 1, 6.0),
+        record(BROKER, 6, 7.0),
+        record(BROKER, 16, 30.0),
+        record(BROKER, 17, 12.0),
+        record(TOPIC, 2, 1.0),
+        record(TOPIC, 3, 2.0),
+        record(TOPIC, 2, 3.0, second=60),
+    )
+    assert figures(found) == expected(
+        cruise(bytes_in=5.0, bytes_out=6.0, replication_in=7.0, requests=42.0),
+        cruise(topic="orders", bytes_in=1.0, bytes_out=2.0),
+        cruise(60, topic="orders", bytes_in=3.0),
+    )
+
+
+def test_values_of_one_time_are_averaged() -> None:
+    (row,) = figures(reports(record(TOPIC, 2, 1.0), record(TOPIC, 2, 4.0)))
+    assert row["bytes_in"] == 2.5
+
+
+@pytest.mark.parametrize("metric", [16, 17])
+def test_a_brokers_requests_are_unknown_while_a_part_of_them_is(metric: int) -> None:
+    (row,) = figures(reports(record(BROKER, metric, 30.0)))
+    assert row["requests"] is None
+
+
+@pytest.mark.parametrize(
+    ("metrics", "requests"), [((13,), 1.0), ((14,), 1.0), ((13, 14), 2.0)]
+)
+def test_a_topic_that_is_only_written_or_only_read_has_requests(
+    metrics: tuple[int, ...], requests: float
+) -> None:
+    (row,) = figures(reports(*(record(TOPIC, metric, 1.0) for metric in metrics)))
+    assert row["requests"] == requests
+
+
+def test_figures_that_tell_no_load_make_no_report() -> None:
+    idle_handlers, queue = record(BROKER, 19, 0.9), record(BROKER, 20, 4.0)
+    assert len(reports(idle_handlers, queue)) == 0
+
+
+def test_no_metrics_are_no_reports() -> None:
+    none = pa.array([], pa.binary())
+    assert reports().equals(REPORTS.empty_table())
+    decoded = automq_metrics.decode(none)
+    assert automq_reports(decoded.metrics).equals(REPORTS.empty_table())
