@@ -1,10 +1,20 @@
+import math
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 
-from collector.assemble import FRESH_MS, assemble, newest_vectors
+from collector.assemble import (
+    FRESH_MS,
+    RESOURCES,
+    assemble,
+    cores_of,
+    newest_vectors,
+)
 from collector.metadata import ClusterState
-from collector.vectors import VECTORS
-from model.snapshot import Snapshot, StorageKind
+from collector.vectors import NOBODY, ORIGINS, VECTORS
+from model.ids import BrokerId
+from model.snapshot import Broker, Resource, Snapshot, StorageKind
 from tests.collector.rows import START_MS, cluster, figures, load_table, topic, vector
 
 
@@ -78,3 +88,63 @@ def test_known_vectors_stay_when_nothing_new_comes() -> None:
     known = vectors(("a", 0, 0))
     assert figures(newest_vectors(known, VECTORS.empty_table())) == figures(known)
     assert newest_vectors(VECTORS.empty_table(), VECTORS.empty_table()).num_rows == 0
+
+
+def reported(number: int, **other: object) -> dict[str, Any]:
+    """A partition of which AutoMQ tells bytes out, Cruise Control CPU and requests."""
+    of_reporters = {
+        "cpu": 0.25,
+        "requests": 30.0,
+        "out_measured": True,
+        "in_by": ORIGINS.index("probe"),
+        "out_by": ORIGINS.index("automq"),
+        "cpu_by": ORIGINS.index("cruise-control"),
+        "requests_by": ORIGINS.index("cruise-control"),
+        "requests_measured": False,
+        "automq_ms": START_MS - 10_000 * number,
+        "cruise_control_ms": START_MS - 50_000,
+    }
+    return vector(topic="a", partition=number, **(of_reporters | other))
+
+
+def test_cpu_and_requests_are_there_where_any_partition_has_them() -> None:
+    state = cluster(topic("a", [[1], [2]]))
+    unknown = {"cpu": math.nan, "requests": math.nan}
+    nobody = dict.fromkeys(("cpu_by", "requests_by"), NOBODY)
+    found = snapshot(state, load_table([reported(0), reported(1, **unknown, **nobody)]))
+    assert found.header.resources == (*RESOURCES, Resource.CPU, Resource.REQUESTS)
+    # In percent of one core, as capacities are.
+    assert found.partitions.loads[0].tolist() == [5.0, 7.0, 1000.0, 25.0, 30.0]
+    assert np.isnan(found.partitions.loads[1, 3:]).all()
+    assert found.partitions.measured.tolist() == [[True, True, True, False, False]] * 2
+    alone = snapshot(
+        state, load_table([reported(0, cpu=math.nan), reported(1, cpu=math.nan)])
+    )
+    assert alone.header.resources == (*RESOURCES, Resource.REQUESTS)
+
+
+def test_each_source_has_its_own_age_samples_and_share() -> None:
+    state = cluster(topic("a", [[1], [2]]), topic("__own", [[1]]))
+    found = snapshot(state, load_table([reported(0), reported(1, in_measured=False)]))
+    probe, automq, cruise = found.header.sources
+    assert [s.name for s in found.header.sources] == [
+        "probe",
+        "automq",
+        "cruise-control",
+    ]
+    assert [s.newest_sample_ms - START_MS for s in found.header.sources] == [
+        0,
+        0,
+        -50_000,
+    ]
+    assert (probe.samples, automq.samples, cruise.samples) == (32, 2, 2)
+    # Of ten loads: bytes in of one partition and both disks; bytes out; nothing.
+    assert [s.measured_share for s in found.header.sources] == [0.3, 0.2, 0.0]
+
+
+def test_cores_are_known_of_brokers_whose_capacity_tells_them() -> None:
+    brokers = [
+        Broker(id=BrokerId(1), capacity={Resource.CPU: 400.0}),
+        Broker(id=BrokerId(2), capacity={Resource.DISK: 1e12}),
+    ]
+    assert cores_of(brokers) == {1: 4.0}

@@ -12,9 +12,16 @@ from collector.history import KEPT_DAYS, History
 from collector.samples import decode
 from collector.spool import KEPT_S, Spool
 from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
-from collector.vectors import VECTORS
+from collector.vectors import OLDEST, PROBE, VECTORS
 from model.errors import ConfigError
-from tests.collector.rows import START_MS, load_table, sample, table, vector
+from tests.collector.rows import (
+    START_MS,
+    figures,
+    load_table,
+    sample,
+    table,
+    vector,
+)
 
 DAY_MS = 86_400_000
 
@@ -78,6 +85,25 @@ def test_history_is_read_back_oldest_first(tmp_path: Path) -> None:
         "date=2023-11-15",
         "date=2023-11-16",
     }
+
+
+def test_history_of_before_there_were_reporters_is_read(tmp_path: Path) -> None:
+    folder = tmp_path / "date=2023-11-14"
+    folder.mkdir()
+    pq.write_table(vectors(START_MS).select(OLDEST), folder / "q-1.parquet")
+    (found,) = figures(History(tmp_path, every_ms=1).read(START_MS, START_MS))
+    assert found == {
+        **figures(vectors(START_MS))[0],
+        **dict.fromkeys(("records_in", "cpu", "requests")),
+        **dict.fromkeys(("in_by", "out_by", "total_by"), PROBE),
+    }
+
+
+def test_a_history_file_of_something_else_is_passed_over(tmp_path: Path) -> None:
+    folder = tmp_path / "date=2023-11-14"
+    folder.mkdir()
+    pq.write_table(vectors(START_MS).drop(["net_in"]), folder / "q-1.parquet")
+    assert History(tmp_path, every_ms=1).read(START_MS, START_MS).num_rows == 0
 
 
 def test_a_batch_that_is_repeated_after_a_restart_counts_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from collector.assemble import assemble
 from collector.recording import Recorder, canonical, read_recording, to_bytes
-from collector.vectors import Window, load_vectors
+from collector.vectors import OLDEST, Window, load_vectors
 from model import __version__
 from model.errors import ConfigError
 from model.pseudonyms import Pseudonyms
@@ -73,6 +73,15 @@ def test_what_was_recorded_is_read_back(state: Path) -> None:
     assert (found.state.window_ms, found.state.fan_out) == (15_000, 1.0)
     assert found.state.plimsoll == __version__
     assert found.snapshot.ids == snapshot(vectors).ids
+
+
+def test_a_record_of_before_there_were_reporters_is_read(state: Path) -> None:
+    path = state / "vectors.parquet"
+    old = pq.ParquetFile(path).read().select([*OLDEST, "batch"])
+    pq.write_table(old, path)
+    found = read_recording(state).vectors(1)
+    vectors = canonical(load_vectors(samples(0, 9), WINDOW))
+    assert to_bytes(found) == to_bytes(vectors.select(OLDEST))
 
 
 def test_only_the_folder_is_left(state: Path) -> None:

@@ -20,7 +20,7 @@ from collector.samples import SAMPLES
 from collector.spark import Spark
 from collector.spool import Spool
 from collector.stream import Job, LoadStream, SpoolSource
-from collector.vectors import VECTORS, Window, load_vectors
+from collector.vectors import OLDEST, VECTORS, Window, load_vectors
 from model.errors import ConfigError
 from model.pseudonyms import Pseudonyms
 from model.snapshot_file import write_snapshot
@@ -168,7 +168,10 @@ def test_pseudonyms_change_no_figure(live: Live, tmp_path: Path) -> None:
 
 
 def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
-    """The plain state with another value in one row of its last batch."""
+    """The plain state with another value in one row of its last batch.
+
+    Its vectors have the columns alone that all records have.
+    """
     state = folder / "harmed"
     state.mkdir()
     for path in (live.folder / "plain").iterdir():
@@ -180,6 +183,8 @@ def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
     column_type = found.schema.field(column).type
     changed = found.set_column(at, column, pa.array(values, column_type))
     pq.write_table(changed, state / "samples.parquet")
+    vectors = pq.ParquetFile(state / "vectors.parquet").read()
+    pq.write_table(vectors.select([*OLDEST, "batch"]), state / "vectors.parquet")
     return state
 
 
