@@ -77,13 +77,17 @@ def complete(
     said = {
         source: Said.of(led, fresh.filter(pc.equal(fresh["source"], source)))
         for source in SOURCES
+        if source in fresh["source"].unique().to_pylist()
     }
+    if not said:
+        return Completed(vectors=vectors, passed_over=passed_over, without_cores=())
     loads = _Loads(vectors)
     _bytes_in(loads, led, said)
     _bytes_out(loads, led, said)
-    # Others than AutoMQ tell what lies on the leader's disk, without the remote tier.
-    size = figures.of_partitions(led, said[AUTOMQ], "size_bytes")
-    loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
+    if AUTOMQ in said:
+        # Others tell what lies on the leader's disk, without the remote tier.
+        size = figures.of_partitions(led, said[AUTOMQ], "size_bytes")
+        loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
     _requests(loads, led, said)
     without_cores = _cpu(loads, led, said, cores)
     for reported in said.values():

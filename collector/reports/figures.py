@@ -1,10 +1,14 @@
 """What one source's reports say of partitions, of topics on brokers, and of brokers."""
 
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
 from collector.reports.matching import NONE, Bools, Floats, Ints, Led, Said
+
+_LONG_AGO: Final = np.iinfo(np.int64).min
+_NEVER: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,7 +18,7 @@ class Given:
     values: Floats
     """(n,) NaN where nothing is said."""
     times: Ints
-    """(n,) of the report behind it; -1 where there is none."""
+    """(n,) of the report behind it; anything where there is none."""
     measured: Bools
     """(n,) False where it is estimated."""
 
@@ -22,7 +26,7 @@ class Given:
         """Of the things at these positions; nothing where the position is -1."""
         return Given(
             np.append(self.values, np.nan)[at],
-            np.append(self.times, NONE)[at],
+            np.append(self.times, _LONG_AGO)[at],
             np.append(self.measured, False)[at],
         )
 
@@ -39,7 +43,7 @@ def rates_of_partitions(led: Led, said: Said, figure: str) -> Given:
     A broker that opens a partition reports 0 before its meter has run for a while.
     """
     about = said.row >= 0
-    first = np.full(len(led.partition), np.iinfo(np.int64).max)
+    first = np.full(len(led.partition), _NEVER)
     np.minimum.at(first, said.row[about], said.time_ms[about])
     later = about & (said.time_ms > first[said.row])
     rows = np.where(later, said.row, NONE)
@@ -60,11 +64,11 @@ def of_topics(led: Led, said: Said, figure: str) -> Given:
     pairs = len(said.pair_broker)
     found = _newest(said, said.pair, pairs, said.figures[figure])
     sized = (said.row >= 0) & ~np.isnan(said.figures["size_bytes"])
-    since = np.full(pairs, np.iinfo(np.int64).max)
+    since = np.full(pairs, _NEVER)
     of_topic = said.pair_of[said.row[sized]]
     np.minimum.at(since, of_topic[of_topic >= 0], said.time_ms[sized][of_topic >= 0])
     rated = (said.pair >= 0) & ~np.isnan(said.figures[figure])
-    last = np.full(len(led.brokers), NONE)
+    last = np.full(len(led.brokers), _LONG_AGO)
     np.maximum.at(last, said.speaker[rated], said.time_ms[rated])
     last = last[said.pair_broker]
     quiet = np.isnan(found.values) & (since < last)
@@ -103,7 +107,7 @@ def weighed(of: Ints, groups: int, weights: Floats) -> Bools:
 def is_lone(of: Ints, groups: int, kinds: Ints) -> Bools:
     """(n,) True for members of groups that are of one kind."""
     about = of >= 0
-    least, most = np.full(groups + 1, np.iinfo(np.int64).max), np.full(groups + 1, NONE)
+    least, most = np.full(groups + 1, _NEVER), np.full(groups + 1, NONE)
     np.minimum.at(least, of[about], kinds[about])
     np.maximum.at(most, of[about], kinds[about])
     found: Bools = (least == most)[of]
@@ -125,7 +129,10 @@ def shares(of: Ints, groups: int, weights: Floats) -> Floats:
 def _newest(said: Said, of: Ints, things: int, values: Floats) -> Given:
     """(things,) the newest known of each; of equally new ones the largest."""
     known = np.flatnonzero((of >= 0) & ~np.isnan(values))
-    order = known[np.lexsort((values[known], said.time_ms[known]))]
-    found, times = np.full(things, np.nan), np.full(things, NONE)
-    found[of[order]], times[of[order]] = values[order], said.time_ms[order]
+    about, time_ms, values = of[known], said.time_ms[known], values[known]
+    times = np.full(things, _LONG_AGO)
+    np.maximum.at(times, about, time_ms)
+    newest = time_ms == times[about]
+    found = np.full(things, np.nan)
+    np.fmax.at(found, about[newest], values[newest])
     return Given(found, times, ~np.isnan(found))
