@@ -14,9 +14,11 @@ import pyarrow.compute as pc
 from collector.reports import figures
 from collector.reports.figures import Given
 from collector.reports.matching import Bools, Floats, Led, Said
-from collector.reports.schema import AHEAD_MS, AUTOMQ, FRESH_MS, SOURCES
+from collector.reports.schema import AHEAD_MS, AUTOMQ, FIGURES, FRESH_MS, SOURCES
 from collector.vectors import ORIGINS, PROBE, VECTORS
 
+MOST: Final = 1e18
+"""No figure of any report is more: not the bytes of a log, and no rate."""
 NEGLIGIBLE: Final = 1024.0
 """Bytes/s: less than this tells nothing of how far a meter lags."""
 MOST_LAG: Final = 2.0
@@ -48,8 +50,8 @@ class Completed:
     vectors: pa.Table
     """Schema `VECTORS`, in the order they came in."""
     passed_over: dict[str, int]
-    """Reports of the last minutes that were of no use, by reason: stale, future, not
-    the leader, unknown partition, shared name."""
+    """Reports of the last minutes that were of no use, by reason: stale, future,
+    value, not the leader, unknown partition, shared name."""
     without_cores: tuple[int, ...]
     """Brokers that tell the share of their CPU in use and not how many cores it is of,
     and of which no capacity in cores is known: their CPU stays unknown."""
@@ -133,10 +135,13 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     time_ms = reports["time_ms"].to_numpy()
     source = reports["source"].combine_chunks().dictionary_encode()
     lasting = [FRESH_MS.get(name, 0) for name in source.dictionary.to_pylist()]
+    values = np.stack([reports[name].to_numpy() for name in FIGURES])
+    absurd = ~(np.isnan(values) | ((values >= 0) & (values <= MOST))).all(axis=0)
     stale = now_ms - time_ms > np.array([*lasting, 0])[source.indices.to_numpy()]
     future = time_ms - now_ms > AHEAD_MS
-    found = {"stale": int(stale.sum()), "future": int(future.sum())}
-    kept = reports.filter(pa.array(~stale & ~future))
+    faults = {"stale": stale, "future": future, "value": absurd}
+    found = {reason: int(rows.sum()) for reason, rows in faults.items()}
+    kept = reports.filter(pa.array(~stale & ~future & ~absurd))
     return kept, {reason: count for reason, count in found.items() if count}
 
 

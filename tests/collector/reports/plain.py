@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from collector.reports.schema import SOURCES
+from collector.reports.schema import FIGURES, SOURCES
 
 Row = dict[str, Any]
 Figure = tuple[float, int, bool]
@@ -16,6 +16,10 @@ FRESH_MS = {"automq": 60_000, "cruise-control": 180_000, "prometheus": 180_000}
 
 def known(value: float | None) -> bool:
     return value is not None and not math.isnan(value)
+
+
+def of(report: Row) -> list[float]:
+    return [report[name] for name in FIGURES]
 
 
 def newest(reports: Iterable[Row], figure: str) -> Figure | None:
@@ -147,11 +151,13 @@ class World:
         self.passed_over = Counter[str]()
         fresh = []
         for report in reports:
-            if now_ms - report["time_ms"] > FRESH_MS[report["source"]]:
-                self.passed_over["stale"] += 1
-            elif report["time_ms"] - now_ms > 30_000:
-                self.passed_over["future"] += 1
-            else:
+            faults = {
+                "stale": now_ms - report["time_ms"] > FRESH_MS[report["source"]],
+                "future": report["time_ms"] - now_ms > 30_000,
+                "value": any(known(v) and not 0 <= v <= 1e18 for v in of(report)),
+            }
+            self.passed_over.update(reason for reason, is_so in faults.items() if is_so)
+            if not any(faults.values()):
                 fresh.append(report)
         self.sources = [Source(name, self.rows, fresh) for name in SOURCES]
         for source in self.sources:

@@ -70,7 +70,8 @@ def said(dice: random.Random) -> dict[str, Any]:
         partition=-1 if topic is None else dice.choice((-1, -1, 0, 1, 2, 3)),
     )
     names = dice.sample(FIGURES, dice.randint(0, len(FIGURES)))
-    return found | {name: dice.choice(RATES) for name in names}
+    values = RATES if dice.random() < 0.95 else (*RATES, -1.0, math.inf, 1e300)
+    return found | {name: dice.choice(values) for name in names}
 
 
 def test_all_agree_with_objects_one_by_one() -> None:

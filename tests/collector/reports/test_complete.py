@@ -10,7 +10,13 @@ import pytest
 from collector.reports import automq_metrics
 from collector.reports.complete import Completed, complete
 from collector.reports.convert import automq_reports
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, PROMETHEUS, REPORTS
+from collector.reports.schema import (
+    AUTOMQ,
+    CRUISE_CONTROL,
+    FIGURES,
+    PROMETHEUS,
+    REPORTS,
+)
 from collector.vectors import ASSUMED, NOBODY, ORIGINS, PROBE, VECTORS
 from tests.collector.reports.rows import Row, automq, cruise, report, report_table
 from tests.collector.rows import START_MS, figures, load_table, vector
@@ -352,6 +358,16 @@ def test_reports_too_old_or_of_the_future_are_counted(
     found = completed([seen(**UNMEASURED)], automq(second - 9), automq(second))
     assert found.passed_over[reason] >= 1
     assert found.vectors["in_by"].to_pylist() == [PROBE]
+
+
+@pytest.mark.parametrize("value", [-1.0, math.inf, 1.1e18])
+@pytest.mark.parametrize("figure", FIGURES)
+def test_a_report_with_a_figure_that_cannot_be_is_counted(
+    figure: str, value: float
+) -> None:
+    found = completed([seen()], cruise(topic="orders", **{figure: value}))
+    assert found.passed_over == {"value": 1}
+    assert figures(found.vectors) == figures(load_table([seen()]))
 
 
 def test_a_broker_that_reports_nothing_keeps_what_the_probe_knows() -> None:
