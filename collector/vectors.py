@@ -35,8 +35,9 @@ Bools = NDArray[np.bool_]
 ORIGINS: Final = ("probe", "assumed", "automq", "cruise-control", "prometheus")
 """By whom a figure is known.
 
-probe: by samples. assumed: bytes out of which no commits tell: bytes in times the
-fan-out, or 0 where no group has committed. The others are metrics reporters.
+probe: by samples. assumed: bytes out of which no commits tell, bytes in times the
+fan-out, or 0 where no group has committed; CPU and requests of a broker that tells
+none, as others' per byte. The others are metrics reporters.
 """
 PROBE, ASSUMED, NOBODY = 0, 1, -1
 """Positions in `ORIGINS`, and what stands where a figure is not known."""

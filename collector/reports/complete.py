@@ -15,7 +15,7 @@ from collector.reports import figures
 from collector.reports.figures import Given
 from collector.reports.matching import Bools, Floats, Led, Said
 from collector.reports.schema import AHEAD_MS, AUTOMQ, FIGURES, FRESH_MS, SOURCES
-from collector.vectors import ORIGINS, PROBE, VECTORS
+from collector.vectors import ASSUMED, ORIGINS, PROBE, VECTORS
 
 MOST: Final = 1e18
 """No figure of any report is more: not the bytes of a log, and no rate."""
@@ -54,7 +54,7 @@ class Completed:
     value, not the leader, unknown partition, shared name."""
     without_cores: tuple[int, ...]
     """Brokers that tell the share of their CPU in use and not how many cores it is of,
-    and of which no capacity in cores is known: their CPU stays unknown."""
+    and of which no capacity in cores is known: the share is of no use."""
 
 
 def complete(
@@ -92,6 +92,8 @@ def complete(
         loads.give("total_bytes", AUTOMQ, size, np.isnan(loads["total_bytes"]))
     _requests(loads, led, said)
     without_cores = _cpu(loads, led, said, cores)
+    loads.assume("requests", loads["net_in"] + loads["net_out"])
+    loads.assume("cpu", _weight(loads["net_in"], loads["net_out"]))
     for reported in said.values():
         for reason, count in reported.passed_over.items():
             passed_over[reason] = passed_over.get(reason, 0) + count
@@ -123,6 +125,19 @@ class _Loads:
         times = self[f"{source.replace('-', '_')}_ms"]
         times[rows] = np.maximum(times[rows], given.times[rows])
         return rows
+
+    def assume(self, quantity: str, weights: Floats) -> None:
+        """Where it is not known, as much per weight as where it is.
+
+        A broker that tells nothing would look idle beside those that do.
+        """
+        values = self[quantity]
+        known = ~np.isnan(values) & ~np.isnan(weights)
+        rows = np.isnan(values) & ~np.isnan(weights)
+        whole = weights[known].sum()
+        if whole > 0:
+            values[rows] = weights[rows] * (values[known].sum() / whole)
+            self[_BY[quantity]][rows] = ASSUMED
 
     def table(self) -> pa.Table:
         """Schema `VECTORS`."""
@@ -275,11 +290,15 @@ def _part_of_cpu(loads: _Loads, led: Led, said: Mapping[str, Said]) -> Floats:
     taken = np.fmax(first["bytes_in"], led.total(loads["net_in"]))
     sent = np.fmax(first["bytes_out"], led.total(loads["net_out"]))
     copied = np.nan_to_num(first["replication_in"])
-    whole = _LEADER_IN * taken + _LEADER_OUT * sent + _FOLLOWER_IN * copied
-    own = _LEADER_IN * loads["net_in"] + _LEADER_OUT * loads["net_out"]
+    whole = _weight(taken, sent) + _FOLLOWER_IN * copied
+    own = _weight(loads["net_in"], loads["net_out"])
     # A broker without any traffic spends nothing on partitions.
     part: Floats = own / np.where(whole > 0, whole, 1.0)[led.broker]
     return part
+
+
+def _weight(taken: Floats, sent: Floats) -> Floats:
+    return _LEADER_IN * taken + _LEADER_OUT * sent
 
 
 def _first(said: Sequence[Floats]) -> Floats:

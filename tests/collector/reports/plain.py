@@ -171,9 +171,27 @@ class World:
             for row, found in [(row, step(row)) for row in self.rows]:
                 if found is not None:
                     self.take(row, found)
+        self.assume("requests", 1.0, 1.0)
+        self.assume("cpu", 0.7, 0.15)
         self.without_cores = sorted(
             b for b in {r["broker"] for r in self.rows} if self.is_without_cores(b)
         )
+
+    def assume(self, quantity: str, per_in: float, per_out: float) -> None:
+        """By what it comes to per byte where it is known."""
+        sized = [
+            (row, per_in * row["net_in"] + per_out * row["net_out"])
+            for row in self.rows
+            if known(row["net_in"]) and known(row["net_out"])
+        ]
+        told = [
+            (row[quantity], weight) for row, weight in sized if known(row[quantity])
+        ]
+        whole = sum(weight for _, weight in told)
+        for row, weight in sized:
+            if whole > 0 and not known(row[quantity]):
+                row[quantity] = weight * sum(value for value, _ in told) / whole
+                row[f"{quantity}_by"] = 1
 
     def take(self, row: Row, found: tuple[str, str, Source, Figure]) -> None:
         quantity, short, source, (value, time_ms, measured) = found

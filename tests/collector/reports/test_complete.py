@@ -308,8 +308,11 @@ def test_a_share_without_cores_is_of_no_use_and_its_broker_is_named() -> None:
     shares = [cruise(broker=b, cpu_share=0.5) for b in (1, 2)]
     found = completed(given, *shares, cores={2: 4.0})
     assert found.without_cores == (1,)
-    cpu = [r["cpu"] for r in figures(found.vectors)]
-    assert cpu == [None, pytest.approx(2.0), None]
+    assert found.vectors["cpu"].to_pylist() == pytest.approx([2.0, 2.0, 2.0])
+    origins = [by(r, "cpu_by") for r in figures(found.vectors)]
+    assert origins == ["assumed", CRUISE_CONTROL, "assumed"]
+    alone = completed([seen()], cruise(cpu_share=0.5))
+    assert (alone.without_cores, figures(alone.vectors)[0]["cpu"]) == ((1,), None)
 
 
 def test_a_share_over_1_is_the_whole_broker() -> None:
@@ -368,6 +371,15 @@ def test_a_report_with_a_figure_that_cannot_be_is_counted(
     found = completed([seen()], cruise(topic="orders", **{figure: value}))
     assert found.passed_over == {"value": 1}
     assert figures(found.vectors) == figures(load_table([seen()]))
+
+
+def test_a_broker_that_reports_nothing_is_reckoned_as_the_others_not_as_idle() -> None:
+    given = [seen(), seen(partition=1, net_in=2e5, net_out=8e4, broker=2)]
+    found = rows(given, report(PROMETHEUS, 0, cpu_cores=1.5, requests=30.0))
+    assert [r["cpu"] for r in found] == pytest.approx([1.5, 3.0])
+    assert [r["requests"] for r in found] == pytest.approx([30.0, 60.0])
+    assert [by(found[1], n) for n in ("cpu_by", "requests_by")] == ["assumed"] * 2
+    assert found[1]["prometheus_ms"] == -1
 
 
 def test_a_broker_that_reports_nothing_keeps_what_the_probe_knows() -> None:
