@@ -2,6 +2,7 @@
 
 import copy
 import itertools
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
@@ -40,7 +41,7 @@ def bench_in(folder: Path, **more: Any) -> Bench:
 
 
 def settings_of(bench: Bench) -> tuple[dict[str, str], dict[BrokerId, dict[str, str]]]:
-    return bench.configs.together, bench.configs.brokers
+    return copy.deepcopy((bench.configs.together, bench.configs.brokers))
 
 
 def dialect(configs: FakeConfigs, time: FakeTime, *, stand_down: bool) -> AutoMQ:
@@ -341,6 +342,7 @@ def test_one_that_somebody_turns_on_again_is_seen_within_ten_seconds() -> None:
     configs, time = Served(), FakeTime()
     configs.together = dict.fromkeys(THRESHOLDS, RAISED)
     watching = dialect(configs, time, stand_down=True)
+    watching.prepare(SHARED.moves, threading.Event())
     assert watching.health(SHARED.moves) is None
     configs.brokers[THREE] = {IN: "1"}
     assert watching.health(SHARED.moves) is None
