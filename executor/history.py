@@ -155,7 +155,7 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
 
     Raises ConfigError where there is none, or more than one, or it cannot be read.
     """
-    ids = [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
+    ids = _run_ids(journal_dir, cluster_id)
     found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
     if not found:
         known = f"; the newest is {ids[-1]}" if ids else ""
@@ -164,7 +164,15 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
         )
     if len(found) > 1 and run_id not in found:
         raise ConfigError(f"{run_id} begins {len(found)} runs; say more of the id")
-    name = run_id if run_id in found else found[0]
+    return _read_run(journal_dir, run_id if run_id in found else found[0])
+
+
+def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
+    """Of the runs on a cluster, oldest first."""
+    return [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
+
+
+def _read_run(journal_dir: Path, name: str) -> PastRun:
     plan = read_plan(plan_path(journal_dir, name))
     records = read_journal(run_path(journal_dir, name))
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
@@ -222,11 +230,10 @@ def _cluster_of(path: Path) -> str | None:
 
 def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     """The newest runs on a cluster, oldest first, without those that are unreadable."""
-    ids = [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
     found = []
-    for run_id in ids[-_NEWEST:]:
+    for run_id in _run_ids(journal_dir, cluster_id)[-_NEWEST:]:
         with contextlib.suppress(ConfigError):
-            found.append(past_run(journal_dir, cluster_id, run_id))
+            found.append(_read_run(journal_dir, run_id))
     return found
 
 
@@ -237,7 +244,7 @@ def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
         for path in run_paths(journal_dir)
         if any(mark in path.read_bytes() for mark in _SETTING)
         and _cluster_of(path) == cluster_id
-        and (past := past_run(journal_dir, cluster_id, path.stem)).left_set
+        and (past := _read_run(journal_dir, path.stem)).left_set
     ]
 
 
