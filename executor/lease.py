@@ -34,7 +34,7 @@ from model.errors import (
     PlimsollError,
     WriterBarred,
 )
-from model.files import VersionedModel, canonical
+from model.files import VersionedModel, canonical, major_of
 from model.units import seconds_text
 
 _SPARE_S: Final = 30.0
@@ -44,7 +44,7 @@ _RATES: Final = 1.01
 """Clocks of two hosts run at rates that differ by less than this."""
 _LOOK_S: Final = 5.0
 """Between two looks at somebody else's lease, or two tries to renew one's own early."""
-_MAJOR: Final = "1"
+_MAJOR: Final = 1
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -274,7 +274,7 @@ class Lease:
                 f"{self._bucket.where(key)} is no lease of plimsoll's. Remove it if no "
                 "plimsoll is changing the cluster."
             ) from exc
-        if document.schema_version.partition(".")[0] != _MAJOR:
+        if major_of(document.schema_version) != _MAJOR:
             raise ConfigError(
                 f"{self._bucket.where(key)} was written by a newer plimsoll "
                 f"(schema version {document.schema_version}); use that one."

@@ -99,15 +99,21 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
     if found != kind:
         raise ConfigError(f"{path} is no {kind} file (its kind is {found!r})")
     version = str(document.get("schema_version"))
-    head = version.partition(".")[0]
-    if not head.isdigit():
+    written = major_of(version)
+    if written is None:
         raise ConfigError(f"{path} has the schema version {version!r}, not a number")
-    if int(head) > major:
+    if written > major:
         raise ConfigError(
             f"{path} has schema version {version}; this plimsoll reads {kind} files "
             f"up to {major}.x: use a newer plimsoll, or write the file again"
         )
     return document
+
+
+def major_of(version: str) -> int | None:
+    """The major number of a `schema_version`; None where it is no number."""
+    head = version.partition(".")[0]
+    return int(head) if head.isdigit() else None
 
 
 def _load(path: Path, kind: str) -> dict[str, Any]:
