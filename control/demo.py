@@ -147,7 +147,7 @@ def demo(
     ports = None if order.port is None else tuple(order.port + i for i in range(3))
     cluster = LocalCluster(settings.cache_dir, LocalPlan(ports=ports))
     with contextlib.ExitStack() as stack:
-        stack.callback(cluster.stop)
+        stack.callback(cluster.close)
         cluster.start(on_step, on_download)
         times.note("ready")
         on_step(f"topic {TOPIC}: 8 partitions, all on broker {SKEWED_BROKER}")

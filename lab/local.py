@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Lock
-from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from collector.jars import JarProgress, Pin, fetch, read_pins
@@ -15,6 +14,7 @@ from lab.guard import Guard
 from lab.kafka import LocalKafka
 from lab.processes import Processes
 from lab.s3 import LocalS3
+from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
 
@@ -61,12 +61,12 @@ class LocalPlan:
     """None looks for one."""
 
 
-class LocalCluster:
+class LocalCluster(Closing):
     """Kafka brokers with a remote tier and S3 over it, in a temporary folder.
 
-    `start` fetches what is missing, starts everything and waits; `stop` kills it and
+    `start` fetches what is missing, starts everything and waits; `close` kills it and
     removes the folder, and so does the reaper when this process dies. Both may be
-    called from any thread, `stop` also while `start` runs, and more than once.
+    called from any thread, `close` also while `start` runs, and more than once.
     """
 
     def __init__(self, cache_dir: Path, plan: LocalPlan | None = None) -> None:
@@ -87,23 +87,23 @@ class LocalCluster:
 
         `on_step` is told each step in a few words, `on_download` how far a download
         is. Raises DownloadFailed, PortTaken, ClusterUnreachable (which names the
-        folder the logs were kept in), or ExecutionStopped after `stop`.
+        folder the logs were kept in), or ExecutionStopped after `close`.
         """
         try:
             self._start(on_step, on_download)
         except (ClusterUnreachable, OSError) as exc:
             stopped, kept = self._stopped, self._keep_logs()
-            self.stop()
+            self.close()
             if stopped:
                 raise ExecutionStopped(_STOPPED) from exc
             if kept is None:
                 raise
             raise ClusterUnreachable(f"{exc}\nThe logs were kept in {kept}.") from exc
         except BaseException:
-            self.stop()
+            self.close()
             raise
 
-    def stop(self) -> None:
+    def close(self) -> None:
         """Kill everything and remove the folder."""
         with self._lock:
             self._stopped = True
@@ -115,17 +115,9 @@ class LocalCluster:
         self.start()
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
-        self.stop()
-
     @property
     def folder(self) -> Path:
-        """Where everything lies that `stop` removes."""
+        """Where everything lies that `close` removes."""
         return self.processes.folder
 
     @property

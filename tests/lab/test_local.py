@@ -141,8 +141,8 @@ def test_the_end_leaves_no_process_and_no_folder(scratch: Path) -> None:
     Load(cluster.processes, cluster.bootstrap, order).start()
     pids = cluster.pids
     assert set(pids) == {"broker-1", "s3", "load-producer", "load-consumer"}
-    cluster.stop()
-    cluster.stop()
+    cluster.close()
+    cluster.close()
     assert not any(psutil.pid_exists(pid) for pid in pids.values())
     assert list(scratch.iterdir()) == []
     assert steps[-1] == "S3 listens"
@@ -161,7 +161,7 @@ def test_a_stop_ends_a_start_in_another_thread(scratch: Path) -> None:
     thread = Thread(target=start)
     thread.start()
     assert eventually(lambda: any(scratch.glob("plimsoll-*/broker-1")))
-    cluster.stop()
+    cluster.close()
     thread.join(DEADLINE_S)
     assert len(caught) == 1
     assert list(scratch.iterdir()) == []
