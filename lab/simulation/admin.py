@@ -14,6 +14,7 @@ from executor.answers import (
 )
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults, Lost
+from lab.simulation.settings import alter, append, of_keys, subtract
 from lab.simulation.state import SimulatedPartition
 from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
@@ -156,7 +157,7 @@ class SimulatedAdmin:
         if self._cluster.is_automq:
             defaults = defaults | _AUTOMQ_DEFAULTS
         own = self._cluster.default_configs | self._cluster.brokers[broker].configs
-        return self._read("broker_configs", lambda: _of_keys(defaults | own, keys))
+        return self._read("broker_configs", lambda: of_keys(defaults | own, keys))
 
     def topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
@@ -172,7 +173,7 @@ class SimulatedAdmin:
         return self._read(
             "topic_configs",
             lambda: {
-                topic: _of_keys(
+                topic: of_keys(
                     _TOPIC_DEFAULTS
                     | {"remote.storage.enable": str(topic in tiered).lower()}
                     | of.topic_configs.get(topic, {}),
@@ -188,7 +189,7 @@ class SimulatedAdmin:
     ) -> dict[str, str]:
         """What was set."""
         return self._read(
-            "own_broker_configs", lambda: _of_keys(self._of_broker(broker), keys)
+            "own_broker_configs", lambda: of_keys(self._of_broker(broker), keys)
         )
 
     def own_topic_configs(
@@ -198,26 +199,26 @@ class SimulatedAdmin:
         own = self._cluster.topic_configs
         return self._read(
             "own_topic_configs",
-            lambda: {topic: _of_keys(own.get(topic, {}), keys) for topic in topics},
+            lambda: {topic: of_keys(own.get(topic, {}), keys) for topic in topics},
         )
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
         """What was set for all brokers."""
         own = self._cluster.default_configs
-        return self._read("default_broker_configs", lambda: _of_keys(own, keys))
+        return self._read("default_broker_configs", lambda: of_keys(own, keys))
 
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         """Set or take away."""
         self._change(
-            "alter_broker_configs", lambda: _alter(self._of_broker(broker), values)
+            "alter_broker_configs", lambda: alter(self._of_broker(broker), values)
         )
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         """Set or take away for all brokers."""
         own = self._cluster.default_configs
-        self._change("alter_default_broker_configs", lambda: _alter(own, values))
+        self._change("alter_default_broker_configs", lambda: alter(own, values))
 
     def alter_topic_configs(
         self, topic: TopicName, values: Mapping[str, str | None]
@@ -226,7 +227,7 @@ class SimulatedAdmin:
 
         def ask() -> None:
             own = self._cluster.topic_configs.setdefault(topic, {})
-            _alter(own, values)
+            alter(own, values)
             if not own:
                 del self._cluster.topic_configs[topic]
 
@@ -235,30 +236,18 @@ class SimulatedAdmin:
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """Entries that are there already are not added again."""
-
-        def ask() -> None:
-            own = self._of_topic(topic)
-            for key, entries in lists.items():
-                now = _entries(own, key)
-                new = [e for e in entries if e not in now]
-                own[key] = ",".join([*now, *new])
-
-        self._change("append_topic_configs", ask)
+        """Add entries to settings that are lists."""
+        self._change(
+            "append_topic_configs", lambda: append(self._of_topic(topic), lists)
+        )
 
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
-        """A list stays set, to nothing, when its last entry goes; as in Kafka."""
-
-        def ask() -> None:
-            own = self._of_topic(topic)
-            for key, entries in lists.items():
-                if key in own or entries:
-                    left = [e for e in _entries(own, key) if e not in entries]
-                    own[key] = ",".join(left)
-
-        self._change("subtract_topic_configs", ask)
+        """Take entries out of settings that are lists."""
+        self._change(
+            "subtract_topic_configs", lambda: subtract(self._of_topic(topic), lists)
+        )
 
     def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
         """Take settings away."""
@@ -329,19 +318,3 @@ def _offset(partition: SimulatedPartition, kind: OffsetKind) -> int:
             return local
         case OffsetKind.LATEST_TIERED:
             return local - 1
-
-
-def _of_keys(values: Mapping[str, str], keys: Sequence[str]) -> dict[str, str]:
-    return {key: values[key] for key in keys if key in values}
-
-
-def _entries(own: Mapping[str, str], key: str) -> list[str]:
-    return own[key].split(",") if own.get(key) else []
-
-
-def _alter(own: dict[str, str], values: Mapping[str, str | None]) -> None:
-    for key, value in values.items():
-        if value is None:
-            own.pop(key, None)
-        else:
-            own[key] = value

@@ -9,6 +9,7 @@ from executor.answers import Answer, ClusterView
 from executor.dialect import Noted, Prepared, Progress, Stage
 from executor.guards import Broken, own
 from executor.timing import Timing
+from lab.simulation.settings import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
@@ -183,65 +184,51 @@ class FakeConfigs:
     def own_broker_configs(
         self, broker: BrokerId, keys: Sequence[str]
     ) -> dict[str, str]:
-        known = self.brokers.get(broker, {})
-        return {key: known[key] for key in keys if key in known}
+        return of_keys(self.brokers.get(broker, {}), keys)
 
     def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
-        known = self.together | self.brokers.get(broker, {})
-        return {key: known[key] for key in keys if key in known}
+        return of_keys(self.together | self.brokers.get(broker, {}), keys)
 
     def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
-        return {key: self.together[key] for key in keys if key in self.together}
+        return of_keys(self.together, keys)
 
     def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
         self._answer()
         self.on_change()
-        now: dict[str, str | None] = {**self.together, **values}
-        self.together = {k: value for k, value in now.items() if value is not None}
+        alter(self.together, values)
 
     def own_topic_configs(
         self, topics: Sequence[TopicName], keys: Sequence[str]
     ) -> dict[TopicName, dict[str, str]]:
-        known = {topic: self.topics.get(topic, {}) for topic in topics}
-        return {t: {k: c[k] for k in keys if k in c} for t, c in known.items()}
+        return {topic: of_keys(self.topics.get(topic, {}), keys) for topic in topics}
 
     def alter_broker_configs(
         self, broker: BrokerId, values: Mapping[str, str | None]
     ) -> None:
         self._answer()
         self.on_change()
-        now: dict[str, str | None] = {**self.brokers.pop(broker, {}), **values}
-        if kept := {key: value for key, value in now.items() if value is not None}:
-            self.brokers[broker] = kept
+        alter(self.brokers.setdefault(broker, {}), values)
+        if not self.brokers[broker]:
+            del self.brokers[broker]
 
     def append_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
         self._answer()
-        for key, entries in lists.items():
-            self._set(topic, key, [*self._list(topic, key), *entries])
+        append(self.topics.setdefault(topic, {}), lists)
 
     def subtract_topic_configs(
         self, topic: TopicName, lists: Mapping[str, Sequence[str]]
     ) -> None:
         self._answer()
-        for key, entries in lists.items():
-            left = [e for e in self._list(topic, key) if e not in entries]
-            self._set(topic, key, left)
+        subtract(self.topics.setdefault(topic, {}), lists)
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        self._answer()
+        alter(self.topics.setdefault(topic, {}), dict.fromkeys(keys))
+        if not self.topics[topic]:
+            del self.topics[topic]
 
     def _answer(self) -> None:
         if self.cut_off:
             raise ClusterUnreachable("the connection was cut")
-
-    def _list(self, topic: TopicName, key: str) -> list[str]:
-        known = self.topics.get(topic, {}).get(key, "")
-        return known.split(",") if known else []
-
-    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
-        self._answer()
-        known = self.topics.pop(topic, {})
-        if kept := {key: value for key, value in known.items() if key not in keys}:
-            self.topics[topic] = kept
-
-    def _set(self, topic: TopicName, key: str, entries: Sequence[str]) -> None:
-        self.topics.setdefault(topic, {})[key] = ",".join(entries)
