@@ -16,16 +16,8 @@ from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import read_plan, write_plan
 from tests.end_to_end.commands import Running, Shell, placement
-from tests.executor.jbod import (
-    IO_RATE,
-    contents,
-    fill,
-    other,
-    place,
-    places,
-    plan_to,
-    turned,
-)
+from tests.executor.jbod import IO_RATE, other, place, places, plan_to, turned
+from tests.executor.records import contents, fill
 
 pytestmark = pytest.mark.kafka
 BEFORE = {0: [1, 2], 1: [1, 2], 2: [1, 2]}

@@ -23,8 +23,8 @@ from model.run import MoveState, RunProgress, RunState
 from tests.automq import AutoMQCluster
 from tests.end_to_end.commands import Shell, placement, wait_until
 from tests.end_to_end.test_resume import PARTITIONS, killed_resumed_and_rolled_back
-from tests.executor.jbod import fill
 from tests.executor.plans import plan_for
+from tests.executor.records import fill
 
 pytestmark = pytest.mark.soak
 

@@ -19,17 +19,14 @@ from model.ids import TopicName
 from model.plan import Plan
 from model.run import RunProgress, RunReport
 from tests.executor.plans import ids, plan_for
+from tests.executor.runs import DEFAULT_LIMITS, ignore
 
 TOPIC = TopicName("numbered")
 PARTITIONS = 60
 TIMEOUT_S = 2.0
 CLIENTS = "127.0.0.2"
 """Where the brokers see clients come from that come through the proxy."""
-DEFAULT_LIMITS = RunLimits()
-
-
-def ignore(_: RunProgress) -> None:
-    """News of a run that nobody reads."""
+THROTTLED = RunLimits(throttle_bytes_per_s=50_000_000)
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Runs on a simulated cluster, which may be cut off at any call and gone on with."""
 
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -188,3 +188,23 @@ class Site:
             bytes_in=self.bytes_in,
             log_bytes=self.log_bytes,
         )
+
+
+def cut_off(
+    folder: Path, make: Callable[[Path], Site], *, made: bool, least: int = 2
+) -> Iterator[Site]:
+    """A run killed at its first call that changes something, at its second, ...
+
+    Right before the call or after it is `made`; there are `least` calls or more.
+    """
+    for change in itertools.count():
+        cut = make(folder / f"{change}")
+        cut.kill_at(change, made=made)
+        try:
+            cut.run()
+        except Killed:
+            cut.live_on()
+        else:
+            break
+        yield cut
+    assert change >= least

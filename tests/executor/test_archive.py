@@ -1,7 +1,7 @@
 """Runs on a simulated cluster with a real bucket, gone on with on another host."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -32,7 +32,6 @@ from tests.executor.store import (
     client,
     keys,
     place,
-    s3_server,
 )
 
 QUIET = {
@@ -44,12 +43,6 @@ QUIET = {
 }
 """What announces no request."""
 _numbers = count()
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as found:
-        yield found
 
 
 @dataclass

@@ -1,9 +1,8 @@
 """AutoMQ's own balancer, on the real AutoMQ: stood down with consent and restored."""
 
 import json
-import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,15 +10,14 @@ import pytest
 from executor.admin import Admin
 from executor.balancer import ENABLE, NEVER, THRESHOLDS
 from executor.connect import Executor, connect
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
 from executor.timing import RunLimits
 from model.errors import GuardrailRefused
 from model.plan import Plan, write_plan
-from model.run import MoveState, RunProgress, RunReport, RunState
+from model.run import MoveState, RunProgress, RunState
 from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, kill_after, placement
+from tests.end_to_end.commands import Shell, kill_after, placement, wait_until
 from tests.executor.plans import ids, plan_for
+from tests.executor.runs import assert_done, execute
 
 pytestmark = pytest.mark.automq
 
@@ -34,17 +32,9 @@ OWN = {OUT: "88000000"}
 Set = tuple[dict[str, str], ...]
 
 
-def wait_for(fits: Callable[[], bool]) -> None:
-    end_s = time.monotonic() + 30.0
-    while not fits():
-        assert time.monotonic() < end_s
-        time.sleep(0.05)
-
-
 @pytest.fixture
-def admin(automq_cluster: AutoMQCluster) -> Iterator[Admin]:
-    with KafkaAdmin(automq_cluster.bootstrap, 10.0) as opened:
-        yield opened
+def bootstrap(automq_cluster: AutoMQCluster) -> str:
+    return automq_cluster.bootstrap
 
 
 def all_set(admin: Admin) -> Set:
@@ -60,12 +50,12 @@ def turned_on(admin: Admin) -> Iterator[Set]:
     expected: Set = (TOGETHER, {}, OWN, {})
     admin.alter_default_broker_configs(TOGETHER)
     admin.alter_broker_configs(NODE, OWN)
-    wait_for(lambda: all_set(admin) == expected)
+    wait_until(lambda: all_set(admin) == expected)
     yield expected
     admin.alter_default_broker_configs(dict.fromkeys(KEYS))
     for node in NODES:
         admin.alter_broker_configs(node, dict.fromkeys(KEYS))
-    wait_for(lambda: all_set(admin) == ({}, {}, {}, {}))
+    wait_until(lambda: all_set(admin) == ({}, {}, {}, {}))
 
 
 @pytest.fixture
@@ -81,31 +71,15 @@ def planned(cluster: AutoMQCluster, partitions: int) -> Plan:
     return plan_for(cluster.bootstrap, topic, {p: [0] for p in range(partitions)})
 
 
-def execute(
-    executor: Executor,
-    plan: Plan,
-    folder: Path,
-    observe: Callable[[RunProgress], None],
-    in_flight: int = 4,
-) -> RunReport:
-    return executor.execute(
-        plan,
-        journal_dir=folder,
-        moves_in_flight=in_flight,
-        observe=observe,
-        steering=Steering(),
-    )
-
-
 def test_a_setting_of_all_brokers_is_set_read_and_taken_away(admin: Admin) -> None:
     """What kafka-python has no name for, by a name that it takes for a broker's."""
     assert admin.default_broker_configs(THRESHOLDS) == {}
     admin.alter_default_broker_configs({IN: "123456", OUT: None})
-    wait_for(lambda: all_set(admin) == ({IN: "123456"}, {}, {}, {}))
+    wait_until(lambda: all_set(admin) == ({IN: "123456"}, {}, {}, {}))
     in_force = [admin.broker_configs(node, [IN]) for node in NODES]
     assert in_force == [{IN: "123456"}] * 3
     admin.alter_default_broker_configs({IN: None})
-    wait_for(lambda: all_set(admin) == ({}, {}, {}, {}))
+    wait_until(lambda: all_set(admin) == ({}, {}, {}, {}))
 
 
 def test_without_consent_a_run_is_refused_and_nothing_is_changed(
@@ -116,7 +90,7 @@ def test_without_consent_a_run_is_refused_and_nothing_is_changed(
         connect(automq_cluster.bootstrap, timeout_s=10.0) as executor,
         pytest.raises(GuardrailRefused, match="Say --stand-down-balancer"),
     ):
-        execute(executor, plan, tmp_path, lambda _: None)
+        execute(executor, plan, tmp_path)
     assert all_set(admin) == turned_on
 
 
@@ -137,7 +111,7 @@ def test_with_consent_it_stands_down_while_moves_run(
     first, *_ = consenting.dry_run(plan)
     assert first == f"IncrementalAlterConfigs all brokers: {IN} = {NEVER}"
     report = execute(consenting, plan, tmp_path, look)
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     never = str(NEVER)
     down: Set = ({ENABLE: "true", IN: never, OUT: never}, {}, {OUT: never}, {})
     assert seen

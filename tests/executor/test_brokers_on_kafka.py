@@ -26,8 +26,9 @@ from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import StopRules
 from tests.end_to_end.commands import wait_until
-from tests.executor.jbod import fill
 from tests.executor.plans import plan_for
+from tests.executor.records import assert_exact, fill
+from tests.executor.runs import assert_done
 
 # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
 pytestmark = [
@@ -196,7 +197,7 @@ def test_partitions_that_are_added_in_mid_run_are_left_alone(site: Site) -> None
         site.driver.create_partitions(grown)
 
     report = site.execute(site.plan({0: [3, 2]}), grow)
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     assert site.replicas() == {0: (3, 2), 1: (1, 3)}
     assert site.is_clean
 
@@ -230,7 +231,7 @@ def test_a_throttle_of_somebody_else_is_as_before_after_a_run(site: Site) -> Non
     site.admin.append_topic_configs(site.topic, lists)
     try:
         report = site.execute(site.plan({0: [3, 2], 1: [3, 2]}))
-        assert (report.state, report.reason) == (RunState.DONE, "")
+        assert_done(report)
         found = site.admin.own_topic_configs([site.topic], (LEADERS, FOLLOWERS))
         assert found[site.topic] == {key: e for key, (e,) in lists.items()}
         wait_until(lambda: site.rates == [theirs, {}, {}, {}])
@@ -257,7 +258,7 @@ def test_a_target_that_dies_or_hangs_stops_the_run_which_is_resumed(
     else:
         os.kill(pid, signal.SIGCONT)
     wait_until(lambda: LAST in site.admin.cluster().alive)
-    assert site.resume().state is RunState.DONE
+    assert_done(site.resume())
     assert site.replicas() == {0: (4, 2), 1: (4, 2)}
     wait_until(lambda: site.is_clean)
 
@@ -275,7 +276,7 @@ def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
     assert {m.state for m in report.moves} == {MoveState.DONE, MoveState.PLANNED}
     assert site.controller() != dead
     site.cluster.restart_broker(dead)
-    assert site.resume().state is RunState.DONE
+    assert_done(site.resume())
     assert site.replicas() == dict.fromkeys(range(4), (third, second))
     wait_until(lambda: site.is_clean)
 
@@ -283,6 +284,4 @@ def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
 def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
     load: Load,
 ) -> None:
-    balance = load.finish()
-    assert balance.read_records == balance.acknowledged_records > 0
-    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
+    assert_exact(load)

@@ -1,7 +1,6 @@
 """One writer per cluster: whoever holds the lease, as long as it outlives requests."""
 
 import threading
-from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 
 import pytest
@@ -29,17 +28,10 @@ from tests.executor.store import (
     client,
     keys,
     place,
-    s3_server,
 )
 
 CLUSTER = "one"
 NOT_STOPPED = threading.Event()
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as found:
-        yield found
 
 
 @pytest.fixture

@@ -3,10 +3,8 @@
 Kafka's own leader balancing is on, every 5 s.
 """
 
-import gc
 import threading
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -16,7 +14,16 @@ from lab.proxy import Api, Harm
 from model.errors import ExecutionStopped
 from model.run import MoveState, RunProgress, RunState
 from tests.end_to_end.commands import wait_until
-from tests.executor.proxied import PARTITIONS, TIMEOUT_S, TOPIC, Proxied, proxied
+from tests.executor.proxied import (
+    PARTITIONS,
+    THROTTLED,
+    TIMEOUT_S,
+    TOPIC,
+    Proxied,
+    proxied,
+)
+from tests.executor.records import assert_exact
+from tests.executor.runs import assert_done
 
 # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
 pytestmark = [
@@ -28,7 +35,6 @@ BALANCED = {
     "auto.leader.rebalance.enable": "true",
     "leader.imbalance.check.interval.seconds": "5",
 }
-THROTTLED = RunLimits(throttle_bytes_per_s=50_000_000)
 HARMED = [
     *((Api.ALTER_PARTITION_REASSIGNMENTS, harm) for harm in Harm),
     (Api.ELECT_LEADERS, Harm.LOSE_REQUEST),
@@ -42,27 +48,19 @@ HARMED = [
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Proxied]:
+def behind_proxy() -> Iterator[Proxied]:
     with proxied(BALANCED) as started:
         yield started
 
 
 @pytest.fixture(scope="module", autouse=True)
-def load(cluster: Proxied) -> Load:
+def load(behind_proxy: Proxied) -> Load:
     """On every partition, past the proxy, from the first test to the last."""
     order = LoadOrder(topic=TOPIC, bytes_per_s=3e5, weights=(1.0,) * PARTITIONS)
-    local = cluster.cluster
+    local = behind_proxy.cluster
     started = Load(local.processes, local.kafka.inner_bootstrap, order)
     started.start()
     return started
-
-
-@pytest.fixture
-def site(cluster: Proxied, tmp_path: Path) -> Iterator[Proxied]:
-    cluster.folder = tmp_path
-    yield cluster
-    cluster.proxy.heal()
-    gc.collect()
 
 
 class Once:
@@ -90,7 +88,7 @@ def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Harm) -> Non
     report = site.execute(plan, observe=once)
     assert once.is_done
     assert site.proxy.harms_left(api) == 0
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     assert site.is_as_planned(plan)
     assert site.is_clean
 
@@ -115,7 +113,7 @@ def test_a_throttle_whose_setting_is_lost_is_not_left(
     with pytest.raises(ExecutionStopped, match="broker 1 did not take the throttle"):
         site.execute(plan, THROTTLED)
     wait_until(lambda: site.is_clean)
-    assert site.resume().state is RunState.DONE
+    assert_done(site.resume())
     assert site.is_as_planned(plan)
 
 
@@ -127,7 +125,7 @@ def test_a_throttle_is_taken_away_although_a_request_for_it_is_lost(
     once = Once(site, MoveState.DONE, Api.INCREMENTAL_ALTER_CONFIGS, harm)
     report = site.execute(plan, THROTTLED, once)
     assert once.is_done
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     assert site.is_as_planned(plan)
     wait_until(lambda: site.is_clean)
 
@@ -142,7 +140,7 @@ def test_a_run_goes_on_although_its_connections_are_cut_twice(site: Proxied) -> 
 
     report = site.execute(plan, observe=observe)
     assert next(cuts, None) is None
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     assert site.is_as_planned(plan)
     assert site.is_clean
 
@@ -160,7 +158,7 @@ def test_a_run_waits_for_brokers_that_cannot_be_reached_for_a_while(
 
     report = site.execute(plan, observe=observe)
     comes_back.join()
-    assert (report.state, report.reason) == (RunState.DONE, "")
+    assert_done(report)
     assert site.is_as_planned(plan)
     assert site.is_clean
 
@@ -179,7 +177,7 @@ def test_a_run_whose_brokers_stay_away_ends_and_is_resumed(site: Proxied) -> Non
     assert {m.note for m in report.moves} == {"its end was not seen"}
     site.proxy.come_back()
     resumed = site.resume()
-    assert (resumed.state, resumed.reason) == (RunState.DONE, "")
+    assert_done(resumed)
     assert site.is_as_planned(plan)
     assert site.is_clean
 
@@ -187,6 +185,4 @@ def test_a_run_whose_brokers_stay_away_ends_and_is_resumed(site: Proxied) -> Non
 def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
     load: Load,
 ) -> None:
-    balance = load.finish()
-    assert balance.read_records == balance.acknowledged_records > 0
-    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
+    assert_exact(load)

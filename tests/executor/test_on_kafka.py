@@ -1,9 +1,7 @@
 """Real moves on stock Kafka, with and without the remote tier."""
 
-import time
-import uuid
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +13,16 @@ from executor.answers import Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
 from executor.kafka_admin import KafkaAdmin
-from executor.s3 import S3Settings
-from executor.steering import Steering
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
-from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
+from model.run import JournalEvent, MoveState, RunProgress
+from tests.end_to_end.commands import wait_until
 from tests.executor.plans import ids, plan_for
+from tests.executor.records import assert_exact, fill, loaded
+from tests.executor.runs import assert_done, beside_the_tier, execute
 
 pytestmark = pytest.mark.kafka
 
@@ -41,25 +38,8 @@ DEAD = BrokerId(4)
 
 
 @pytest.fixture
-def topic() -> str:
-    return f"executor-{uuid.uuid4().hex[:6]}"
-
-
-@pytest.fixture
-def admin(local_cluster: LocalCluster) -> Iterator[Admin]:
-    with KafkaAdmin(local_cluster.bootstrap, 10.0) as opened:
-        yield opened
-
-
-@pytest.fixture
 def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
-    s3 = S3Settings(
-        endpoint_url=local_cluster.s3.endpoint,
-        bucket=local_cluster.s3.bucket,
-        access_key=local_cluster.s3.access_key,
-        secret_key=local_cluster.s3.secret_key,
-    )
-    with connect(local_cluster.bootstrap, timeout_s=10.0, s3=s3) as opened:
+    with beside_the_tier(local_cluster) as opened:
         yield opened
 
 
@@ -70,37 +50,17 @@ def four_brokers() -> Iterator[LocalCluster]:
         yield cluster
 
 
-def execute(executor: Executor, plan: Plan, folder: Path) -> RunReport:
-    return executor.execute(
-        plan,
-        journal_dir=folder,
-        moves_in_flight=4,
-        observe=lambda _: None,
-        steering=Steering(),
-    )
-
-
-def wait_for(fits: Callable[[], bool], timeout_s: float = 60.0) -> None:
-    end_s = time.monotonic() + timeout_s
-    while not fits():
-        assert time.monotonic() < end_s
-        time.sleep(0.1)
-
-
 def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
     local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     local_cluster.create_topic(topic, [[1], [1]], TIERED)
-    order = LoadOrder(topic=topic, bytes_per_s=6e6, weights=(1.0, 1.0))
-    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
-    load.start()
-    wait_for(lambda: min(load.status().acknowledged_bytes) > 10 * SEGMENT_BYTES)
+    load = loaded(local_cluster, topic, 10 * SEGMENT_BYTES, partitions=2, rate=20e6)
     load.shift((1.0, 1.0), 1e6)
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2], 1: [3]})
     report = execute(executor, plan, tmp_path)
-    balance = load.finish()
+    assert_exact(load)
 
-    assert report.state is RunState.DONE
+    assert_done(report)
     for move in report.moves:
         assert move.state is MoveState.DONE
         assert move.bytes_copied is not None
@@ -109,8 +69,6 @@ def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
     (journal,) = tmp_path.glob("*.jsonl")
     prepared = [r for r in read_journal(journal) if r.event is JournalEvent.PREPARED]
     assert all(r.detail["tier_segments"] >= 5 for r in prepared)
-    assert balance.acknowledged_records == balance.read_records > 0
-    assert (balance.lost_records, balance.duplicated_records) == (0, 0)
     moved = recent_moves(tmp_path, local_cluster.cluster_id, 0)
     assert {(m.partition, m.left) for m in moved} == {(0, ids([1])), (1, ids([1]))}
 
@@ -120,11 +78,7 @@ def test_a_tiered_partition_that_stands_still_is_moved_whole_and_says_so(
 ) -> None:
     keeps_all = TIERED | {"local.retention.bytes": "-1"}
     local_cluster.create_topic(topic, [[1]], keeps_all)
-    order = LoadOrder(topic=topic, bytes_per_s=10e6, weights=(1.0,))
-    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
-    load.start()
-    wait_for(lambda: min(load.status().acknowledged_bytes) > 4 * SEGMENT_BYTES)
-    load.finish()
+    fill(local_cluster.bootstrap, topic, [5])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
     (move,) = execute(executor, plan, tmp_path).moves
     assert (move.bytes_copied or 0) > 4 * SEGMENT_BYTES
@@ -136,11 +90,7 @@ def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
 ) -> None:
     rate = 3_000_000
     local_cluster.create_topic(topic, [[1, 2]] * 2)
-    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0, 1.0))
-    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
-    load.start()
-    wait_for(lambda: min(load.status().acknowledged_bytes) > 20e6)
-    load.finish()
+    fill(local_cluster.bootstrap, topic, [20, 20])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [1, 3], 1: [1, 3]})
     name, seen = TopicName(topic), list[tuple[Any, Any]]()
 
@@ -153,17 +103,15 @@ def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
 
     limits = RunLimits(throttle_bytes_per_s=rate)
     with connect(local_cluster.bootstrap, timeout_s=10.0, limits=limits) as executor:
-        report = executor.execute(
-            plan, journal_dir=tmp_path, observe=look, steering=Steering()
-        )
-    assert report.state is RunState.DONE
+        report = execute(executor, plan, tmp_path, look)
+    assert_done(report)
     copied = sum(m.bytes_copied or 0 for m in report.moves)
     assert copied > 30e6
     assert copied / report.duration_s < 1.5 * rate
     lists = {LEADERS: "0:1,0:2,1:1,1:2", FOLLOWERS: "0:3,1:3"}
     assert (dict.fromkeys(RATES, str(rate)), lists) in seen
     assert seen[0] == ({}, {})
-    wait_for(lambda: look_again() == ({}, {}))
+    wait_until(lambda: look_again() == ({}, {}))
 
 
 def test_replicas_are_exchanged_one_after_the_other(
@@ -180,7 +128,7 @@ def test_replicas_are_exchanged_one_after_the_other(
             f"ElectLeaders preferred {topic}-1: 4",
         ]
         report = execute(executor, plan, tmp_path)
-    assert report.state is RunState.DONE
+    assert_done(report)
     (journal,) = tmp_path.glob("*.jsonl")
     asked = Counter(
         r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
@@ -206,7 +154,7 @@ def test_replicas_and_leaders_end_exactly_as_planned(
     after = {0: [3, 2], 1: [2, 1], 2: [1, 3], 3: [3, 1]}
     local_cluster.create_topic(topic, [[1, 2]] * 4)
     plan = plan_for(local_cluster.bootstrap, topic, after)
-    assert execute(executor, plan, tmp_path).state is RunState.DONE
+    assert_done(execute(executor, plan, tmp_path))
     for view in admin.partitions([m.id for m in plan.moves]).values():
         replicas = ids(after[view.id.partition])
         assert (view.replicas, view.leader) == (replicas, replicas[0])
@@ -286,10 +234,10 @@ def test_what_brokers_have_set_for_themselves_is_not_taken_for_the_topics_own(
     try:
         for broker in ids([1, 2, 3]):
             admin.alter_broker_configs(broker, {"log.segment.bytes": size})
-        wait_for(lambda: admin.topic_configs([name], [key])[name][key] == size)
+        wait_until(lambda: admin.topic_configs([name], [key])[name][key] == size)
         assert admin.own_topic_configs([name], [key]) == {name: {}}
         admin.alter_topic_configs(name, {key: size})
-        wait_for(lambda: admin.own_topic_configs([name], [key])[name] == {key: size})
+        wait_until(lambda: admin.own_topic_configs([name], [key])[name] == {key: size})
     finally:
         for broker in ids([1, 2, 3]):
             admin.alter_broker_configs(broker, {"log.segment.bytes": None})
@@ -317,7 +265,7 @@ def test_dead_targets_and_what_hangs_because_of_them_are_refused(
         connect(bootstrap, timeout_s=10.0) as executor,
         KafkaAdmin(bootstrap, 10.0) as admin,
     ):
-        wait_for(lambda: DEAD not in admin.cluster().alive)
+        wait_until(lambda: DEAD not in admin.cluster().alive)
         with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):
             execute(executor, doomed, tmp_path)
         admin.reassign({doomed.moves[0].id: ids([4])})

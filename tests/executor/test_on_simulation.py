@@ -1,7 +1,6 @@
 """Whole runs of every dialect on a simulated cluster, cut off at every call."""
 
-import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from enum import Enum
 from functools import partial
@@ -20,7 +19,7 @@ from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
 from model.snapshot import StorageKind
 from tests.executor.plans import ids
-from tests.executor.simulated import MB, TOPIC, Killed, Site
+from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (
@@ -80,27 +79,12 @@ CASES = pytest.mark.parametrize(
 )
 
 
-def cut_off(folder: Path, case: dict[str, Any], made: bool) -> Iterator[Site]:
-    """A run killed at its first call that changes something, at its second, ..."""
-    for change in itertools.count():
-        cut = site(folder / f"{change}", **case)
-        cut.kill_at(change, made=made)
-        try:
-            cut.run()
-        except Killed:
-            cut.live_on()
-        else:
-            break
-        yield cut
-    assert change > 1
-
-
 @CASES
 @pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
 def test_killed_at_any_call_a_run_is_resumed_to_its_end(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, case, made):
+    for cut in cut_off(tmp_path, partial(site, **case), made=made):
         report = cut.resume()
         assert (report.state, report.reason) == (RunState.DONE, "")
         assert cut.placement == planned(cut)
@@ -113,7 +97,7 @@ def test_killed_at_any_call_a_run_is_resumed_to_its_end(
 def test_killed_at_any_call_a_run_is_rolled_back_to_its_beginning(
     tmp_path: Path, case: dict[str, Any], made: bool
 ) -> None:
-    for cut in cut_off(tmp_path, case, made):
+    for cut in cut_off(tmp_path, partial(site, **case), made=made):
         # What was asked for goes on without anybody; AutoMQ wants a minute of calm.
         cut.cluster.advance(100.0)
         cut.executor().clean_up(cut.folder)

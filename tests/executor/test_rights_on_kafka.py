@@ -1,9 +1,7 @@
 """Rights that a user of real brokers lacks, from the start or from a step on."""
 
-import gc
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
@@ -16,11 +14,11 @@ from kafka.admin import (
     ResourceType,
 )
 
-from executor.timing import RunLimits
 from model.errors import RightsMissing
 from model.run import RunProgress, RunState
 from tests.end_to_end.commands import wait_until
-from tests.executor.proxied import CLIENTS, TOPIC, Proxied, proxied
+from tests.executor.proxied import CLIENTS, THROTTLED, TOPIC, Proxied, proxied
+from tests.executor.runs import assert_done
 
 # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
 pytestmark = [
@@ -43,7 +41,6 @@ GUARDED = {
         'username="broker" password="secret" user_broker="secret";'
     ),
 }
-THROTTLED = RunLimits(throttle_bytes_per_s=50_000_000)
 CLUSTER = (ResourceType.CLUSTER, "kafka-cluster")
 THE_TOPIC = (ResourceType.TOPIC, str(TOPIC))
 
@@ -51,17 +48,9 @@ Right = tuple[tuple[ResourceType, str], ACLOperation]
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Proxied]:
+def behind_proxy() -> Iterator[Proxied]:
     with proxied(GUARDED) as started:
         yield started
-
-
-@pytest.fixture
-def site(cluster: Proxied, tmp_path: Path) -> Iterator[Proxied]:
-    cluster.folder = tmp_path
-    yield cluster
-    cluster.proxy.heal()
-    gc.collect()
 
 
 @contextmanager
@@ -156,7 +145,7 @@ def test_a_right_that_is_lost_in_mid_run_is_named_and_the_run_resumed(
         loses = Loses(site, right, until)
         with pytest.raises(RightsMissing, match=words):
             site.execute(plan, observe=loses)
-    assert site.resume().state is RunState.DONE
+    assert_done(site.resume())
     assert site.is_as_planned(plan)
     assert site.is_clean
 

@@ -18,7 +18,7 @@ from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState
 from model.snapshot import Resource
-from tests.executor.simulated import MB, TOPIC, Killed, Site
+from tests.executor.simulated import MB, TOPIC, Site, cut_off
 
 CARD = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 125.0 * MB)
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
@@ -335,17 +335,13 @@ def test_a_topic_that_is_deleted_keeps_no_throttle_on_brokers(tmp_path: Path) ->
 def test_killed_at_any_call_a_run_whose_rate_changes_leaves_nothing_set(
     tmp_path: Path, made: bool, resumed: bool
 ) -> None:
-    for change in itertools.count():
-        at = site(tmp_path / f"{change}", auto(), log_bytes=8_000.0 * MB)
+    def steered(folder: Path) -> Site:
+        at = site(folder, auto(), log_bytes=8_000.0 * MB)
         at.cluster.brokers[TWO].configs[LEADER_RATE] = "77"
         at.cluster.after(5.0, partial(produce, at, BESIDE, 60.0 * MB))
-        at.kill_at(change, made=made)
-        try:
-            at.run()
-        except Killed:
-            at.live_on()
-        else:
-            break
+        return at
+
+    for at in cut_off(tmp_path, steered, made=made, least=11):
         at.cluster.brokers[THREE].configs[LEADER_RATE] = "55"
         if resumed:
             assert at.resume().state is RunState.DONE
@@ -354,4 +350,3 @@ def test_killed_at_any_call_a_run_whose_rate_changes_leaves_nothing_set(
         assert at.cluster.brokers[THREE].configs.pop(LEADER_RATE) == "55"
         assert at.is_clean
     assert events(at).count(JournalEvent.THROTTLED) > 1
-    assert change > 10

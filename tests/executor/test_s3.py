@@ -1,20 +1,12 @@
 """One bucket of a real server: conditional writes, and faults in words."""
 
-from collections.abc import Iterator
-
 import pytest
 
 from executor.s3 import Bucket, S3Settings
 from lab.ports import HOST, free_ports
 from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, RightsMissing
 from tests.executor.fake import FakeTime
-from tests.executor.store import Fault, Host, place, s3_server
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as found:
-        yield found
+from tests.executor.store import Fault, Host, place
 
 
 @pytest.fixture

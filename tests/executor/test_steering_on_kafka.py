@@ -1,7 +1,5 @@
 """Aborting a run on stock Kafka while it copies."""
 
-import time
-import uuid
 from pathlib import Path
 
 import pytest
@@ -11,28 +9,20 @@ from executor.kafka_admin import KafkaAdmin
 from executor.steering import Steering
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.run import MoveState, RunProgress, RunState
 from tests.executor.plans import ids, plan_for
+from tests.executor.records import fill
 
 pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
-def filled(local_cluster: LocalCluster) -> str:
+def filled(local_cluster: LocalCluster, topic: str) -> str:
     """A topic of two partitions on brokers 1 and 2, with 10 MB in each."""
-    topic = f"steering-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]] * 2)
-    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0, 1.0))
-    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name=topic)
-    load.start()
-    end_s = time.monotonic() + 60
-    while min(load.status().acknowledged_bytes) < 10e6:
-        assert time.monotonic() < end_s
-        time.sleep(0.1)
-    load.finish()
+    fill(local_cluster.bootstrap, topic, [10, 10])
     return topic
 
 

@@ -1,7 +1,6 @@
 """Throttles on stock Kafka while producers write: one too low, one that follows."""
 
 import time
-import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,41 +13,32 @@ from executor.kafka_admin import KafkaAdmin
 from executor.steering import Steering
 from executor.throttle import FOLLOWERS, LEADER_RATE, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
+from lab.load import Load
 from lab.local import LocalCluster
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, TopicName
-from model.run import RunProgress, RunState
+from model.run import RunProgress
 from model.snapshot import Resource
-from tests.executor.plans import plan_for
+from tests.end_to_end.commands import wait_until
+from tests.executor.plans import ids, plan_for
+from tests.executor.records import fill, loaded
+from tests.executor.runs import assert_done, execute
 
 pytestmark = pytest.mark.kafka
 MB = 10**6
 
 
 @contextmanager
-def written(cluster: LocalCluster, topic: str, rate: float) -> Iterator[Load]:
+def written(
+    cluster: LocalCluster, topic: str, rate: float, size: float
+) -> Iterator[Load]:
     """A topic of two partitions that broker 1 leads and 2 follows, being written."""
     cluster.create_topic(topic, [[1, 2]] * 2)
-    order = LoadOrder(topic=topic, bytes_per_s=rate, weights=(1.0, 1.0))
-    load = Load(cluster.processes, cluster.bootstrap, order, name=topic)
-    load.start()
+    load = loaded(cluster, topic, size, partitions=2, rate=rate)
     try:
         yield load
     finally:
         load.finish()
-
-
-def wait_for_bytes(load: Load, size: int) -> None:
-    end_s = time.monotonic() + 60
-    while min(load.status().acknowledged_bytes) < size:
-        assert time.monotonic() < end_s
-        time.sleep(0.1)
-
-
-@pytest.fixture
-def topic() -> str:
-    return f"throttle-{uuid.uuid4().hex[:6]}"
 
 
 def test_less_than_twice_what_is_written_is_refused_with_the_figure(
@@ -56,16 +46,13 @@ def test_less_than_twice_what_is_written_is_refused_with_the_figure(
 ) -> None:
     bootstrap = local_cluster.bootstrap
     limits = RunLimits(throttle_bytes_per_s=5 * MB)
-    with written(local_cluster, topic, 4 * MB) as load:
-        wait_for_bytes(load, 4 * MB)
+    with written(local_cluster, topic, 4 * MB, 4 * MB):
         plan = plan_for(bootstrap, topic, {0: [1, 3], 1: [1, 3]})
         with (
             connect(bootstrap, timeout_s=10.0, limits=limits) as executor,
             pytest.raises(GuardrailRefused) as caught,
         ):
-            executor.execute(
-                plan, journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
-            )
+            execute(executor, plan, tmp_path)
     words = str(caught.value)
     assert words.startswith("A throttle of 5.00 MB/s is too low: with 2 moves at once")
     said = float(words.partition("now needs ")[2].partition(" MB/s out of broker 1")[0])
@@ -82,8 +69,8 @@ def test_a_rate_follows_what_producers_leave_of_the_card_and_is_gone_afterwards(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     bootstrap, steering = local_cluster.bootstrap, Steering()
-    with written(local_cluster, topic, 30 * MB) as load:
-        wait_for_bytes(load, 25 * MB)
+    local_cluster.create_topic(topic, [[1, 2]] * 2)
+    fill(bootstrap, topic, [25, 25])
     plan = plan_for(bootstrap, topic, {0: [1, 3], 1: [1, 3]})
     card = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 6.0 * MB)
     limits = RunLimits(
@@ -93,9 +80,8 @@ def test_a_rate_follows_what_producers_leave_of_the_card_and_is_gone_afterwards(
     with (
         KafkaAdmin(bootstrap, 10.0) as admin,
         connect(bootstrap, timeout_s=10.0, limits=limits) as executor,
-        written(local_cluster, f"{topic}-beside", 3 * MB) as beside,
+        written(local_cluster, f"{topic}-beside", 3 * MB, 2 * MB) as beside,
     ):
-        wait_for_bytes(beside, 2 * MB)
 
         def look(_: RunProgress) -> None:
             if rate := admin.own_broker_configs(BrokerId(1), RATES).get(LEADER_RATE):
@@ -108,10 +94,8 @@ def test_a_rate_follows_what_producers_leave_of_the_card_and_is_gone_afterwards(
         report = executor.execute(
             plan, journal_dir=tmp_path, observe=look, steering=steering
         )
-        assert report.state is RunState.DONE
+        assert_done(report)
         assert 0.6 * 2.7 * MB < rates[0] < 1.4 * 2.7 * MB
         assert rates[-1] > 0.9 * 5.4 * MB
-        end_s = time.monotonic() + 30
-        while any(admin.own_broker_configs(b, RATES) for b in map(BrokerId, (1, 2, 3))):
-            assert time.monotonic() < end_s
-            time.sleep(0.1)
+        brokers = ids([1, 2, 3])
+        wait_until(lambda: not any(admin.own_broker_configs(b, RATES) for b in brokers))

@@ -1,7 +1,5 @@
 """Segments are found in S3 under the names that Kafka gives them."""
 
-from collections.abc import Iterator
-
 import boto3
 import pytest
 
@@ -9,18 +7,11 @@ from executor.s3 import S3Settings
 from executor.tier import Tier, kafka_text
 from lab.ports import HOST
 from model.ids import PartitionId, TopicName
-from tests.executor.store import s3_server
 
 TOPIC_ID = "efb026ca-bf55-4357-9c8d-632ec532ec1b"
 ORDERS_7 = PartitionId(TopicName("orders"), 7)
 FOLDER = "orders-7-77Amyr9VQ1ecjWMuxTLsGw/"
 AIVEN = "orders-77Amyr9VQ1ecjWMuxTLsGw/"
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as started:
-        yield started
 
 
 def settings(endpoint: str, prefix: str = "") -> S3Settings:

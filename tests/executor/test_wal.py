@@ -19,7 +19,6 @@ from executor.wal import LITTLE, Uploads, Wal
 from lab.ports import HOST
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.plans import ids
-from tests.executor.store import s3_server
 
 CLUSTER = "M3JUlHj3SgKi8yvqWTJ3sg"
 TWO = BrokerId(2)
@@ -27,12 +26,6 @@ FOLDER = f"C81E728D9D4C2F636F067F89CC14862C/_kafka_{CLUSTER}/2/"
 LOG = f"{FOLDER}1795320000000/wal/"
 RESERVATION = f"reservation/_kafka_{CLUSTER}/2"
 ORDERS_7 = PartitionId(TopicName("orders"), 7)
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    with s3_server() as started:
-        yield started
 
 
 def elsewhere(endpoint_url: str, bucket: str = "b") -> S3Settings:

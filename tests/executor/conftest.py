@@ -1,0 +1,55 @@
+"""What tests on real clusters, and on a real S3 server, share."""
+
+import gc
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor.connect import Executor, connect
+from executor.kafka_admin import KafkaAdmin
+from lab.local import LocalCluster
+from tests.executor.proxied import Proxied
+from tests.executor.runs import TIMEOUT_S
+from tests.executor.store import s3_server
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Of an S3 server."""
+    with s3_server() as found:
+        yield found
+
+
+@pytest.fixture
+def topic() -> str:
+    """A name that no other test has."""
+    return f"moves-{uuid.uuid4().hex[:6]}"
+
+
+@pytest.fixture
+def bootstrap(local_cluster: LocalCluster) -> str:
+    """Of the cluster; a module on another one has a fixture of its own."""
+    return local_cluster.bootstrap
+
+
+@pytest.fixture
+def admin(bootstrap: str) -> Iterator[KafkaAdmin]:
+    with KafkaAdmin(bootstrap, TIMEOUT_S) as opened:
+        yield opened
+
+
+@pytest.fixture
+def executor(bootstrap: str) -> Iterator[Executor]:
+    with connect(bootstrap, timeout_s=TIMEOUT_S) as opened:
+        yield opened
+
+
+@pytest.fixture
+def site(behind_proxy: Proxied, tmp_path: Path) -> Iterator[Proxied]:
+    """The cluster of the module, with nothing harmed and journals of the test alone."""
+    behind_proxy.folder = tmp_path
+    yield behind_proxy
+    behind_proxy.proxy.heal()
+    gc.collect()

@@ -1,0 +1,58 @@
+"""How tests carry out plans on real clusters."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from executor.connect import Executor, connect
+from executor.s3 import S3Settings
+from executor.steering import Steering
+from executor.timing import RunLimits
+from lab.local import LocalCluster
+from model.plan import Plan
+from model.run import MoveState, RunProgress, RunReport, RunState
+
+TIMEOUT_S = 10.0
+"""Of a request to brokers that serve."""
+DEFAULT_LIMITS = RunLimits()
+
+
+def ignore(_: RunProgress) -> None:
+    """News of a run that nobody reads."""
+
+
+def execute(
+    executor: Executor,
+    plan: Plan,
+    folder: Path,
+    observe: Callable[[RunProgress], None] = ignore,
+    in_flight: int = 4,
+) -> RunReport:
+    """Carry out a plan to its end."""
+    return executor.execute(
+        plan,
+        journal_dir=folder,
+        moves_in_flight=in_flight,
+        observe=observe,
+        steering=Steering(),
+    )
+
+
+def beside_the_tier(
+    cluster: LocalCluster, limits: RunLimits = DEFAULT_LIMITS
+) -> Executor:
+    """An executor that looks into the tier of the cluster."""
+    s3 = S3Settings(
+        endpoint_url=cluster.s3.endpoint,
+        bucket=cluster.s3.bucket,
+        access_key=cluster.s3.access_key,
+        secret_key=cluster.s3.secret_key,
+    )
+    return connect(cluster.bootstrap, timeout_s=TIMEOUT_S, s3=s3, limits=limits)
+
+
+def assert_done(report: RunReport) -> None:
+    """Every move was made, and there is nothing to say; else this says what."""
+    left = [m for m in report.moves if m.state is not MoveState.DONE]
+    words = [f"{m.topic}-{m.partition} {m.state.value}: {m.note}" for m in left]
+    assert report.state is RunState.DONE, "; ".join([report.reason, *words])
+    assert (report.reason, words) == ("", [])
