@@ -1,9 +1,10 @@
-"""Real brokers die, are fenced or cordoned, and topics change, while a run goes on."""
+"""Four real brokers exchange replicas, die, are fenced or cordoned; topics change."""
 
 import os
 import signal
 import threading
 import uuid
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,21 +15,22 @@ from kafka.admin import NewPartitions
 
 from collector.jars import default_cache_dir
 from executor.connect import connect
+from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.steering import Steering
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
-from model.errors import GuardrailRefused
+from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan
-from model.run import MoveState, RunProgress, RunReport, RunState
+from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import StopRules
 from tests.end_to_end.commands import wait_until
-from tests.executor.plans import plan_for
+from tests.executor.plans import ids, plan_for
 from tests.executor.records import assert_exact, fill
-from tests.executor.runs import assert_done
+from tests.executor.runs import assert_done, execute
 
 # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
 pytestmark = [
@@ -141,6 +143,38 @@ def site(cluster: LocalCluster, tmp_path: Path) -> Iterator[Site]:
         if topic in admin.topics():
             driver.delete_topics([topic])
     driver.close()
+
+
+def test_replicas_are_exchanged_one_after_the_other(site: Site) -> None:
+    site.create([1, 2], [1, 2], megabytes=0)
+    plan, topic = site.plan({0: [3, 4], 1: [4, 2]}), site.topic
+    with connect(site.cluster.bootstrap, timeout_s=10.0) as executor:
+        assert executor.dry_run(plan) == [
+            f"AlterPartitionReassignments {topic}-0: [1, 2] -> [1, 4]",
+            f"AlterPartitionReassignments {topic}-0: [1, 4] -> [3, 4]",
+            f"ElectLeaders preferred {topic}-0: 3",
+            f"AlterPartitionReassignments {topic}-1: [1, 2] -> [4, 2]",
+            f"ElectLeaders preferred {topic}-1: 4",
+        ]
+        report = execute(executor, plan, site.folder)
+    assert_done(report)
+    (journal,) = site.folder.glob("*.jsonl")
+    asked = Counter(
+        r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
+    )
+    assert asked == {0: 2, 1: 1}
+    views = site.admin.partitions([PartitionId(topic, p) for p in (0, 1)])
+    assert {v.replicas: v.leader for v in views.values()} == {
+        ids([3, 4]): 3,
+        ids([4, 2]): 4,
+    }
+
+
+def test_three_replicas_move_with_their_leader(site: Site) -> None:
+    site.create([1, 2, 3], [1, 2, 3], megabytes=0)
+    plan = site.plan({0: [4, 2, 3], 1: [2, 3, 4]})
+    with connect(site.cluster.bootstrap, timeout_s=10.0) as executor:
+        assert_done(execute(executor, plan, site.folder))
 
 
 def test_a_target_that_never_was_is_refused(site: Site) -> None:
@@ -279,6 +313,30 @@ def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
     assert_done(site.resume())
     assert site.replicas() == dict.fromkeys(range(4), (third, second))
     wait_until(lambda: site.is_clean)
+
+
+def test_dead_targets_and_what_hangs_because_of_them_are_refused(
+    cluster: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    """A broker dies after planning, for good; somebody else's move to it hangs."""
+    bootstrap = cluster.bootstrap
+    cluster.create_topic(topic, [[1], [1]])
+    doomed = plan_for(bootstrap, topic, {0: [4]})
+    cluster.kill_broker(LAST)
+    with (
+        connect(bootstrap, timeout_s=10.0) as executor,
+        KafkaAdmin(bootstrap, 10.0) as admin,
+    ):
+        wait_until(lambda: LAST not in admin.cluster().alive)
+        with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):
+            execute(executor, doomed, tmp_path)
+        admin.reassign({doomed.moves[0].id: ids([4])})
+        healthy = plan_for(bootstrap, topic, {1: [2]})
+        with pytest.raises(
+            GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"
+        ):
+            execute(executor, healthy, tmp_path)
+    assert not list(tmp_path.glob("*.jsonl"))
 
 
 def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(

@@ -1,21 +1,18 @@
 """Real moves on stock Kafka, with and without the remote tier."""
 
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from collector.jars import default_cache_dir
 from executor.admin import Admin, OffsetKind, local_bytes
 from executor.answers import Verdict
 from executor.connect import Executor, connect
 from executor.history import read_journal, recent_moves
-from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.local import LocalCluster, LocalPlan
+from lab.local import LocalCluster
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunProgress
@@ -34,20 +31,12 @@ TIERED = {
     "local.retention.ms": "-2",
     "file.delete.delay.ms": "200",
 }
-DEAD = BrokerId(4)
 
 
 @pytest.fixture
 def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
     with beside_the_tier(local_cluster) as opened:
         yield opened
-
-
-@pytest.fixture(scope="module")
-def four_brokers() -> Iterator[LocalCluster]:
-    """A cluster of its own: its fourth broker is killed in the end."""
-    with LocalCluster(default_cache_dir(), LocalPlan(brokers=4, tier=False)) as cluster:
-        yield cluster
 
 
 def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
@@ -112,35 +101,6 @@ def test_a_throttle_holds_while_a_run_copies_and_is_gone_after_it(
     assert (dict.fromkeys(RATES, str(rate)), lists) in seen
     assert seen[0] == ({}, {})
     wait_until(lambda: look_again() == ({}, {}))
-
-
-def test_replicas_are_exchanged_one_after_the_other(
-    four_brokers: LocalCluster, topic: str, tmp_path: Path
-) -> None:
-    four_brokers.create_topic(topic, [[1, 2]] * 2)
-    plan = plan_for(four_brokers.bootstrap, topic, {0: [3, 4], 1: [4, 2]})
-    with connect(four_brokers.bootstrap, timeout_s=10.0) as executor:
-        assert executor.dry_run(plan) == [
-            f"AlterPartitionReassignments {topic}-0: [1, 2] -> [1, 4]",
-            f"AlterPartitionReassignments {topic}-0: [1, 4] -> [3, 4]",
-            f"ElectLeaders preferred {topic}-0: 3",
-            f"AlterPartitionReassignments {topic}-1: [1, 2] -> [4, 2]",
-            f"ElectLeaders preferred {topic}-1: 4",
-        ]
-        report = execute(executor, plan, tmp_path)
-    assert_done(report)
-    (journal,) = tmp_path.glob("*.jsonl")
-    asked = Counter(
-        r.partition for r in read_journal(journal) if r.event is JournalEvent.ISSUING
-    )
-    assert asked == {0: 2, 1: 1}
-    with KafkaAdmin(four_brokers.bootstrap, 10.0) as admin:
-        name = TopicName(topic)
-        views = admin.partitions([PartitionId(name, p) for p in (0, 1)])
-    assert {v.replicas: v.leader for v in views.values()} == {
-        ids([3, 4]): 3,
-        ids([4, 2]): 4,
-    }
 
 
 def test_replicas_and_leaders_end_exactly_as_planned(
@@ -241,37 +201,3 @@ def test_what_brokers_have_set_for_themselves_is_not_taken_for_the_topics_own(
     finally:
         for broker in ids([1, 2, 3]):
             admin.alter_broker_configs(broker, {"log.segment.bytes": None})
-
-
-def test_three_replicas_move_with_their_leader(
-    four_brokers: LocalCluster, topic: str, tmp_path: Path
-) -> None:
-    four_brokers.create_topic(topic, [[1, 2, 3]] * 2)
-    plan = plan_for(four_brokers.bootstrap, topic, {0: [4, 2, 3], 1: [2, 3, 4]})
-    with connect(four_brokers.bootstrap, timeout_s=10.0) as executor:
-        report = execute(executor, plan, tmp_path)
-    assert [m.state for m in report.moves] == [MoveState.DONE] * 2
-
-
-def test_dead_targets_and_what_hangs_because_of_them_are_refused(
-    four_brokers: LocalCluster, topic: str, tmp_path: Path
-) -> None:
-    """A broker dies after planning; then somebody else's move to it hangs."""
-    bootstrap = four_brokers.bootstrap
-    four_brokers.create_topic(topic, [[1], [1]])
-    doomed = plan_for(bootstrap, topic, {0: [4]})
-    four_brokers.kill_broker(DEAD)
-    with (
-        connect(bootstrap, timeout_s=10.0) as executor,
-        KafkaAdmin(bootstrap, 10.0) as admin,
-    ):
-        wait_until(lambda: DEAD not in admin.cluster().alive)
-        with pytest.raises(PlanOutdated, match="broker 4 is dead or fenced"):
-            execute(executor, doomed, tmp_path)
-        admin.reassign({doomed.moves[0].id: ids([4])})
-        healthy = plan_for(bootstrap, topic, {1: [2]})
-        with pytest.raises(
-            GuardrailRefused, match=rf"{topic}-0 is being moved to \[4\]"
-        ):
-            execute(executor, healthy, tmp_path)
-    assert not list(tmp_path.glob("*.jsonl"))
