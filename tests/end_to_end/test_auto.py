@@ -11,13 +11,15 @@ from lab.weights import DEMO_WEIGHTS
 from tests.end_to_end.commands import Shell
 
 TOPIC = "shifting"
-NO_COOLDOWN = """
+SETTINGS = """
+window_s = 5.0
+
 [goals.cooldown]
 replicated = {rest_s = 0, return_window_s = 0}
 tiered = {rest_s = 0, return_window_s = 0}
 shared = {rest_s = 0, return_window_s = 0}
 """
-QUIET_S = 20.0
+QUIET_S = 10.0
 
 
 @pytest.mark.kafka
@@ -29,7 +31,7 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
     order = LoadOrder(topic=TOPIC, bytes_per_s=5_000_000.0, weights=DEMO_WEIGHTS)
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="shift")
     load.start()
-    (tmp_path / "plimsoll.toml").write_text(NO_COOLDOWN)
+    (tmp_path / "plimsoll.toml").write_text(SETTINGS)
     shell = Shell(tmp_path, local_cluster.bootstrap)
     running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
     try:

@@ -1,5 +1,6 @@
 """Log directories by command: killed while a broker copies, resumed, rolled back."""
 
+import contextlib
 import json
 import signal
 import time
@@ -8,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient
 
 from collector.jars import default_cache_dir
 from executor.directories import coming
@@ -15,7 +17,7 @@ from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import read_plan, write_plan
-from tests.end_to_end.commands import Running, Shell, placement
+from tests.end_to_end.commands import Running, Shell, placement, wait_until
 from tests.executor.jbod import IO_RATE, other, place, places, plan_to, turned
 from tests.executor.records import contents, fill
 
@@ -24,9 +26,9 @@ BEFORE = {0: [1, 2], 1: [1, 2], 2: [1, 2]}
 AFTER = {0: [1, 2], 1: [3, 2], 2: [1, 3]}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def cluster() -> Iterator[LocalCluster]:
-    """Three brokers with two log directories each; a plan sees every topic."""
+    """Three brokers with two log directories each."""
     settings = LocalPlan(directories=2, tier=False)
     with LocalCluster(default_cache_dir(), settings) as started:
         yield started
@@ -36,6 +38,17 @@ def cluster() -> Iterator[LocalCluster]:
 def admin(cluster: LocalCluster) -> Iterator[KafkaAdmin]:
     with KafkaAdmin(cluster.bootstrap, 10.0) as opened:
         yield opened
+
+
+@pytest.fixture
+def topic(cluster: LocalCluster, admin: KafkaAdmin) -> Iterator[str]:
+    """A name whose topic is gone afterwards: a plan sees every topic."""
+    name = f"jbod-{uuid.uuid4().hex[:6]}"
+    yield name
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    with contextlib.closing(client):
+        client.delete_topics([name])
+        wait_until(lambda: TopicName(name) not in admin.topics())
 
 
 def kill_while_it_copies(running: Running, admin: KafkaAdmin, topic: str) -> None:
@@ -48,9 +61,8 @@ def kill_while_it_copies(running: Running, admin: KafkaAdmin, topic: str) -> Non
 
 
 def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
-    cluster: LocalCluster, admin: KafkaAdmin, tmp_path: Path
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
-    topic = f"jbod-{uuid.uuid4().hex[:6]}"
     cluster.create_topic(topic, list(BEFORE.values()))
     fill(cluster.bootstrap, topic, [20, 2, 2])
     before, held = places(admin, topic, BEFORE), contents(cluster.bootstrap, topic, 3)
@@ -88,9 +100,8 @@ def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
 
 
 def test_a_replica_that_somebody_sent_elsewhere_makes_the_plan_outdated(
-    cluster: LocalCluster, admin: KafkaAdmin, tmp_path: Path
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
-    topic = f"jbod-{uuid.uuid4().hex[:6]}"
     cluster.create_topic(topic, [[1]])
     before = places(admin, topic, {0: [1]})
     plan = plan_to(cluster, topic, {0: [1]}, before, turned(cluster, before))
@@ -98,9 +109,7 @@ def test_a_replica_that_somebody_sent_elsewhere_makes_the_plan_outdated(
     away = other(cluster, 1, before[0][1])
     pid = plan.moves[0].id
     admin.alter_log_dirs(BrokerId(1), {pid: away})
-    deadline = time.monotonic() + 30
-    while place(admin, pid, 1) != away:
-        assert time.monotonic() < deadline
+    wait_until(lambda: place(admin, pid, 1) == away)
     shell = Shell(tmp_path, cluster.bootstrap)
     refused = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
     assert refused.returncode == 7
@@ -120,10 +129,9 @@ floor = 0.0
 
 @pytest.mark.spark
 def test_directories_of_a_broker_are_levelled_by_plan_and_apply(
-    cluster: LocalCluster, admin: KafkaAdmin, tmp_path: Path
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
     """Six partitions on each broker, of which those in one directory are full."""
-    topic = f"jbod-{uuid.uuid4().hex[:6]}"
     lists = {p: [1 + p % 3] for p in range(18)}
     cluster.create_topic(topic, list(lists.values()))
     before = places(admin, topic, lists)
