@@ -29,7 +29,9 @@ def local_cluster() -> Iterator[LocalCluster]:
 
     A test makes topics of its own and leaves every broker running.
     """
-    with LocalCluster(default_cache_dir(), LocalPlan()) as cluster:
+    # Kafka's default: a machine that stands still for three seconds fences nobody.
+    steady = LocalPlan(properties={"broker.session.timeout.ms": "9000"})
+    with LocalCluster(default_cache_dir(), steady) as cluster:
         yield cluster
 
 

@@ -44,7 +44,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def assert_nothing_left(tmp_path: Path) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         files = list((tmp_path / "tmp").iterdir())
         if not files and not left_behind(tmp_path / "tmp"):

@@ -4,31 +4,22 @@ import json
 import subprocess
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
-from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from lab.processes import Processes
 from model.ids import BrokerId, TopicName
 from model.plan import Plan, write_plan
 from model.snapshot import StorageKind
 from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, kill_after, placement
+from tests.end_to_end.commands import Shell, kill_after, placement, wait_until
 from tests.executor.plans import plan_for
+from tests.executor.records import fill
 
 PARTITIONS = 16
-
-
-@pytest.fixture
-def processes(tmp_path: Path) -> Iterator[Processes]:
-    started = Processes(tmp_path / "load")
-    yield started
-    started.close()
 
 
 def killed_resumed_and_rolled_back(shell: Shell, plan: Plan, events: int) -> None:
@@ -103,10 +94,7 @@ def throttled(admin: KafkaAdmin, topic: str) -> tuple[object, ...]:
 
 def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
     # Each broker is asked itself, and may lag behind the controller.
-    deadline = time.monotonic() + 60
-    while throttled(admin, topic) != ({}, {}, {}, {}):
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+    wait_until(lambda: throttled(admin, topic) == ({}, {}, {}, {}))
 
 
 @pytest.mark.kafka
@@ -115,6 +103,7 @@ def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
 ) -> None:
     topic = f"resume-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]])
+    fill(local_cluster.bootstrap, topic, [20])
     write_plan(
         tmp_path / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
     )
@@ -132,16 +121,11 @@ def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
 
 @pytest.mark.kafka
 def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
-    local_cluster: LocalCluster, processes: Processes, tmp_path: Path
+    local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     topic = f"resume-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]])
-    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0,))
-    load = Load(processes, local_cluster.bootstrap, order)
-    load.start()
-    while min(load.status().acknowledged_bytes, default=0) < 20e6:
-        time.sleep(0.1)
-    load.finish()
+    fill(local_cluster.bootstrap, topic, [20])
     plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
     write_plan(tmp_path / "plan.json", plan)
     shell = Shell(tmp_path, local_cluster.bootstrap)

@@ -2,7 +2,6 @@
 
 import re
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,7 @@ import pytest
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
-from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from lab.processes import Processes
 from model.exchange.reassignment import write_stock
 from model.ids import PartitionId, TopicName
 from model.plan import Plan, write_plan
@@ -20,6 +17,7 @@ from model.run import JournalEvent
 from tests.end_to_end.commands import Shell, wait_until
 from tests.end_to_end.stock import REASSIGN, stock_tool
 from tests.executor.plans import plan_for
+from tests.executor.records import fill
 
 pytestmark = pytest.mark.kafka
 
@@ -34,19 +32,11 @@ def topic() -> str:
 
 
 @pytest.fixture
-def filled(
-    local_cluster: LocalCluster, topic: str, tmp_path: Path
-) -> Iterator[LocalCluster]:
+def filled(local_cluster: LocalCluster, topic: str) -> LocalCluster:
     """With some megabytes in each partition, so that something is copied."""
     local_cluster.create_topic(topic, [[1, 2]] * len(AFTER))
-    processes = Processes(tmp_path / "load")
-    order = LoadOrder(topic=topic, bytes_per_s=20e6, weights=(1.0,) * len(AFTER))
-    load = Load(processes, local_cluster.bootstrap, order)
-    load.start()
-    wait_until(lambda: min(load.status().acknowledged_bytes, default=0) > 4e6)
-    load.finish()
-    yield local_cluster
-    processes.close()
+    fill(local_cluster.bootstrap, topic, [4] * len(AFTER))
+    return local_cluster
 
 
 def verified(bootstrap: str, assignment: Path) -> dict[PartitionId, str]:

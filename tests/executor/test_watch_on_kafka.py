@@ -13,6 +13,7 @@ from lab.local import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.stop_rules import Rule
+from tests.end_to_end.commands import wait_until
 from tests.executor.plans import plan_for
 
 pytestmark = pytest.mark.kafka
@@ -57,7 +58,7 @@ def test_the_cluster_tells_all_partitions_and_how_often_controllers_were_elected
     topic = TopicName(made(local_cluster, [[1, 2]] * 2))
     with KafkaAdmin(local_cluster.bootstrap, 10.0) as admin:
         ids = {PartitionId(topic, n) for n in range(2)}
-        assert Timing().settles(lambda: ids <= set(admin.partitions()))
+        wait_until(lambda: ids <= set(admin.partitions()))
         assert admin.partitions()[min(ids)].replicas == (BrokerId(1), BrokerId(2))
         assert (admin.controller_elections() or 0) >= 1
         assert set(admin.partitions(ids)) == ids
