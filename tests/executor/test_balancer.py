@@ -19,9 +19,10 @@ from model.ids import BrokerId, PartitionId
 from model.plan import Move
 from model.run import JournalEvent, RunState
 from model.snapshot import StorageKind
+from tests.executor.bench import Bench, cut_off, kill_at
 from tests.executor.fake import FakeConfigs, FakeTime, Fault
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
-from tests.executor.test_execution import Bench, Killed, cut_off, kill_at
+from tests.executor.simulated import Killed
 
 IN, OUT = THRESHOLDS
 ONE, TWO, THREE = ids([1, 2, 3])

@@ -1,139 +1,22 @@
 """A run on a platform with faults that real clusters cannot show quickly."""
 
-import itertools
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
-from typing import Any, cast
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from executor.admin import Admin
-from executor.balancer import Balancer, RunBalancer
-from executor.execution import Execution
-from executor.history import PastRun, past_run, read_journal
+from executor.history import past_run, read_journal
 from executor.journal import Journal
-from executor.outlook import Outlook
-from executor.pace import Pace
-from executor.rates import RunRates
-from executor.run_throttle import RunThrottle
-from executor.segments import RunSegments, Segments
-from executor.steering import Steering
-from executor.throttle import RATES, Throttle
+from executor.throttle import RATES
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId
-from model.plan import Move, Plan
-from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
-from model.snapshot import StorageKind
-from tests.executor.fake import FakeConfigs, FakePlatform, FakeTime, Fault
+from model.run import JournalEvent, MoveState, RunReport, RunState
+from tests.executor.bench import FIRST, FOUR, Bench, cut_off, kill_at
+from tests.executor.fake import Fault
 from tests.executor.plans import CLUSTER_ID, move, plan
-
-FOUR = plan([move(i) for i in range(4)])
-FIRST = FOUR.moves[0].id
-_numbers = itertools.count()
-
-
-@dataclass
-class Bench:
-    """One run put together, to be looked at afterwards."""
-
-    folder: Path
-    plan: Plan = FOUR
-    faults: dict[PartitionId, Fault] = field(default_factory=dict)
-    limits: RunLimits = field(default_factory=lambda: RunLimits(moves_in_flight=2))
-    throttle: int | None = None
-    stand_down: bool = False
-
-    def __post_init__(self) -> None:
-        self.time = FakeTime()
-        self.steering = Steering()
-        self.told: list[RunProgress] = []
-        self.configs = FakeConfigs()
-        self.platform = FakePlatform(self.faults, self.check_journal)
-        name = f"run-{next(_numbers)}"
-        self.journal = Journal(self.folder, self.plan, name, self.time.timing)
-
-    def run(
-        self, check_error: Exception | None = None, past: PastRun | None = None
-    ) -> RunReport:
-        def check(_moves: Sequence[Move]) -> None:
-            if check_error is not None:
-                raise check_error
-
-        with closing(self.journal):
-            return Execution(
-                self.plan,
-                {
-                    StorageKind.REPLICATED: self.platform,
-                    StorageKind.SHARED: self.platform,
-                },
-                self.journal,
-                check=check,
-                limits=self.limits,
-                timing=self.time.timing,
-                observe=self.told.append,
-                steering=self.steering,
-                throttle=self.run_throttle(past),
-                room=lambda _moves, _running: {},
-                outlook=Outlook(
-                    self.plan, self.limits, Pace(), self.time.timing, lambda _moves: {}
-                ),
-                watch=lambda _hurry: (),
-                balancer=RunBalancer(
-                    Balancer(cast("Admin", self.configs), self.time.timing),
-                    self.journal,
-                    consent=self.stand_down,
-                    held=past.stood_down if past else None,
-                ),
-                segments=RunSegments(
-                    Segments(cast("Admin", self.configs), self.time.timing),
-                    self.journal,
-                    consent=False,
-                ),
-                past=past,
-            ).run()
-
-    def run_throttle(self, past: PastRun | None) -> RunThrottle:
-        admin, timing = cast("Admin", self.configs), self.time.timing
-        return RunThrottle(
-            Throttle(admin, timing),
-            self.journal,
-            RunRates(admin, timing, RunLimits(throttle_bytes_per_s=self.throttle), {}),
-            timing,
-            self.steering,
-            past.throttled if past else None,
-        )
-
-    def resume(self) -> RunReport:
-        """Go on in another process, which knows what is on disk alone."""
-        past = past_run(self.folder, CLUSTER_ID, self.journal.run_id)
-        self.told.clear()
-        self.configs.cut_off = False
-        self.journal = Journal(
-            self.folder, past.plan, past.run_id, self.time.timing, resumed=True
-        )
-        return self.run(past=past)
-
-    def after(self, seconds: float, **changes: object) -> None:
-        """Change the platform at some time of the run."""
-        for name, value in changes.items():
-            at_s = self.time.now_s + seconds
-            action = partial(setattr, self.platform, name, value)
-            self.time.after.append((at_s, action))
-
-    def check_journal(self, sent: Move) -> None:
-        """The last thing on disk about what is being sent is that it will be."""
-        about = [r.event for r in read_journal(self.journal.path) if r.id == sent.id]
-        assert about[-1] is JournalEvent.ISSUING
-
-    def events(self) -> Counter[tuple[PartitionId | None, JournalEvent]]:
-        return Counter((r.id, r.event) for r in read_journal(self.journal.path))
+from tests.executor.simulated import Killed
 
 
 def states(report: RunReport) -> list[MoveState]:
@@ -340,44 +223,6 @@ def test_a_long_silence_ends_the_run_with_open_ends_named(tmp_path: Path) -> Non
     assert "no answer for 60 s" in report.reason
     assert states(report) == [MoveState.STUCK] * 2 + [MoveState.PLANNED] * 2
     assert report.moves[0].note == "its end was not seen"
-
-
-class Killed(BaseException):
-    """As SIGKILL: nothing is caught, written or cleaned up after it."""
-
-
-def kill_at(bench: Bench, record: int, *, written: bool) -> None:
-    """Die before or after the n-th record is on disk."""
-    write, count = bench.journal.write, itertools.count()
-
-    def dying(
-        event: JournalEvent, moves: Sequence[Move | None] = (None,), **more: Any
-    ) -> None:
-        at = next(count)
-        if at < record or (at == record and written):
-            write(event, moves, **more)
-        if at >= record:
-            bench.configs.cut_off = True
-            raise Killed
-
-    bench.journal.write = dying  # type: ignore[method-assign]
-
-
-def cut_off(
-    folder: Path, make: Callable[[Path], Bench], *, written: bool
-) -> Iterator[Bench]:
-    """A run killed at its first record, at its second, ...; before or after it."""
-    for record in itertools.count():
-        bench = make(folder / f"{record}")
-        kill_at(bench, record, written=written)
-        try:
-            bench.run()
-        except Killed:
-            yield bench
-        else:
-            break
-    whole = {(r.at_ms, r.event) for r in read_journal(bench.journal.path)}
-    assert record >= len(whole) > 8
 
 
 FAULTS = [{}, {FIRST: Fault.ELECTION}, {FIRST: Fault.ANSWER_LOST}]
