@@ -20,6 +20,7 @@ from executor.kafka_calls import (
     by_topic,
     controller_epoch,
     joined,
+    offsets_request,
     reassignment,
     set_or_delete,
     to_broker,
@@ -203,24 +204,7 @@ class KafkaAdmin(Closing):
         Absent where the broker has no answer; -1 for LATEST_TIERED where nothing is
         in the tier yet.
         """
-        from kafka.protocol.consumer import ListOffsetsRequest as Request
-
-        topic_class = Request.ListOffsetsTopic
-        part_class = topic_class.ListOffsetsPartition
-        request = Request(
-            isolation_level=0,
-            topics=[
-                topic_class(
-                    name=name,
-                    partitions=[
-                        part_class(partition_index=p, timestamp=int(kind))
-                        for p in numbers
-                    ],
-                )
-                for name, numbers in by_topic(ids).items()
-            ],
-            min_version=Request.min_version_for_timestamp(int(kind)),
-        )
+        request = offsets_request(ids, int(kind))
         response = self._ask(
             "list offsets",
             _DESCRIBE,

@@ -44,6 +44,27 @@ def _listed(brokers: Sequence[BrokerId] | None) -> list[BrokerId] | None:
     return None if brokers is None else list(brokers)
 
 
+def offsets_request(ids: Iterable[PartitionId], kind: int) -> object:
+    """A request for offsets of one kind, in the least version that knows it."""
+    from kafka.protocol.consumer import ListOffsetsRequest as Request
+
+    topic_class = Request.ListOffsetsTopic
+    part_class = topic_class.ListOffsetsPartition
+    return Request(
+        isolation_level=0,
+        topics=[
+            topic_class(
+                name=name,
+                partitions=[
+                    part_class(partition_index=p, timestamp=kind) for p in numbers
+                ],
+            )
+            for name, numbers in by_topic(ids).items()
+        ],
+        min_version=Request.min_version_for_timestamp(kind),
+    )
+
+
 def to_controller(client: "KafkaAdminClient", request: object) -> Any:
     """Send one request the driver has no full call for; raises where it may not be."""
     from kafka.errors import AuthorizationError, for_code
