@@ -102,14 +102,17 @@ def wait_until(fits: Callable[[], bool], timeout_s: float = 60.0) -> None:
 def kill_after(running: Running, shell: Shell, events: int) -> None:
     """SIGKILL as soon as the journal has so many records of requests."""
     deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        journals = list((shell.folder / "state" / "journal").glob("*.jsonl"))
-        text = journals[0].read_text() if journals else ""
-        if text.count('"event":"issu') >= events:
-            break
+    while _requests(shell) < events:
+        assert running.process.poll() is None, f"it ended: {running.log.read_text()}"
+        assert time.monotonic() < deadline
         time.sleep(0.002)
     running.process.send_signal(signal.SIGKILL)
     running.process.wait(10)
+
+
+def _requests(shell: Shell) -> int:
+    journals = (shell.folder / "state" / "journal").glob("*.jsonl")
+    return sum(j.read_text().count('"event":"issu') for j in journals)
 
 
 def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
