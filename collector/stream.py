@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from collector import samples as samples_module
 from collector import vectors as vectors_module
 from collector.history import History
+from collector.recent import Recent
 from collector.samples import SAMPLES, decode
 from collector.vectors import VECTORS, Window, load_vectors
 from model.errors import ExecutionStopped, PlimsollError, RightsMissing
@@ -121,7 +122,7 @@ class LoadStream:
     ) -> None:
         self._session, self._job, self._history = session, job, history
         self._on_batch = on_batch
-        self._recent = SAMPLES.empty_table()
+        self._recent = Recent(job.checkpoint / "recent", job.window.window_ms)
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
         self._busy = threading.Lock()
@@ -190,21 +191,19 @@ class LoadStream:
         found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
         _warn_of(decoded.num_rows - found.num_rows, decoded)
         if found.num_rows:
-            vectors = self._vectors(found)
+            vectors = self._vectors(self._recent.add(batch, found))
             self._history.append(vectors, self._query_id(frame), batch)
             self._on_batch(found, vectors)
 
-    def _vectors(self, found: pa.Table) -> pa.Table:
-        """Vectors over the window that ends with these samples."""
-        window = self._job.window
-        self._recent = _newest(
-            pa.concat_tables([self._recent, found]), window.window_ms
-        )
-        frame = self._session.createDataFrame(self._recent)
-        tasks = 1 + self._recent.num_rows // SAMPLES_PER_TASK
+    def _vectors(self, samples: pa.Table) -> pa.Table:
+        """Vectors over the window that these samples fill."""
+        frame = self._session.createDataFrame(samples)
+        tasks = 1 + samples.num_rows // SAMPLES_PER_TASK
         # A topic stays together, for its mean stands in where a partition is unknown.
         frame = frame.coalesce(1) if tasks == 1 else frame.repartition(tasks, "topic")
-        vectors = frame.mapInArrow(_windower(window), _spark_schema(VECTORS)).toArrow()
+        vectors = frame.mapInArrow(
+            _windower(self._job.window), _spark_schema(VECTORS)
+        ).toArrow()
         return vectors.cast(VECTORS)
 
     def _query_id(self, frame: "DataFrame") -> str:
@@ -247,11 +246,6 @@ def _windower(window: Window) -> Callable[[Batches], Batches]:
 
 def _spark_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
-
-
-def _newest(samples: pa.Table, window_ms: int) -> pa.Table:
-    newest_ms = pc.max(samples["time_ms"]).as_py()
-    return samples.filter(pc.field("time_ms") >= newest_ms - window_ms).combine_chunks()
 
 
 def _warn_of(count: int, decoded: pa.Table) -> None:

@@ -1,17 +1,21 @@
 """Samples and placements written down as rows."""
 
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
+from collector.assemble import assemble
 from collector.metadata import ClusterState, build_state
+from collector.recording import Recorder, Recording, read_recording
 from collector.samples import SAMPLES
-from collector.vectors import VECTORS, as_vectors
+from collector.vectors import VECTORS, Window, as_vectors, load_vectors
 from model.snapshot import StorageKind
 
 START_MS = 1_700_000_000_000
 RECORD_BYTES = 1000
+WINDOW = Window(window_ms=15_000)
 
 
 def sample(second: float, **other: object) -> dict[str, Any]:
@@ -36,6 +40,20 @@ def sample(second: float, **other: object) -> dict[str, Any]:
 
 def table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(list(rows), schema=SAMPLES)
+
+
+def rows(first: int, end: int) -> pa.Table:
+    """A sample per second of four partitions, from one second to before another."""
+    return table(
+        sample(s, topic=name, partition=number, groups=groups, latest=rate * s)
+        for s in range(first, end)
+        for name, number, groups, rate in (
+            ("orders", 0, 1, 100),
+            ("orders", 1, 1, 170),
+            ("größe.v1", 0, 0, 30),
+            ("audit", 7, -1, 10),
+        )
+    )
 
 
 def vector(**other: object) -> dict[str, Any]:
@@ -111,3 +129,14 @@ def cluster(
     }
     kinds = {t["name"]: storage for t in topics}
     return build_state(described, topics, kinds, (), taken_at_ms=START_MS)
+
+
+def written(folder: Path) -> Recording:
+    """A recorded state of two batches, whose vectors numpy made."""
+    with Recorder(folder) as recorder:
+        for end in (6, 12):
+            vectors = load_vectors(rows(0, end), WINDOW)
+            recorder.add(rows(end - 6, end), vectors)
+        placement = cluster(topic("orders", [[1], [2]]))
+        recorder.finish(assemble(placement, vectors, window_s=15.0), WINDOW)
+    return read_recording(folder)

@@ -19,15 +19,14 @@ from collector.java import find_java
 from collector.spark import OPENED, Spark
 from collector.spool import RECORDS, Spool
 from collector.stream import Job, LoadStream, SpoolSource
-from collector.vectors import Window, load_vectors
+from collector.vectors import load_vectors
 from model.errors import PlimsollError
-from tests.collector.rows import START_MS, figures, sample, table
+from tests.collector.rows import START_MS, WINDOW, figures, rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-WINDOW = Window(window_ms=15_000)
 PATIENCE_S = 60
 
 
@@ -97,19 +96,6 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def rows(first: int, end: int) -> pa.Table:
-    return table(
-        sample(s, topic=name, partition=number, groups=groups, latest=rate * s)
-        for s in range(first, end)
-        for name, number, groups, rate in (
-            ("orders", 0, 1, 100),
-            ("orders", 1, 1, 170),
-            ("größe.v1", 0, 0, 30),
-            ("audit", 7, -1, 10),
-        )
-    )
-
-
 def test_the_job_gives_what_numpy_gives(
     session: "SparkSession", tmp_path: Path
 ) -> None:
@@ -133,7 +119,7 @@ def test_a_restart_goes_on_without_reading_twice(
     spool.write(rows(6, 12))
     with running(session, tmp_path, after):
         found = after.until(11)
-    assert figures(found) == figures(load_vectors(rows(6, 12), WINDOW))
+    assert figures(found) == figures(load_vectors(rows(0, 12), WINDOW))
     assert len(after.tables) == 1
     kept = History(tmp_path / "history", every_ms=1).read(0, START_MS + 60_000)
     assert (
