@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol, Self
 
@@ -17,6 +17,7 @@ from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
+from collector.site import SparkSite
 from collector.spool import Spool
 from collector.state import StateFolder, claim, discard_old
 from collector.topic import SamplesTopic
@@ -78,7 +79,8 @@ class CollectorSettings:
     """Spark's connector."""
     java: Java | None = None
     """What Spark runs on; None looks for one."""
-    spark_master: str = "local[2]"
+    spark: SparkSite = field(default_factory=SparkSite)
+    """Where Spark works."""
     interval_s: float = 1.0
     """Time between two samples."""
     window_s: float = 15.0
@@ -293,11 +295,12 @@ class Collector(Closing):
     def _run_spark(self) -> None:
         """Spark, from its start until the job has ended."""
         # PySpark costs half a second, which the first look at brokers need not pay.
-        from collector.spark import Spark, fetch_connector
+        from collector.spark import Spark, fetch_connector, is_submitted
         from collector.stream import LoadStream
 
-        settings = self._settings
-        jars = fetch_connector(settings.cache_dir) if settings.samples_topic else ()
+        settings, topic = self._settings, self._settings.samples_topic
+        wanted = topic is not None and not is_submitted()
+        jars = fetch_connector(settings.cache_dir) if wanted else ()
         java = settings.java or find_java()
         with self._changed:
             if self._ended():
@@ -305,10 +308,13 @@ class Collector(Closing):
             # From here on `close` ends it.
             self._spark = Spark(
                 java,
-                master=settings.spark_master,
+                master=settings.spark.master,
+                properties=settings.spark.properties,
                 jars=jars,
                 log_file=settings.state_dir / "spark.log",
             )
+        master = self._spark.master
+        settings.spark.require_samples(master, settings.state_dir, topic)
         session = self._spark.start()
         with self._changed:
             self._changed.wait_for(lambda: self._cluster is not None or self._ended())

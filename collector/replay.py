@@ -2,7 +2,7 @@
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterState
 from collector.recording import Recording, canonical, to_bytes
+from collector.site import SparkSite
 from collector.spool import Spool
 from collector.state import scratch
 from collector.vectors import VECTORS, Window
@@ -33,7 +34,8 @@ class ReplaySettings:
 
     state_dir: Path
     """Spark's log, and a scratch folder while it lasts."""
-    spark_master: str = "local[2]"
+    spark: SparkSite = field(default_factory=SparkSite)
+    """Where Spark works."""
     java: Java | None = None
     """What Spark runs on; None looks for one."""
 
@@ -59,10 +61,13 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
     from collector.spark import Spark
 
     java = settings.java or find_java()
-    log_file = settings.state_dir / "spark.log"
+    site, log_file = settings.spark, settings.state_dir / "spark.log"
     with scratch(settings.state_dir, "replay-") as folder:
-        spark = Spark(java, master=settings.spark_master, log_file=log_file)
+        spark = Spark(
+            java, master=site.master, properties=site.properties, log_file=log_file
+        )
         try:
+            site.require_samples(spark.master, settings.state_dir, None)
             return _Replay(recording, folder).run(spark.start())
         finally:
             spark.close()

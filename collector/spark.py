@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
@@ -18,6 +18,8 @@ import psutil
 
 from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from collector.java import Java
+from collector.shipping import pack
+from collector.site import LOCAL, is_local, settings_of
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -60,8 +62,6 @@ _SETTINGS: Final = {
     "spark.app.name": "plimsoll",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
@@ -83,6 +83,11 @@ _JAVA_IMPORTS: Final = (
     "org.apache.spark.sql.api.python.*",
     "scala.Tuple2",
 )
+_GATEWAY: Final = "org.apache.spark.api.python.PythonGatewayServer"
+_SUBMIT: Final = "org.apache.spark.deploy.SparkSubmit"
+_NONE: Final[Mapping[str, str]] = {}
+_CONFIGURATIONS: Final = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
+"""Folders of a cluster's own settings, which Spark takes from the class path."""
 SCRATCH: Final = "spark-"
 """Scratch folders beside the log: this, the process and something of their own."""
 _WORKERS_END_S: Final = 0.3
@@ -98,23 +103,45 @@ def fetch_connector(
     return fetch(read_pins(SPARK_KAFKA_PINS, "spark-kafka"), cache_dir, on_download)
 
 
+def spark_home() -> Path:
+    """The Spark that PySpark brings along."""
+    import pyspark
+
+    return Path(pyspark.__file__).parent
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this process, and a JVM for it."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
 class Spark:
     """A session in a JVM of its own, which ends with this process, however that ends.
 
     PySpark knows one session per process, so there is one of these at a time. The
-    JVM is started directly and not by `spark-submit`, which costs another JVM, wants
-    JAVA_HOME, and asks for a module that not every Java has.
+    JVM is started directly and not by the script `spark-submit`, which costs another
+    JVM, wants JAVA_HOME, and asks for a module that not every Java has. Only where
+    that script has started this process, its JVM, master and properties are used.
     """
 
     def __init__(
-        self, java: Java, *, master: str, jars: Sequence[Path] = (), log_file: Path
+        self,
+        java: Java,
+        *,
+        master: str,
+        properties: Mapping[str, str] = _NONE,
+        jars: Sequence[Path] = (),
+        log_file: Path,
     ) -> None:
-        self._java, self._master, self._jars = java, master, jars
+        self.master = _submitted_master() if is_submitted() else master
+        self._java, self._properties, self._jars = java, properties, jars
         self._log_file = log_file
         log_file.parent.mkdir(parents=True, exist_ok=True)
         _remove_abandoned(log_file.parent)
         prefix = f"{SCRATCH}{os.getpid()}-"
         self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=log_file.parent))
+        self._code = self._folder / "plimsoll.zip"
+        self._properties_file = self._folder / "spark.properties"
         self._lock = threading.Lock()
         self._closed = False
         self._jvm: subprocess.Popen[bytes] | None = None
@@ -132,12 +159,10 @@ class Spark:
         Raises PlimsollError, naming the log, when it does not come up.
         """
         try:
-            with self._lock:
-                if self._closed:
-                    raise PlimsollError("Spark was closed before it had started.")
-                self._jvm = self._launch()
-            self._gateway = self._connect(self._jvm)
-            self._session = self._open()
+            settings = self._settings()
+            if not is_submitted():
+                self._gateway = self._connect(self._launched(settings))
+            self._session = self._open(settings)
         except PlimsollError:
             raise
         except Exception as exc:  # py4j lets through whatever went wrong in the JVM
@@ -154,17 +179,42 @@ class Spark:
             jvm, self._jvm = self._jvm, None
         if jvm is not None:
             _end(jvm)
+        if is_submitted() and self._session is not None:
+            self._session.stop()
         self._forget()
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _launch(self) -> "subprocess.Popen[bytes]":
+    def _settings(self) -> dict[str, str]:
+        """Spark's properties; raises ClusterUnreachable where its master is away."""
+        submitted = {} if is_submitted() else settings_of(self.master)
+        given = filter(None, [self._properties.get("spark.jars")])
+        return {
+            **_SETTINGS,
+            "spark.sql.warehouse.dir": f"file://{self._folder}/warehouse",
+            **submitted,
+            **self._properties,
+            "spark.master": self.master,
+            "spark.jars": ",".join([*map(str, self._jars), *given]),
+        }
+
+    def _launched(self, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        with self._lock:
+            if self._closed:
+                raise PlimsollError("Spark was closed before it had started.")
+            self._jvm = self._launch(settings)
+            return self._jvm
+
+    def _launch(self, settings: Mapping[str, str]) -> "subprocess.Popen[bytes]":
         self._log_file.parent.mkdir(parents=True, exist_ok=True)
         environment = dict(os.environ)
         environment["_PYSPARK_DRIVER_CONN_INFO_PATH"] = str(self._folder / "gateway")
         environment["SPARK_CONNECT_MODE"] = "0"
+        if not is_local(self.master):
+            # Whence YARN takes what it sends to its machines.
+            environment["SPARK_HOME"] = str(spark_home())
         with self._log_file.open("wb") as log:
             return subprocess.Popen(
-                self._command(),
+                self._command(settings),
                 cwd=self._folder,
                 env=environment,
                 # The gateway ends when this pipe closes, even by our death.
@@ -175,11 +225,10 @@ class Spark:
                 start_new_session=True,
             )
 
-    def _command(self) -> list[str]:
-        import pyspark
-
-        spark_jars = Path(pyspark.__file__).parent / "jars" / "*"
-        class_path = os.pathsep.join(map(str, [spark_jars, *self._jars]))
+    def _command(self, settings: Mapping[str, str]) -> list[str]:
+        folders = filter(None, map(os.environ.get, _CONFIGURATIONS))
+        spark_jars = spark_home() / "jars" / "*"
+        class_path = os.pathsep.join(map(str, [spark_jars, *self._jars, *folders]))
         opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
         return [
             str(self._java.executable),
@@ -187,8 +236,18 @@ class Spark:
             f"-Djava.io.tmpdir={self._folder}",
             *opened,
             *("-cp", class_path),
-            "org.apache.spark.api.python.PythonGatewayServer",
+            *self._main(settings),
         ]
+
+    def _main(self, settings: Mapping[str, str]) -> list[str]:
+        """Main class and arguments; what `spark-submit` prepares is for clusters."""
+        if is_local(self.master):
+            return [_GATEWAY]
+        # A file, since everyone may read a command.
+        lines = (f"{key}={_escaped(value)}\n" for key, value in settings.items())
+        self._properties_file.write_text("".join(lines), "utf-8")
+        given = ("--properties-file", str(self._properties_file))
+        return [_SUBMIT, *given, "pyspark-shell"]
 
     def _connect(self, jvm: "subprocess.Popen[bytes]") -> Any:
         from py4j.clientserver import ClientServer, JavaParameters, PythonParameters
@@ -202,8 +261,9 @@ class Spark:
             python_parameters=PythonParameters(port=0, eager_load=False),
         )
         gateway.proc = jvm
-        # Should this process be killed, the JVM clears up as it ends.
-        gateway.jvm.java.io.File(str(self._folder)).deleteOnExit()
+        # Should this process be killed, the JVM clears up as it ends, from the last.
+        for path in (self._folder, self._code, self._properties_file):
+            gateway.jvm.java.io.File(str(path)).deleteOnExit()
         for name in _JAVA_IMPORTS:
             java_import(gateway.jvm, name)
         return gateway
@@ -224,25 +284,26 @@ class Spark:
         path.unlink()
         return port, secret
 
-    def _open(self) -> "SparkSession":
+    def _open(self, settings: Mapping[str, str]) -> "SparkSession":
         from pyspark import SparkConf, SparkContext
         from pyspark.sql import SparkSession
 
-        conf = SparkConf(loadDefaults=False)
-        settings = {
-            **_SETTINGS,
-            "spark.master": self._master,
-            "spark.jars": ",".join(map(str, self._jars)),
-            "spark.local.dir": str(self._folder),
-            "spark.sql.warehouse.dir": str(self._folder / "warehouse"),
-        }
+        SparkContext._ensure_initialized(gateway=self._gateway)  # noqa: SLF001
+        conf = SparkConf()
         for key, value in settings.items():
-            conf.set(key, value)
+            # What was given to `spark-submit`, which may have added to it, stays.
+            conf.setIfMissing(key, value)
         context = SparkContext(conf=conf, gateway=self._gateway)
         # No trace on the terminal when the JVM leaves.
         setattr(context._accumulatorServer, "handle_error", _quiet)  # noqa: B010, SLF001
-        if self._master.startswith("local"):
+        if python := self._properties.get("spark.pyspark.python"):
+            context.pythonExec = python
+        elif is_local(self.master):
             context.pythonExec = sys.executable
+        path = list(sys.path)
+        context.addPyFile(str(pack(self._code)))
+        # It is for the workers; this process has its own code.
+        sys.path[:] = path
         return SparkSession(context)
 
     def _forget(self) -> None:
@@ -286,6 +347,18 @@ def _end(jvm: "subprocess.Popen[bytes]") -> None:
         with suppress(psutil.NoSuchProcess):
             worker.kill()
     psutil.wait_procs(workers, timeout=_WORKERS_END_S)
+
+
+def _submitted_master() -> str:
+    from pyspark import SparkConf, SparkContext
+
+    SparkContext._ensure_initialized()  # noqa: SLF001 - connects to the JVM that is there
+    master: str = SparkConf().get("spark.master", LOCAL)
+    return master
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("\n", "\\n")
 
 
 def _quiet(_request: object, _address: object) -> None:

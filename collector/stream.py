@@ -18,13 +18,12 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector import samples as samples_module
-from collector import vectors as vectors_module
+from collector.faults import lasting_fault
 from collector.history import History
 from collector.recent import Recent
 from collector.samples import SAMPLES, decode
 from collector.vectors import VECTORS, Window, load_vectors
-from model.errors import ExecutionStopped, PlimsollError, RightsMissing
+from model.errors import ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -40,7 +39,6 @@ TOLERATED_FAULTS: Final = 0.01
 _CATCH_UP_MS: Final = 60_000
 _TRIES: Final = 3
 _RETRY_S: Final = 2.0
-_DENIED: Final = "TopicAuthorizationException"
 _STOP_S: Final = 5.0
 _SPARK_TYPES: Final = {
     pa.string(): "string",
@@ -66,7 +64,7 @@ class SpoolSource:
             # Without it Spark remembers the name of every file of the last week.
             maxFileAge="1h",
         )
-        return reader.parquet(str(self.folder)).select("value")
+        return reader.parquet(_url(self.folder)).select("value")
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +128,19 @@ class LoadStream:
 
     def run(self) -> None:
         """Read until `stop`. Raises PlimsollError when the job keeps failing."""
-        from pyspark.errors import StreamingQueryException
+        from pyspark.errors import AnalysisException, StreamingQueryException
 
         while not self._stopping.is_set():
-            self._query = self._start()
             try:
+                self._query = self._start()
                 self._query.awaitTermination()
-            except StreamingQueryException as exc:
+            except (AnalysisException, StreamingQueryException) as exc:
                 if self._stopping.is_set():
                     return
                 self._tries -= 1
-                if not self._tries or _DENIED in str(exc):
+                if lasting := lasting_fault(str(exc)):
+                    raise lasting from exc
+                if not self._tries:
                     raise _ended(exc, self._job.checkpoint) from exc
                 _log.warning("the streaming job is started again: %s", _line(exc))
                 self._stopping.wait(_RETRY_S)
@@ -161,16 +161,11 @@ class LoadStream:
                 self._busy.release()
 
     def _start(self) -> "StreamingQuery":
-        from pyspark.cloudpickle import register_pickle_by_value
-
-        # So that workers on other machines need no plimsoll.
-        register_pickle_by_value(samples_module)  # type: ignore[no-untyped-call]
-        register_pickle_by_value(vectors_module)  # type: ignore[no-untyped-call]
         records = self._job.source.records(self._session).select("value")
         decoded = records.mapInArrow(_decoder(), _spark_schema(DECODED))
         return (
             decoded.writeStream.foreachBatch(self._batch)
-            .option("checkpointLocation", str(self._job.checkpoint))
+            .option("checkpointLocation", _url(self._job.checkpoint))
             .trigger(processingTime=f"{int(1000 * self._job.interval_s)} milliseconds")
             .start()
         )
@@ -244,6 +239,11 @@ def _windower(window: Window) -> Callable[[Batches], Batches]:
     return convert
 
 
+def _url(folder: Path) -> str:
+    """Of a file system of machines, whichever the cluster takes by default."""
+    return f"file://{folder.absolute()}"
+
+
 def _spark_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
@@ -264,11 +264,6 @@ def _line(exc: Exception) -> str:
 
 
 def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:
-    if _DENIED in str(exc):
-        return RightsMissing(
-            f"Spark may not read the samples ({_line(exc)}). Give plimsoll's user the "
-            "right READ on their topic."
-        )
     return PlimsollError(
         f"Spark's streaming job ended: {_line(exc)}. Start plimsoll again; if it ends "
         f"once more, remove {checkpoint}."

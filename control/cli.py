@@ -26,6 +26,7 @@ from control.options import (
     Output,
     Profile,
     Shorten,
+    SparkMaster,
     StandDown,
     Throttle,
     Verbose,
@@ -69,6 +70,7 @@ def screen(
     command_config: CommandConfig = None,
     allow_changes: AllowChanges = False,
     capacity: Capacity = None,
+    spark_master: SparkMaster = None,
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
@@ -84,6 +86,7 @@ def screen(
             command_config=command_config,
             allow_changes=allow_changes,
             capacity=capacity,
+            spark_master=spark_master,
             config=config,
             profile=profile,
             log_file=log_file,
@@ -107,12 +110,18 @@ def status(
     settings: "Settings",
     watch: Annotated[bool, typer.Option(help="Print again every few seconds.")] = False,
     capacity: Capacity = None,
+    allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
     """Show brokers, loads and how level they are."""
     from control.commands.status import show
 
-    return show(sized(settings, capacity), watch=watch, output=output)
+    return show(
+        sized(settings, capacity),
+        watch=watch,
+        allow_changes=allow_changes,
+        output=output,
+    )
 
 
 for name, command in {**planning.COMMANDS, **recording.COMMANDS}.items():

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collector.collector import Collector
     from collector.recording import Recorder, Recording
     from collector.replay import Replayed
+    from collector.site import SparkSite
     from executor.connect import Executor
     from model.pseudonyms import Pseudonyms
 
@@ -94,7 +95,7 @@ def observer(
         CollectorSettings(
             state_dir=settings.state_dir,
             cache_dir=settings.cache_dir,
-            spark_master=settings.spark_master,
+            spark=_spark_site(settings),
             interval_s=settings.interval_s,
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
@@ -102,6 +103,16 @@ def observer(
             apart=recorder is not None,
         ),
         on_batch=recorder.add if recorder is not None else None,
+    )
+
+
+def _spark_site(settings: Settings) -> "SparkSite":
+    from collector.site import SparkSite
+
+    return SparkSite(
+        master=settings.spark_master,
+        properties=settings.spark,
+        shared_state=settings.spark_shared_state,
     )
 
 
@@ -125,9 +136,7 @@ def replayed(settings: Settings, recording: "Recording") -> "Replayed":
 
     return replay(
         recording,
-        ReplaySettings(
-            state_dir=settings.state_dir, spark_master=settings.spark_master
-        ),
+        ReplaySettings(state_dir=settings.state_dir, spark=_spark_site(settings)),
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from collector.site import master_of
 from control.form import Form
 from model.units import throttle_of
 
@@ -22,6 +23,13 @@ def _throttle(text: str) -> str:
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from exc
     return text
+
+
+def _master(text: str) -> str:
+    try:
+        return master_of(text)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
 
 
 Bootstrap = Annotated[
@@ -72,6 +80,14 @@ Shorten = Annotated[
         help="Lower segment.bytes and local retention of tiered topics for the run.",
     ),
 ]
+SparkMaster = Annotated[
+    str | None,
+    typer.Option(
+        help="Where Spark works: local[*], spark://HOST:PORT, yarn, k8s://HOST:PORT.",
+        parser=_master,
+        metavar="MASTER",
+    ),
+]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
@@ -115,6 +131,7 @@ GoalsFile = Annotated[
 
 def load_settings(
     *,
+    spark_master: SparkMaster = None,
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
@@ -126,7 +143,9 @@ def load_settings(
     from control import logs, settings
 
     logs.configure(verbose=verbose, file=log_file)
-    return settings.load(flags, config=config, profile=profile)
+    return settings.load(
+        flags | {"spark_master": spark_master}, config=config, profile=profile
+    )
 
 
 def throttled(settings: "Settings", throttle: str | None) -> "Settings":

@@ -15,6 +15,7 @@ from control.options import (
     LogFile,
     Output,
     Profile,
+    SparkMaster,
     Verbose,
     load_settings,
     with_settings,
@@ -88,6 +89,7 @@ def replay(
     *,
     out: SnapshotOut = None,
     output: Output = Form.TABLE,
+    spark_master: SparkMaster = None,
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
@@ -97,7 +99,11 @@ def replay(
     from control.commands.replay import show
 
     settings = load_settings(
-        config=config, profile=profile, log_file=log_file, verbose=verbose
+        spark_master=spark_master,
+        config=config,
+        profile=profile,
+        log_file=log_file,
+        verbose=verbose,
     )
     return show(settings, state, out=out, output=output)
 

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from platformdirs import user_cache_dir, user_config_dir, user_state_dir
-from pydantic import BaseModel, BeforeValidator, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
 )
 
+from collector.site import LOCAL, master_of, properties_of
 from control.capacities import CapacitySettings
 from control.policy import AutoLimits
 from control.throttling import AutoThrottleSettings
@@ -86,7 +87,14 @@ class Settings(BaseSettings):
     """Journals, history and samples."""
     cache_dir: Path = Path(user_cache_dir("plimsoll"))
     """Downloaded jars."""
-    spark_master: str = "local[2]"
+    spark_master: Annotated[str, AfterValidator(master_of)] = LOCAL
+    """Where Spark works: `local[*]`, or a standalone, YARN or Kubernetes master."""
+    spark: Annotated[
+        dict[str, str], BeforeValidator(properties_of), Field(repr=False)
+    ] = {}
+    """Spark's own properties, over those that plimsoll sets."""
+    spark_shared_state: bool = False
+    """Whether Spark's workers see `state_dir`, under the same path."""
     interval_s: Annotated[float, Field(gt=0)] = 1.0
     """Time between two samples."""
     window_s: Annotated[float, Field(gt=0)] = 15.0

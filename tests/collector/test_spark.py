@@ -5,13 +5,21 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import psutil
 import pytest
 
+from collector.history import History
 from collector.java import find_java
 from collector.spark import Spark
-from model.errors import PlimsollError
+from collector.spool import Spool
+from collector.stream import Job, LoadStream, SpoolSource
+from model.errors import ConfigError, PlimsollError
+from tests.collector.rows import WINDOW, rows
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
 
@@ -25,6 +33,17 @@ spark.start()
 print(spark.pid, Path(f"/proc/{spark.pid}/cwd").resolve(), flush=True)
 os.kill(os.getpid(), 9)
 """
+
+
+def stream(session: "SparkSession", folder: Path) -> LoadStream:
+    job = Job(
+        source=SpoolSource(folder / "spool"),
+        checkpoint=folder / "checkpoint",
+        window=WINDOW,
+        interval_s=0.1,
+    )
+    history = History(folder / "history", every_ms=1)
+    return LoadStream(session, job, history, lambda *_: None)
 
 
 def test_one_after_another_may_run_in_a_process(tmp_path: Path) -> None:
@@ -45,6 +64,28 @@ def test_a_java_that_does_not_start_names_its_log(tmp_path: Path) -> None:
     with pytest.raises(PlimsollError, match=r"spark\.log"):
         spark.start()
     spark.close()
+
+
+def test_workers_that_cannot_run_are_named_with_what_they_need(tmp_path: Path) -> None:
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    Spool(tmp_path / "spool").write(rows(0, 6))
+    spark = Spark(
+        find_java(),
+        master="local[1]",
+        properties={"spark.pyspark.python": str(bare)},
+        log_file=tmp_path / "log" / "spark.log",
+    )
+    try:
+        session = spark.start()
+        with pytest.raises(ConfigError, match=r"lacks pyspark\. Each needs Python 3"):
+            stream(session, tmp_path).run()
+        session.sparkContext.pythonExec = "/nowhere/python"
+        with pytest.raises(ConfigError, match=r"has no /nowhere/python\. Each needs"):
+            stream(session, tmp_path).run()
+    finally:
+        spark.close()
 
 
 def test_nothing_is_left_when_plimsoll_is_killed(tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from collector.history import History
 from collector.java import find_java
 from collector.spark import OPENED, Spark
 from collector.spool import RECORDS, Spool
-from collector.stream import Job, LoadStream, SpoolSource
+from collector.stream import Job, LoadStream, SpoolSource, TopicSource
 from collector.vectors import load_vectors
-from model.errors import PlimsollError
+from model.errors import ConfigError, PlimsollError
 from tests.collector.rows import START_MS, WINDOW, figures, rows
 
 if TYPE_CHECKING:
@@ -186,6 +186,25 @@ def test_a_job_that_keeps_failing_says_so(
     with pytest.raises(PlimsollError, match="streaming job ended"):
         stream.run()
     assert len(tries) == 3
+
+
+def test_a_spark_without_the_connector_says_how_to_get_it(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    options = {"kafka.bootstrap.servers": "127.0.0.1:1"}
+    stream = LoadStream(
+        session,
+        Job(
+            source=TopicSource(options, "samples"),
+            checkpoint=tmp_path / "checkpoint",
+            window=WINDOW,
+            interval_s=0.1,
+        ),
+        History(tmp_path / "history", every_ms=1),
+        lambda *_: None,
+    )
+    with pytest.raises(ConfigError, match="no connector to Kafka"):
+        stream.run()
 
 
 def test_opened_packages_are_those_that_spark_lists(session: "SparkSession") -> None:

@@ -278,3 +278,11 @@ def test_the_demo_on_a_taken_port_names_it(planned: Path) -> None:
     assert run.returncode == 2, run.stderr
     assert str(port) in run.stderr
     assert "Traceback" not in run.stderr
+
+
+def test_a_master_that_is_none_of_sparks_is_refused_with_those_there_are(
+    here: Path,
+) -> None:
+    run = plimsoll("status", "--spark-master", "sc://a:15002")
+    assert run.returncode == 2
+    assert "is no master of Spark; say local[*], spark://HOST:PORT, yarn" in run.stderr

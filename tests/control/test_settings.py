@@ -155,3 +155,32 @@ def test_stop_rules_that_do_not_fit_are_named(text: str, words: str) -> None:
     written(f"[stop_rules]\n{text}\n")
     with pytest.raises(ConfigError, match=re.escape(words)):
         load({})
+
+
+def test_spark_is_set_up_by_its_own_properties() -> None:
+    written(
+        'spark_master = "spark://a:7077"\nspark_shared_state = true\n'
+        '[spark]\n"spark.executor.memory" = "2g"\n'
+    )
+    found = load({})
+    assert found.spark_master == "spark://a:7077"
+    assert found.spark == {"spark.executor.memory": "2g"}
+    assert found.spark_shared_state
+    assert load({"spark_master": "yarn"}).spark_master == "yarn"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('spark_master = "sc://a"\n', "spark_master: .*'sc://a' is no master of Spark"),
+        ("spark = 3\n", "properties are a table of names and texts"),
+        ("[spark]\nspark.cores.max = 3\n", "'spark' is no property.*name in quotes"),
+        ('[spark]\n"spark.cores.max" = 3\n', r"spark\.cores\.max is a text; write its"),
+        ('[spark]\n"spark.master" = "yarn"\n', r"spark\.master is set by spark_master"),
+        ('[spark]\n"kafka.x" = "1"\n', r"'kafka\.x' is no property of Spark"),
+    ],
+)
+def test_what_is_no_property_of_spark_is_refused(text: str, words: str) -> None:
+    written(text)
+    with pytest.raises(ConfigError, match=words):
+        load({})

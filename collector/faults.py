@@ -1,0 +1,50 @@
+"""What Spark says when it cannot work, in words that say what to do."""
+
+import re
+import sys
+from typing import Final
+
+from model.errors import ConfigError, PlimsollError, RightsMissing
+
+_DENIED: Final = "TopicAuthorizationException"
+_MODULE: Final = re.compile(r"No module named '?([\w.]+)")
+_VERSION: Final = re.compile(r"worker has different version: (\S+) than")
+_PROGRAM: Final = re.compile(r'Cannot run program "([^"]+)"')
+_NO_CONNECTOR: Final = "Failed to find data source: kafka"
+
+
+def lasting_fault(text: str) -> PlimsollError | None:
+    """The error behind what Spark said, where trying again is of no use."""
+    if _DENIED in text:
+        line = text.strip().split("\n", 1)[0]
+        return RightsMissing(
+            f"Spark may not read the samples ({line}). Give plimsoll's user the right "
+            "READ on their topic."
+        )
+    if _NO_CONNECTOR in text:
+        return ConfigError(
+            "Spark has no connector to Kafka. Give spark-submit "
+            "--packages org.apache.spark:spark-sql-kafka-0-10_2.13:VERSION, with the "
+            "version of that Spark."
+        )
+    lacking = _lacking(text)
+    return ConfigError(f"{lacking} {_needed()}") if lacking else None
+
+
+def _lacking(text: str) -> str | None:
+    """What is amiss with the Python of a worker."""
+    if found := _MODULE.search(text):
+        return f"The Python of a Spark worker lacks {found[1]}."
+    if found := _VERSION.search(text):
+        return f"A Spark worker has Python {found[1]}."
+    if found := _PROGRAM.search(text):
+        return f"A Spark worker has no {found[1]}."
+    return None
+
+
+def _needed() -> str:
+    version = "{}.{}".format(*sys.version_info)
+    return (
+        f"Each needs Python {version} with numpy and pyarrow; name it by "
+        '"spark.pyspark.python" in the table [spark].'
+    )
