@@ -1,0 +1,142 @@
+"""A standalone Spark cluster on this machine: a master and its workers."""
+
+import json
+import os
+import shlex
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final
+from urllib.error import URLError
+from urllib.request import urlopen
+
+from collector.java import Java
+from collector.spark import OPENED, spark_home
+from lab.ports import HOST, free_ports
+from lab.processes import Processes
+from model.errors import ClusterUnreachable
+
+READY_S: Final = 90.0
+_PAUSE_S: Final = 0.1
+_MASTER: Final = "spark-master"
+_DEPLOY: Final = "org.apache.spark.deploy"
+_JVM_FLAGS: Final = (
+    "-Xmx128m",
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+)
+_ABSENT: Final = "--add-modules=jdk.incubator.vector"
+"""Asked for by Spark of every Java, and not in each."""
+
+
+class LocalSpark:
+    """A master and workers of one core each, from PySpark's own jars.
+
+    `environ` is what workers find in their environment beside that of Spark: there
+    they look for Python and its packages. It ends with the processes.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        java: Java,
+        *,
+        workers: int = 2,
+        environ: Mapping[str, str] = os.environ,
+    ) -> None:
+        self._processes, self._java = processes, java
+        self._port, self._web_port = free_ports(2)
+        self._names = [f"spark-worker-{number}" for number in range(1, workers + 1)]
+        self._environ = {
+            **environ,
+            "JAVA_HOME": str(java_home(java, processes.folder / "java")),
+            "SPARK_HOME": str(spark_home()),
+            "SPARK_SCALA_VERSION": "2.13",
+            "SPARK_LOCAL_IP": HOST,
+            "SPARK_LOCAL_DIRS": str(processes.folder / "spark"),
+        }
+
+    @property
+    def master(self) -> str:
+        """What jobs take as their master."""
+        return f"spark://{HOST}:{self._port}"
+
+    @property
+    def workers(self) -> tuple[str, ...]:
+        """Names of the workers' processes."""
+        return tuple(self._names)
+
+    def launch(self) -> None:
+        """Start all without waiting for them."""
+        place = ("--host", HOST, "--port", str(self._port))
+        self._spawn(
+            _MASTER, "master.Master", *place, "--webui-port", str(self._web_port)
+        )
+        for name in self._names:
+            self.launch_worker(name)
+
+    def launch_worker(self, name: str) -> None:
+        """Start a worker, or one anew that was killed."""
+        folder = self._processes.folder / name
+        self._spawn(
+            name,
+            "worker.Worker",
+            *("--host", HOST, "--cores", "1", "--memory", "1g"),
+            *("--work-dir", str(folder), "--webui-port", "0"),
+            self.master,
+        )
+
+    def wait_ready(self) -> None:
+        """Wait until every worker is registered; raises ClusterUnreachable."""
+        end = time.monotonic() + READY_S
+        while self.alive_workers() < len(self._names):
+            dead = [n for n in (_MASTER, *self._names) if self._ended(n)]
+            if dead or time.monotonic() > end:
+                name = dead[0] if dead else _MASTER
+                raise ClusterUnreachable(
+                    f"The local {name} did not start. Its last words:\n"
+                    f"{self._processes.log_tail(name)}"
+                )
+            time.sleep(_PAUSE_S)
+
+    def alive_workers(self) -> int:
+        """How many workers the master counts on; 0 while it does not answer."""
+        url = f"http://{HOST}:{self._web_port}/json/"
+        try:
+            with urlopen(url, timeout=5) as answer:
+                return int(json.load(answer)["aliveworkers"])
+        except (URLError, OSError):
+            return 0
+
+    def _ended(self, name: str) -> bool:
+        return self._processes.exit_code(name) is not None
+
+    def _spawn(self, name: str, program: str, *arguments: str) -> None:
+        opened = [f"--add-opens=java.base/{name}=ALL-UNNAMED" for name in OPENED]
+        command = [
+            str(self._java.executable),
+            *_JVM_FLAGS,
+            *opened,
+            *("-cp", str(spark_home() / "jars" / "*")),
+            f"{_DEPLOY}.{program}",
+        ]
+        self._processes.spawn(name, [*command, *arguments], environ=self._environ)
+
+
+def java_home(java: Java, folder: Path) -> Path:
+    """A JAVA_HOME that Spark's own scripts and workers can use.
+
+    They ask every Java for a module that the bundled one does not have.
+    """
+    if not java.bundled:
+        return java.home
+    script = folder / "bin" / "java"
+    script.parent.mkdir(parents=True)
+    script.write_text(
+        "#!/bin/sh\n"
+        f'for word do shift; [ "$word" = {_ABSENT} ] || set -- "$@" "$word"; done\n'
+        f'exec {shlex.quote(str(java.executable))} "$@"\n'
+    )
+    script.chmod(0o755)
+    return folder
