@@ -4,6 +4,7 @@ import sys
 from dataclasses import dataclass
 from typing import Final
 
+from lab.synthetic.shape import ClusterShape
 from model.errors import ConfigError
 
 TO_PRICE_OF_MANY: Final = 200
@@ -30,33 +31,13 @@ class Aim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Shape(ClusterShape):
     """What an instance looks like; with a seed it is an instance.
 
-    Young brokers, the last fifth, hold a twentieth of what an old one holds
-    (`young`). `hot`: some topics carry three times their rate since they were placed.
-    `drain`: broker 0 must empty. `giants`: partitions of up to 0.6 of a broker's
-    level. `near_level`: placed largest first on the emptiest broker, then shaken.
-    `unequal`: brokers of capacity 1, 1, 1.5 and 2.
+    One replica lies on shared storage, more on the brokers' disks.
     """
 
     name: str
-    brokers: int
-    partitions: int
-    rf: int = 1
-    """Replicas; 1 lies on shared storage, more on the brokers' disks."""
-    racks: int = 1
-    """Never fewer than replicas: each partition starts with a rack a replica."""
-    topic_skew: float = 0.9
-    """Zipf exponent of the rates of topics."""
-    partition_skew: float = 0.4
-    """Zipf exponent of the rates of the partitions of one topic."""
-    young: bool = True
-    hot: bool = False
-    drain: bool = False
-    giants: bool = False
-    near_level: bool = False
-    unequal: bool = False
     band: float | None = None
     """Tolerance of the objective `band`; None for `variance`. Replicas on disks lie
     in a remote tier then, with a twentieth of their bytes local, so that each move

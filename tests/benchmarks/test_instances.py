@@ -1,12 +1,15 @@
 """The benchmark's instances are what their docstrings say."""
 
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from benchmarks.instances import GIANT, LARGEST, build, goals_of, instance_digest, small
+from benchmarks.bounds import FILE
+from benchmarks.instances import build, goals_of, instance_digest, small
 from benchmarks.shapes import SHAPES, Shape, shape_of
+from lab.synthetic.rates import GIANT, LARGEST
 from model.errors import ConfigError
 from model.evaluate import evaluate, evaluate_proposal
 from model.proposal import Change, Proposal
@@ -39,6 +42,12 @@ def test_a_seed_gives_the_same_instance_again_and_another_seed_another() -> None
         instance_digest(shape, build(shape, seed)) for seed in (1, 1, 2)
     )
     assert first == again != other
+
+
+@pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
+def test_an_instance_is_the_one_that_its_bound_was_proved_for(shape: Shape) -> None:
+    known = json.loads(FILE.read_text())[f"{shape.name}/{SEED}"]
+    assert instance_digest(shape, build(shape, SEED)) == known["digest"]
 
 
 def test_an_instance_with_another_price_is_another_instance() -> None:

@@ -4,11 +4,9 @@ from typing import Final
 
 import numpy as np
 
-from benchmarks.shapes import Shape
+from lab.synthetic.shape import ClusterShape
 from model.snapshot import Floats, Ints
 
-YOUNG: Final = 0.2
-"""Share of the brokers that are young."""
 YOUNG_HOLD: Final = 0.05
 """Replicas of a young broker against those of an old one."""
 SHAKEN: Final = 0.03
@@ -16,7 +14,7 @@ SHAKEN: Final = 0.03
 
 
 def place(
-    shape: Shape,
+    shape: ClusterShape,
     rng: np.random.Generator,
     topic: Ints,
     partition: Ints,
@@ -38,9 +36,9 @@ def place(
     return _to_young(shape, rng, placed) if shape.young else placed
 
 
-def _racks(shape: Shape, *, old: bool) -> list[Ints]:
+def _racks(shape: ClusterShape, *, old: bool) -> list[Ints]:
     """Old or young brokers by rack."""
-    young = max(1, round(YOUNG * shape.brokers)) if shape.young else 0
+    young = shape.young_brokers
     brokers = np.arange(shape.brokers)
     brokers = brokers[:-young] if old and young else brokers
     brokers = brokers if old else brokers[shape.brokers - young :]
@@ -57,7 +55,7 @@ def _nth(racks: list[Ints], rack: Ints, turn: Ints) -> Ints:
     return chosen
 
 
-def _to_young(shape: Shape, rng: np.random.Generator, placed: Ints) -> Ints:
+def _to_young(shape: ClusterShape, rng: np.random.Generator, placed: Ints) -> Ints:
     """Hand some replicas to the young brokers of their rack."""
     old, young = _racks(shape, old=True), _racks(shape, old=False)
     share = np.array(
@@ -76,7 +74,9 @@ def _to_young(shape: Shape, rng: np.random.Generator, placed: Ints) -> Ints:
     return np.where(handed, table[rack, turn % length[rack]], placed)
 
 
-def _largest_first(shape: Shape, rng: np.random.Generator, rates: Floats) -> Ints:
+def _largest_first(
+    shape: ClusterShape, rng: np.random.Generator, rates: Floats
+) -> Ints:
     """Each partition to the broker with the least so far, then some anywhere."""
     share = (rates / rates.sum(axis=0)).sum(axis=1)
     load = np.zeros(shape.brokers)

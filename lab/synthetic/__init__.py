@@ -1,0 +1,1 @@
+"""Clusters that nobody has: states and their past, made from a seed."""

@@ -1,0 +1,91 @@
+"""How much each partition of a synthetic cluster carries, by Zipf's law.
+
+Topics' rates fall by Zipf's law, so do the rates of the partitions of a topic; a
+topic has partitions by the square root of its rate. A partition takes in at most a
+tenth of a broker's level, a giant up to 0.6 of it. Rates are whole bytes per second,
+so that the last bit of a power, which differs between processors, does not show.
+"""
+
+from typing import Final
+
+import numpy as np
+
+from lab.synthetic.shape import ClusterShape
+from model.snapshot import Floats, Ints
+
+LEVEL_NET_IN: Final = 40e6
+"""Mean bytes per second into a broker."""
+LARGEST: Final = 0.1
+"""Largest partition that is no giant, as a share of a broker's level of net_in."""
+GIANT: Final = (0.1, 0.6)
+"""Range of the giants, the same share."""
+FAN_OUT: Final = (0.5, 1.0, 1.0, 1.5, 2.0, 3.0)
+"""How often consumers read a topic."""
+HOURS: Final = (6.0, 12.0, 24.0, 24.0, 48.0, 72.0)
+"""How long disks keep a topic."""
+HOT_TOPICS: Final = 0.03
+HOT: Final = 3.0
+
+
+def partition_counts(shape: ClusterShape) -> Ints:
+    """(topics,) at least one each, by the square root of the topic's rate."""
+    n = shape.partitions
+    topics = min(n, max(2, round(n**0.75 / 2)))
+    share = np.arange(1, topics + 1) ** (-shape.topic_skew / 2)
+    wanted = 1 + (n - topics) * share / share.sum()
+    counts: Ints = np.floor(wanted).astype(np.int64)
+    rest = np.argsort(counts - wanted, kind="stable")[: n - counts.sum()]
+    counts[rest] += 1
+    return counts
+
+
+def mean_loads(
+    shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
+) -> Floats:
+    """(n, 3) of the leader: net_in, net_out to consumers, disk."""
+    net_in = _net_in(shape, rng, topic, counts)
+    fan_out = rng.choice(FAN_OUT, len(counts))[topic]
+    hours = rng.choice(HOURS, len(counts))[topic]
+    return np.stack(
+        [net_in, np.rint(net_in * fan_out), np.rint(net_in * hours * 3600)], axis=1
+    )
+
+
+def _net_in(
+    shape: ClusterShape, rng: np.random.Generator, topic: Ints, counts: Ints
+) -> Floats:
+    """(n,) bytes per second that producers send."""
+    rank = np.empty(len(topic), np.int64)
+    drawn = np.lexsort((rng.random(len(topic)), topic))
+    first = np.cumsum(counts) - counts
+    rank[drawn] = np.arange(len(topic)) - first[topic]
+    within = (rank + 1.0) ** -shape.partition_skew
+    within /= np.bincount(topic, within)[topic]
+    rate = np.arange(1, len(counts) + 1) ** -shape.topic_skew
+    if shape.hot:
+        chosen = rng.choice(len(counts), max(1, round(HOT_TOPICS * len(counts))), False)
+        rate[chosen] *= HOT
+    share = _giants(shape, rng, _capped(shape, rate[topic] * within))
+    return np.maximum(1.0, np.rint(share * LEVEL_NET_IN))
+
+
+def _capped(shape: ClusterShape, weight: Floats) -> Floats:
+    """(n,) weights as shares of a broker's level, none over `LARGEST`."""
+    total = shape.brokers / shape.rf
+    share = weight
+    for _ in range(20):
+        share = np.minimum(share * (total / share.sum()), LARGEST)
+    return share
+
+
+def _giants(shape: ClusterShape, rng: np.random.Generator, share: Floats) -> Floats:
+    """The shares with half as many giants as brokers, the others scaled down."""
+    if not shape.giants:
+        return share
+    rows = rng.choice(len(share), shape.brokers // 2, replace=False)
+    giants = rng.uniform(*GIANT, len(rows))
+    others = share.copy()
+    others[rows] = 0.0
+    others *= (shape.brokers / shape.rf - giants.sum()) / others.sum()
+    others[rows] = giants
+    return others
