@@ -42,10 +42,11 @@ class Recorder:
 
     def __init__(self, out: Path, names: Pseudonyms | None = None) -> None:
         self._out, self._names = out, names
-        self._part = _begin(out)
-        with _writing(out):
-            self._samples = _writer(self._part / SAMPLES_FILE, SAMPLES)
-            self._vectors = _writer(self._part / VECTORS_FILE, VECTORS)
+        self.folder = _begin(out)
+        """Where it lies until `finish`."""
+        with writing(out):
+            self._samples = _writer(self.folder / SAMPLES_FILE, SAMPLES)
+            self._vectors = _writer(self.folder / VECTORS_FILE, VECTORS)
         self._adding = threading.Lock()
         self._failure: OSError | None = None
         self._span: tuple[int, int] | None = None
@@ -59,7 +60,7 @@ class Recorder:
         """Leave nothing where `finish` was not reached."""
         with self._adding, suppress(OSError):
             self._close()
-        shutil.rmtree(self._part, ignore_errors=True)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def add(self, samples: pa.Table, vectors: pa.Table) -> None:
         """A batch's samples, and the load vectors at its end."""
@@ -74,12 +75,12 @@ class Recorder:
 
     def finish(self, snapshot: Snapshot, window: Window) -> StateFile:
         """Give the folder its name. Raises ConfigError where it cannot be written."""
-        with self._adding, _writing(self._out):
+        with self._adding, writing(self._out):
             self._close()
             if self._failure is not None:
                 raise self._failure
             state = self._describe(snapshot, window)
-            self._part.rename(self._out)
+            self.folder.rename(self._out)
             return state
 
     def _write(self, samples: pa.Table, vectors: pa.Table) -> None:
@@ -103,8 +104,8 @@ class Recorder:
             fan_out=window.fan_out,
             anonymised=self._names is not None,
         )
-        write_snapshot(self._part / SNAPSHOT_FILE, snapshot)
-        write_state(self._part / HEADER_FILE, state)
+        write_snapshot(self.folder / SNAPSHOT_FILE, snapshot)
+        write_state(self.folder / HEADER_FILE, state)
         return state
 
     def _named(self, table: pa.Table) -> pa.Table:
@@ -220,7 +221,8 @@ def _begin(out: Path) -> Path:
 
 
 @contextmanager
-def _writing(out: Path) -> Iterator[None]:
+def writing(out: Path) -> Iterator[None]:
+    """What keeps a recorded state from being written, as one sentence."""
     try:
         yield
     except OSError as exc:

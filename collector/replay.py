@@ -68,9 +68,14 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
         )
         try:
             site.require_samples(spark.master, settings.state_dir, None)
-            return _Replay(recording, folder).run(spark.start())
+            return replay_in(spark.start(), recording, folder)
         finally:
             spark.close()
+
+
+def replay_in(session: "SparkSession", recording: Recording, folder: Path) -> Replayed:
+    """As `replay`, in a Spark that runs; what it needs meanwhile is in the folder."""
+    return _Replay(recording, folder).run(session)
 
 
 class _Replay:
@@ -105,7 +110,7 @@ class _Replay:
         if self._failure is not None:
             raise self._failure
         state = self._recording.state
-        placement = _placement_of(self._recording.snapshot)
+        placement = placement_of(self._recording.snapshot)
         return Replayed(
             snapshot=_with_moves(
                 assemble(placement, self._newest, window_s=state.window_ms / 1000),
@@ -154,7 +159,7 @@ class _Replay:
         self._spool.write(samples)
 
 
-def _placement_of(snapshot: Snapshot) -> ClusterState:
+def placement_of(snapshot: Snapshot) -> ClusterState:
     """Placement alone; who is in sync and what moves is not recorded, nor asked for."""
     header, columns = snapshot.header, snapshot.partitions
     return ClusterState(

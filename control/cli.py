@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control import planning, recording, terminal
+from control import planning, recording, synthesising, terminal
 from control.form import Form
 from control.guard import guarded
 from control.options import (
@@ -124,7 +124,11 @@ def status(
     )
 
 
-for name, command in {**planning.COMMANDS, **recording.COMMANDS}.items():
+for name, command in {
+    **planning.COMMANDS,
+    **recording.COMMANDS,
+    **synthesising.COMMANDS,
+}.items():
     app.command(name)(guarded(command))
 
 

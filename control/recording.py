@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from control.settings import Settings
 
 
-def _span(text: str) -> float:
+def parsed_span(text: str) -> float:
+    """Seconds from a time span that was typed."""
     try:
         return span_of(text)
     except ValueError as exc:
@@ -38,7 +39,7 @@ Span = Annotated[
     typer.Option(
         "--for",
         help="How long, from the first loads on: 60s, 5m, 1h.",
-        parser=_span,
+        parser=parsed_span,
         metavar="TIME",
     ),
 ]

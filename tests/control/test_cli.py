@@ -81,7 +81,7 @@ def test_help_names_every_command_and_every_exit_code(here: Path) -> None:
     run = plimsoll("--help")
     assert run.returncode == 0
     words = "status plan verify explain frontier what-if place schema apply run demo"
-    words += " record replay"
+    words += " record replay synthesise"
     for word in (*words.split(), "10 moves proposed", "130"):
         assert word in run.stdout
 

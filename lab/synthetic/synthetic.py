@@ -1,0 +1,162 @@
+"""A synthetic cluster as plimsoll would see it: its samples, and its load vectors."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from collector.samples import SAMPLES
+from collector.vectors import VECTORS, Window
+from lab.synthetic.cluster import ClusterName, cluster
+from lab.synthetic.course import DAY_MS, HOUR_MS, Course, Rhythm
+from lab.synthetic.shape import ClusterShape
+from model.errors import ConfigError
+from model.snapshot import Floats, Ints, Snapshot, StorageKind
+
+END_MS: Final = 1_699_963_200_000
+"""When the history ends and the snapshot is taken: Tuesday 2023-11-14, 12:00 UTC."""
+WINDOW: Final = Window(window_ms=15_000)
+RECORD_BYTES: Final = 1000
+LEAST_STEP_MS: Final = 60_000
+_FIGURES: Final = ("net_in", "net_out", "disk", "total_bytes")
+HISTORY: Final = pa.schema(
+    [
+        VECTORS.field(name)
+        for name in (
+            *("topic", "partition", "time_ms", "broker", "samples", "span_ms"),
+            *_FIGURES,
+            *("in_measured", "out_measured"),
+        )
+    ]
+)
+"""Those columns of `VECTORS` that the probe fills."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """Which cluster, and how much of its past."""
+
+    shape: ClusterShape
+    storage: StorageKind
+    rhythm: Rhythm
+    seed: int
+    days: int = 14
+    """Of history; 0 for none."""
+    step_ms: int = HOUR_MS
+    """From one vector of the history to the next."""
+    end_ms: int = END_MS
+
+    def __post_init__(self) -> None:
+        if self.storage is StorageKind.SHARED and self.shape.rf > 1:
+            raise ConfigError(
+                f"{self.shape.rf} replicas cannot be: on shared storage a partition "
+                "has one"
+            )
+        if not LEAST_STEP_MS <= self.step_ms <= DAY_MS:
+            raise ConfigError(
+                f"{self.step_ms / 1000:g} s is no step of a history; say 1m to 24h"
+            )
+
+
+class SyntheticCluster:
+    """Columns of a cluster at any time; a row per partition, by topic and number."""
+
+    def __init__(self, order: Order) -> None:
+        shape, seed = order.shape, order.seed
+        name = ClusterName(
+            cluster_id=f"synthetic-{shape.brokers}x{shape.partitions}-{seed}",
+            taken_at_ms=order.end_ms,
+        )
+        rng = np.random.default_rng([seed, shape.brokers, shape.partitions, shape.rf])
+        self.mean: Snapshot = cluster(shape, order.storage, name, rng)
+        """The placement, under mean loads."""
+        columns = self.mean.partitions
+        self._course = Course(
+            columns.topic, order.rhythm, seed=seed, end_ms=order.end_ms
+        )
+        self._end_ms = order.end_ms
+        self._net_in, self._net_out = columns.loads[:, 0], columns.loads[:, 1]
+        tiered = order.storage is StorageKind.TIERED
+        self._local = columns.local_bytes if tiered else columns.size_bytes
+        names = [str(t.name) for t in self.mean.header.topics]
+        self._topic = pa.array(names).take(pa.array(columns.topic))
+
+    def vectors(self, time_ms: int) -> pa.Table:
+        """All load vectors at this time, as if measured; schema `HISTORY`."""
+        net_in, net_out = self._rates(time_ms)
+        sizes = self._course.sizes(time_ms)
+        held = np.rint(sizes * self._local), np.rint(sizes * self._size)
+        figures = dict(zip(_FIGURES, (net_in, net_out, *held), strict=True))
+        return self._table(
+            HISTORY,
+            figures
+            | {
+                "time_ms": time_ms,
+                "samples": WINDOW.window_ms // 1000,
+                "span_ms": WINDOW.window_ms,
+                "in_measured": True,
+                "out_measured": True,
+            },
+        )
+
+    def samples(self, time_ms: int) -> pa.Table:
+        """What the probe would see shortly before the end; schema `SAMPLES`.
+
+        Rates are those at the end.
+        """
+        net_in, net_out = self._rates(self._end_ms)
+        left_s = (self._end_ms - time_ms) / 1000
+        latest = _records(self._size) - _records(net_in * left_s)
+        start = _records(self._size) - _records(self._local)
+        fan_out = net_out / net_in
+        return self._table(
+            SAMPLES,
+            {
+                "time_ms": time_ms,
+                "flags": 0,
+                "groups": np.ceil(fan_out),
+                "latest": latest,
+                "earliest_local": start,
+                "earliest": 0,
+                "local_bytes": (latest - start) * RECORD_BYTES,
+                "total_bytes": latest * RECORD_BYTES,
+                "group_offsets": np.rint(fan_out * latest),
+            },
+        )
+
+    @property
+    def _size(self) -> Ints:
+        return self.mean.partitions.size_bytes
+
+    def _rates(self, time_ms: int) -> tuple[Floats, Floats]:
+        """(n,) whole bytes per second from producers, and to consumers."""
+        factors = self._course.rates(time_ms)
+        net_in = np.maximum(1.0, np.rint(factors * self._net_in))
+        return net_in, np.rint(factors * self._net_out)
+
+    def _table(self, schema: pa.Schema, columns: dict[str, Any]) -> pa.Table:
+        """One value for all rows, or one for each."""
+        n = len(self.mean)
+        known = columns | {
+            "topic": self._topic,
+            "partition": self.mean.partitions.partition,
+            "broker": self.mean.partitions.leader,
+        }
+        arrays = [
+            known[field.name]
+            if field.name == "topic"
+            else pa.array(
+                np.broadcast_to(known[field.name], n).astype(
+                    field.type.to_pandas_dtype()
+                )
+            )
+            for field in schema
+        ]
+        return pa.table(arrays, schema=schema)
+
+
+def _records(size: Any) -> Ints:
+    """(n,) whole records in so many bytes."""
+    found: Ints = np.asarray(size // RECORD_BYTES, np.int64)
+    return found

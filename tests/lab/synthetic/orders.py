@@ -1,0 +1,33 @@
+"""Small synthetic clusters to look at."""
+
+from typing import Any
+
+from lab.synthetic.course import Rhythm
+from lab.synthetic.shape import ClusterShape
+from lab.synthetic.synthetic import Order
+from model.snapshot import StorageKind
+
+STILL = Rhythm(growth=0.0, bursts=0.0, noise=0.0)
+"""Nothing but days and weeks."""
+
+
+def order(
+    brokers: int = 6,
+    partitions: int = 60,
+    *,
+    storage: StorageKind = StorageKind.REPLICATED,
+    rhythm: Rhythm | None = None,
+    seed: int = 1,
+    days: int = 2,
+    **other: Any,
+) -> Order:
+    shape = {"racks": 3, "rf": 3} | other
+    if storage is StorageKind.SHARED:
+        shape["rf"] = 1
+    return Order(
+        shape=ClusterShape(brokers=brokers, partitions=partitions, **shape),
+        storage=storage,
+        rhythm=rhythm or Rhythm(),
+        seed=seed,
+        days=days,
+    )

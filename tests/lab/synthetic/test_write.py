@@ -1,0 +1,101 @@
+"""Synthetic states in files: the same bytes, a true history, and a plan."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from collector.recording import canonical, read_recording, to_bytes
+from collector.vectors import VECTORS, load_vectors
+from lab.synthetic.course import DAY_MS, HOUR_MS
+from lab.synthetic.synthetic import END_MS, WINDOW, Order, SyntheticCluster
+from lab.synthetic.write import write_synthetic
+from model.errors import ConfigError
+from model.snapshot import Resource, StorageKind
+from tests.lab.synthetic.orders import order
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def written(folder: Path, wanted: Order) -> Path:
+    write_synthetic(folder, wanted)
+    return folder
+
+
+def test_a_seed_gives_the_same_bytes_again_and_another_seed_others(
+    tmp_path: Path,
+) -> None:
+    first = contents(written(tmp_path / "first", order()))
+    assert contents(written(tmp_path / "again", order())) == first
+    other = contents(written(tmp_path / "other", order(seed=2)))
+    assert other.keys() == first.keys()
+    assert [name for name in first if first[name] == other[name]] == []
+
+
+def test_the_history_has_every_partition_at_every_step_by_day(tmp_path: Path) -> None:
+    state = written(tmp_path / "state", order(days=2))
+    days = sorted(p.name for p in (state / "history").iterdir())
+    assert days == ["date=2023-11-12", "date=2023-11-13", "date=2023-11-14"]
+    found = pa.concat_tables(
+        pa.parquet.ParquetFile(path).read()
+        for path in sorted((state / "history").rglob("*.parquet"))
+    )
+    assert {*found.schema.names} <= {*VECTORS.names}
+    made = SyntheticCluster(order())
+    steps = [END_MS - HOUR_MS * i for i in reversed(range(48))]
+    assert found.equals(pa.concat_tables([made.vectors(t) for t in steps]))
+
+
+def test_the_loads_are_those_that_the_samples_make(tmp_path: Path) -> None:
+    """As of a state that was recorded, and as the history ends."""
+    state = read_recording(written(tmp_path / "state", order()))
+    samples = pa.concat_tables([state.samples(b) for b in state.batches])
+    vectors = state.vectors(state.batches[-1])
+    assert to_bytes(vectors) == to_bytes(canonical(load_vectors(samples, WINDOW)))
+    end = SyntheticCluster(order()).vectors(END_MS)
+    for name in ("net_in", "net_out", "disk", "total_bytes"):
+        np.testing.assert_allclose(
+            vectors[name].to_numpy(), end[name].to_numpy(), rtol=0.01, atol=500
+        )
+    assert state.snapshot.header.taken_at_ms == END_MS
+    assert state.snapshot.header.sources[0].measured_share == 1.0
+
+
+@pytest.mark.parametrize("storage", list(StorageKind))
+def test_disks_carry_what_the_storage_leaves_on_them(
+    tmp_path: Path, storage: StorageKind
+) -> None:
+    wanted = order(storage=storage, days=0)
+    found = write_synthetic(tmp_path / "state", wanted)
+    disk = found.partitions.loads[:, found.header.resources.index(Resource.DISK)]
+    assert (disk == 0).all() == (storage is StorageKind.SHARED)
+    assert (disk <= found.partitions.size_bytes).all()
+    assert not (tmp_path / "state" / "history").exists()
+
+
+def test_a_folder_that_exists_is_not_touched(tmp_path: Path) -> None:
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(ConfigError, match="taken exists; name another folder"):
+        write_synthetic(tmp_path / "taken", order())
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+    assert not list((tmp_path / "taken").iterdir())
+
+
+def test_steps_of_a_history_may_be_any_from_a_minute_to_a_day() -> None:
+    shape, rhythm = order().shape, order().rhythm
+    for step_ms in (59_999, DAY_MS + 1):
+        with pytest.raises(ConfigError, match="no step of a history; say 1m to 24h"):
+            Order(
+                shape=shape,
+                storage=StorageKind.REPLICATED,
+                rhythm=rhythm,
+                seed=1,
+                step_ms=step_ms,
+            )
