@@ -76,6 +76,7 @@ def _write_day(path: Path, made: SyntheticCluster, times: list[int]) -> None:
         path,
         HISTORY,
         compression="zstd",
+        store_schema=False,
         use_dictionary=[f.name for f in HISTORY if f.type != pa.float64()],
         use_byte_stream_split=[f.name for f in HISTORY if f.type == pa.float64()],
     ) as out:

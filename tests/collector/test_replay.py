@@ -3,8 +3,10 @@
 import itertools
 import re
 import threading
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +17,7 @@ from collector.assemble import assemble, newest_vectors
 from collector.history import History
 from collector.java import find_java
 from collector.recording import Recorder, canonical, read_recording, to_bytes
-from collector.replay import Replayed, ReplaySettings, replay
+from collector.replay import Replayed, ReplaySettings, replay, replay_in
 from collector.samples import SAMPLES
 from collector.spark import Spark
 from collector.spool import Spool
@@ -26,7 +28,11 @@ from model.pseudonyms import Pseudonyms
 from model.snapshot_file import write_snapshot
 from tests.collector.rows import START_MS, cluster, sample, table, topic
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 pytestmark = pytest.mark.spark
+FIXTURES = Path(__file__).parents[2] / "fixtures"
 WINDOW = Window(window_ms=8_000, fan_out=1.5)
 PATIENCE_S = 60
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
@@ -65,7 +71,17 @@ class Live:
 
 
 @pytest.fixture(scope="module")
-def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
+def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    spark = Spark(find_java(), master="local[2]", log_file=log_file)
+    try:
+        yield spark.start()
+    finally:
+        spark.close()
+
+
+@pytest.fixture(scope="module")
+def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Live:
     """One write to the spool after the other, each a batch of its own."""
     found = Live(tmp_path_factory.mktemp("live"))
     came = threading.Semaphore(0)
@@ -85,11 +101,8 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
         window=WINDOW,
         interval_s=0.1,
     )
-    spark = Spark(
-        find_java(), master="local[2]", log_file=found.folder / "log" / "spark.log"
-    )
     history = History(found.folder / "history", every_ms=1)
-    stream = LoadStream(spark.start(), job, history, take)
+    stream = LoadStream(session, job, history, take)
     thread = threading.Thread(target=stream.run)
     thread.start()
     try:
@@ -99,7 +112,6 @@ def live(tmp_path_factory: pytest.TempPathFactory) -> Live:
     finally:
         stream.stop()
         thread.join()
-        spark.close()
     newest = VECTORS.empty_table()
     for vectors in found.vectors:
         newest = newest_vectors(newest, vectors)
@@ -116,22 +128,36 @@ def recorded(state: Path) -> list[bytes]:
     return [to_bytes(found.vectors(batch)) for batch in found.batches]
 
 
-def replayed(state: Path, folder: Path) -> Replayed:
-    return replay(read_recording(state), ReplaySettings(state_dir=folder))
+def check(state: Path, found: Replayed, folder: Path) -> None:
+    """All batches, and the snapshot, byte for byte."""
+    assert found.as_recorded == found.batches == len(read_recording(state).batches)
+    write_snapshot(folder / "again.json", found.snapshot)
+    again = (folder / "again.json").read_bytes()
+    assert again == (state / "snapshot.json").read_bytes()
 
 
-def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte_twice(
-    live: Live, tmp_path: Path
+def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte(
+    session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = live.folder / "plain"
     assert recorded(state) == [to_bytes(canonical(v)) for v in live.vectors]
-    for _ in range(2):
-        found = replayed(state, tmp_path)
-        assert found.as_recorded == found.batches == len(CUTS) - 1
-        write_snapshot(tmp_path / "again.json", found.snapshot)
-        again = (tmp_path / "again.json").read_bytes()
-        assert again == (state / "snapshot.json").read_bytes()
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
+
+
+def test_a_real_cluster_that_was_recorded_is_replayed_by_a_spark_of_its_own(
+    tmp_path: Path,
+) -> None:
+    state = FIXTURES / "recorded"
+    found = replay(read_recording(state), ReplaySettings(state_dir=tmp_path))
+    check(state, found, tmp_path)
     assert {p.name for p in tmp_path.iterdir()} == {"again.json", "spark.log"}
+
+
+def test_a_synthetic_cluster_is_replayed_as_a_real_one_is(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    state = FIXTURES / "synthetic"
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
 def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
@@ -149,7 +175,9 @@ def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
     assert [v.num_rows for v in live.vectors[-2:]] == [28, 28]
 
 
-def test_pseudonyms_change_no_figure(live: Live, tmp_path: Path) -> None:
+def test_pseudonyms_change_no_figure(
+    session: "SparkSession", live: Live, tmp_path: Path
+) -> None:
     state = live.folder / "hidden"
     renamed = [
         vectors.set_column(
@@ -160,11 +188,7 @@ def test_pseudonyms_change_no_figure(live: Live, tmp_path: Path) -> None:
         for vectors in live.vectors
     ]
     assert recorded(state) == [to_bytes(canonical(v)) for v in renamed]
-    found = replayed(state, tmp_path)
-    assert found.as_recorded == found.batches == len(CUTS) - 1
-    write_snapshot(tmp_path / "again.json", found.snapshot)
-    again = (tmp_path / "again.json").read_bytes()
-    assert again == (state / "snapshot.json").read_bytes()
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
 def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
@@ -189,19 +213,19 @@ def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
 
 
 def test_a_replay_ends_with_a_sentence_where_a_later_batch_cannot_be_used(
-    live: Live, tmp_path: Path
+    session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = harmed(live, tmp_path, "latest", -7)
     words = re.escape("samples.parquet holds in batch 7 what is no sample")
     with pytest.raises(ConfigError, match=words):
-        replayed(state, tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {"harmed", "spark.log"}
+        replay_in(session, read_recording(state), tmp_path)
 
 
 def test_other_samples_give_other_vectors_than_recorded(
-    live: Live, tmp_path: Path
+    session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
-    found = replayed(harmed(live, tmp_path, "latest", 10**6), tmp_path)
+    state = harmed(live, tmp_path, "latest", 10**6)
+    found = replay_in(session, read_recording(state), tmp_path)
     assert found.as_recorded == len(CUTS) - 2
 
 

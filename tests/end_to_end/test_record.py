@@ -49,14 +49,12 @@ def test_a_record_is_replayed_to_the_same_loads_and_planned(
     away = Shell(tmp_path / "away", "127.0.0.1:1")
     away.folder.mkdir()
     shutil.move(tmp_path / "found", away.folder / "found")
-    printed = [away.plimsoll("replay", "found", "-o", "json") for _ in range(2)]
-    for run in printed:
-        assert run.returncode == 0, run.stderr
-        assert AS_RECORDED in run.stderr
-    assert printed[0].stdout == printed[1].stdout
+    printed = away.plimsoll("replay", "found", "-o", "json")
+    assert printed.returncode == 0, printed.stderr
+    assert AS_RECORDED in printed.stderr
     loads = {
         p["partition"]: p["load"]["net_in"]
-        for p in json.loads(printed[0].stdout)["partitions"]
+        for p in json.loads(printed.stdout)["partitions"]
         if p["topic"] == TOPIC
     }
     assert [loads[i] / loads[0] for i in range(4)] == pytest.approx(
@@ -89,7 +87,3 @@ def test_an_anonymised_record_names_nothing_of_the_cluster(
     assert b"__consumer_offsets" in held
     snapshot = read_snapshot(folder / "snapshot.json")
     assert {(b.rack or "")[:5] for b in snapshot.header.brokers} == {"rack-"}
-
-    run = shell.plimsoll("replay", "found", "-o", "json")
-    assert run.returncode == 0, run.stderr
-    assert AS_RECORDED in run.stderr

@@ -47,7 +47,7 @@ def test_means_by_hour_of_the_week_show_the_weekend_and_the_afternoon() -> None:
 
 
 def test_days_and_weeks_alone_leave_the_mean_as_it_is() -> None:
-    np.testing.assert_allclose(history().mean(axis=0), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(history().mean(axis=0), 1.0, rtol=1e-6)
 
 
 def test_partitions_of_a_topic_differ_by_noise_alone() -> None:
@@ -65,8 +65,8 @@ def lengths(on: np.ndarray) -> Iterator[int]:
 def test_bursts_are_twice_to_six_times_as_much_for_hours() -> None:
     times = history(Rhythm(growth=0.0, bursts=2.0, noise=0.0)) / history()
     of_topics = times[:, ::3]
-    on = of_topics > 1.0 + 1e-9
-    assert ((of_topics[on] > 2 - 1e-9) & (of_topics[on] < 6 + 1e-9)).all()
+    on = of_topics > 1.0 + 1e-3
+    assert ((of_topics[on] > 1.999) & (of_topics[on] < 6.001)).all()
     found = [length for column in on.T for length in lengths(column)]
     assert max(found) <= 6  # of two that meet
     # Those that are shorter than an hour may fall between two looks.
@@ -79,7 +79,7 @@ def test_rates_and_sizes_grow_by_as_much_a_week() -> None:
     grown = made.rates(END_MS) / made.rates(week_ago)
     cycles = still.rates(END_MS) / still.rates(week_ago)
     sizes = made.sizes(END_MS) / made.sizes(week_ago)
-    np.testing.assert_allclose(grown / cycles, sizes)
+    np.testing.assert_allclose(grown / cycles, sizes, rtol=1e-4)
     assert np.log(sizes).mean() == pytest.approx(0.1, abs=0.03)
     assert (made.sizes(END_MS) == 1).all()
 

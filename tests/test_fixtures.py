@@ -1,0 +1,76 @@
+"""What lies in `fixtures/` is what its README says, and can be used."""
+
+import runpy
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from collector.recording import read_recording
+from model.snapshot import StorageKind
+from model.snapshot_file import read_snapshot, write_snapshot
+from tests import offline
+from tests.control.test_cli import plimsoll
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SNAPSHOTS = ("tutorial.json", "demo.json", "replicated.json.gz")
+
+
+@pytest.fixture(scope="module")
+def generated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fixtures")
+    runpy.run_path(str(FIXTURES / "generate.py"))["main"](folder)
+    return folder
+
+
+def rewritten(path: Path, folder: Path) -> bytes:
+    """A snapshot as today's schema has it; those here may be older."""
+    write_snapshot(folder / "again.json", read_snapshot(path))
+    return (folder / "again.json").read_bytes()
+
+
+@pytest.mark.parametrize("name", [*SNAPSHOTS, "synthetic/snapshot.json"])
+def test_a_snapshot_is_the_one_that_its_program_writes(
+    generated: Path, tmp_path: Path, name: str
+) -> None:
+    found, again = (rewritten(f / name, tmp_path) for f in (FIXTURES, generated))
+    assert found == again
+
+
+def test_the_synthetic_history_is_the_one_that_its_program_writes(
+    generated: Path,
+) -> None:
+    paths = sorted(generated.glob("synthetic/history/*/*.parquet"))
+    assert len(paths) == 15
+    for path in paths:
+        found = pq.ParquetFile(FIXTURES / path.relative_to(generated)).read()
+        again = pq.ParquetFile(path).read()
+        assert again.select(found.column_names).equals(found)
+
+
+def test_the_recorded_cluster_has_groups_both_storages_and_one_or_more_replicas() -> (
+    None
+):
+    state = read_recording(FIXTURES / "recorded")
+    assert state.state.anonymised
+    users = [r for r in state.snapshot.rows() if not r.internal]
+    assert {(r.storage, len(r.replicas)) for r in users} == {
+        (StorageKind.TIERED, 1),
+        (StorageKind.REPLICATED, 2),
+        (StorageKind.REPLICATED, 3),
+    }
+    newest = state.samples(state.batches[-1]).to_pylist()
+    assert {row["groups"] for row in newest} == {0, 1}
+    assert any(0 == row["earliest"] < row["earliest_local"] for row in newest)
+
+
+@pytest.mark.parametrize("name", ["recorded", "synthetic"])
+def test_a_state_is_planned_from_its_snapshot(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable, value in offline.usual(tmp_path).items():
+        monkeypatch.setenv(variable, value)
+    path = FIXTURES / name / "snapshot.json"
+    run = plimsoll("plan", "--snapshot", str(path), "--detailed-exitcode")
+    assert run.returncode == 10, run.stderr
+    assert run.stdout.startswith("optimal: ")
