@@ -1,9 +1,10 @@
 """The one place in this package that makes Kafka clients and reads their errors."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from collector.drivers import confluent_settings
 from model.connection.client import Connection
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from confluent_kafka import Producer
     from kafka import KafkaAdminClient
 
+T = TypeVar("T")
 _log = logging.getLogger("plimsoll.collector")
 _librdkafka = logging.getLogger("plimsoll.collector.librdkafka")
 _librdkafka.setLevel(logging.CRITICAL + 1)
@@ -75,50 +77,70 @@ class Client:
         return self._admin
 
 
-def list_offsets(
+def send(
     admin: "KafkaAdminClient",
-    broker: int,
-    partitions: Mapping[str, Sequence[int]],
-    spec: int,
-) -> dict[tuple[str, int], int]:
-    """Offsets of one kind, from the leader of all these partitions.
-
-    A partition that the broker cannot answer for is absent. `spec`: -1 latest, -2
-    earliest, -4 earliest local (KIP-405). The driver's own call asks for all metadata
-    first and fails as a whole for one partition; hence its protocol classes.
-    """
-    from kafka.protocol.consumer import ListOffsetsRequest
-
-    topic_class = ListOffsetsRequest.ListOffsetsTopic
-    part_class = topic_class.ListOffsetsPartition
-    request = ListOffsetsRequest(
-        isolation_level=0,
-        topics=[
-            topic_class(
-                name=name,
-                partitions=[part_class(partition_index=p, timestamp=spec) for p in ps],
-            )
-            for name, ps in partitions.items()
-        ],
-        min_version=ListOffsetsRequest.min_version_for_timestamp(spec),
-    )
-    answer = send(admin, request, broker)
-    return {
-        (topic.name, partition.partition_index): partition.offset
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.error_code == 0 and partition.offset >= 0
-    }
-
-
-def send(admin: "KafkaAdminClient", request: object, broker: int | None) -> Any:
+    request: object,
+    broker: int | None,
+    timeout_s: float | None = None,
+) -> Any:
     """The answer to a request of the driver's protocol classes; None for any broker."""
     manager = admin._manager  # noqa: SLF001 - there is no public way to one broker
 
     async def answered() -> Any:
-        return await manager.send(request, node_id=broker)
+        return await answer(admin, post(admin, request, broker, timeout_s), timeout_s)
 
     return manager.run(answered)
+
+
+def post(
+    admin: "KafkaAdminClient",
+    request: object,
+    broker: int | None,
+    timeout_s: float | None = None,
+) -> Any:
+    """Send a request, and wait for nothing; for `answer`, in the driver's own thread.
+
+    The driver bears five to one broker.
+    """
+    manager = admin._manager  # noqa: SLF001 - as in `send`
+    timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
+    return manager.send(request, node_id=broker, request_timeout_ms=timeout_ms)
+
+
+async def answer(
+    admin: "KafkaAdminClient", posted: Any, timeout_s: float | None = None
+) -> Any:
+    """What comes of a request that was posted."""
+    timeout_ms = None if timeout_s is None else int(1000 * timeout_s)
+    # A connection that is not made yet knows no time-out of its requests.
+    return await admin._manager.wait_for(posted, timeout_ms)  # noqa: SLF001 - as above
+
+
+def begin(
+    admin: "KafkaAdminClient", work: Callable[[], Coroutine[Any, Any, T]]
+) -> Future[T]:
+    """Have the driver's own thread do something; returns at once."""
+    future: Future[T] = Future()
+    made = admin._manager.call_soon(work)  # noqa: SLF001 - as in `send`
+    made.add_callback(future.set_result)
+    made.add_errback(future.set_exception)
+    return future
+
+
+def failure_of(error: BaseException) -> str:
+    """Why one broker gave no answer. Raises what is no failure of its own."""
+    from kafka.errors import KafkaError
+
+    if not isinstance(error, (KafkaError, OSError)):
+        raise error
+    return reason_of(error)
+
+
+def unknown_broker(error: BaseException) -> bool:
+    """Whether the client does not know the broker; it never will."""
+    from kafka.errors import UnknownBrokerIdError
+
+    return isinstance(error, UnknownBrokerIdError)
 
 
 def make_producer(connection: Connection) -> "Producer":

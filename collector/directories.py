@@ -1,12 +1,13 @@
 """Which log directories brokers have, and in which of them replicas lie (JBOD)."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
 from collector.metadata import ClusterState
+from collector.wire import FUTURE, PARTITION, Folder, Layout
 from model.capacities import Capacities
 from model.snapshot import (
     Broker,
@@ -35,53 +36,58 @@ class Directories:
     listed: tuple[LogDir, ...]
     """By path."""
     home: Mapping[Place, int]
-    """Position in `listed` of each replica; copies under way are left out."""
+    """Position in `listed` of each replica, where there are several; copies under way
+    are left out."""
     total_bytes: float | None
     """Of the disks of all directories that work; None where that is not told."""
 
 
-def read_directories(told: Iterable[Mapping[str, Any]]) -> Directories:
-    """Out of one broker's answer to kafka-python's describe_log_dirs."""
-    ordered = sorted(told, key=lambda folder: str(folder["log_dir"]))
+def read_directories(told: Layout) -> Directories:
+    """Out of one broker's answer, as `wire.log_dirs` reads it."""
+    order = sorted(range(len(told.folders)), key=lambda at: told.folders[at].path)
+    ordered = [told.folders[at] for at in order]
     return Directories(
-        listed=tuple(map(_log_dir, ordered)),
-        home={
-            (topic["name"], part["partition_index"]): position
-            for position, folder in enumerate(ordered)
-            for topic in folder["topics"]
-            for part in topic["partitions"]
-            if not part["is_future_key"]
-        },
-        total_bytes=_total([f for f in ordered if not f["error_code"]]),
+        listed=tuple(_log_dir(told, folder) for folder in ordered),
+        # Where there is one, nobody asks for it.
+        home=_home(told, np.argsort(order)) if len(order) > 1 else {},
+        total_bytes=_total(told, [f for f in ordered if not f.error_code]),
     )
 
 
-def _total(working: Sequence[Mapping[str, Any]]) -> float | None:
+def _home(told: Layout, rank: Ints) -> dict[Place, int]:
+    here = told.read(FUTURE) == 0
+    names = [told.names[at] for at in told.topic[here].tolist()]
+    numbers = told.read(PARTITION)[here].tolist()
+    places = zip(names, numbers, strict=True)
+    return dict(zip(places, rank[told.folder[here]].tolist(), strict=True))
+
+
+def _total(told: Layout, working: Sequence[Folder]) -> float | None:
     """None unless each directory tells its bytes (Kafka 3.3, KIP-827).
 
     Directories that all tell the same bytes and the same room lie on one file system,
     which is counted once.
     """
-    told = [_bytes(folder) for folder in working]
-    known = [total for total in told if total is not None]
-    if not known or len(known) < len(told):
+    bytes_of = [_bytes(told, folder) for folder in working]
+    known = [total for total in bytes_of if total is not None]
+    if not known or len(known) < len(bytes_of):
         return None
-    room = [folder.get("usable_bytes", -1) for folder in working]
+    room = [told.room(folder)[1] for folder in working]
     alike = min(room) >= 0 and max(room) - min(room) < SAME_ROOM
     return known[0] if alike and len(set(known)) == 1 else sum(known)
 
 
-def _bytes(folder: Mapping[str, Any]) -> float | None:
-    total = folder.get("total_bytes", -1)
+def _bytes(told: Layout, folder: Folder) -> float | None:
+    total, _ = told.room(folder)
     return float(total) if 0 < total <= MOST_BYTES else None
 
 
-def _log_dir(folder: Mapping[str, Any]) -> LogDir:
+def _log_dir(told: Layout, folder: Folder) -> LogDir:
     """One whose disk has failed takes no more than a cordoned one (KIP-1066)."""
     return LogDir(
-        path=folder["log_dir"],
-        capacity_bytes=_bytes(folder),
-        cordoned=folder.get("is_cordoned", False) or bool(folder["error_code"]),
+        path=folder.path,
+        capacity_bytes=_bytes(told, folder),
+        cordoned=folder.cordoned or folder.error_code != 0,
     )
 
 

@@ -3,7 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from collector.asking import ANSWER_S
 from collector.client import Client, send
+from collector.questions import about_log_dirs
+from collector.wire import Garbled, log_dirs
 
 _MOST_NAMED: Final = 3
 
@@ -73,13 +76,12 @@ def _stored(admin: Any, broker: int) -> set[str]:
     The driver's own call asks only for what metadata show.
     """
     from kafka.errors import KafkaError
-    from kafka.protocol.admin import DescribeLogDirsRequest
 
     try:
-        told = send(admin, DescribeLogDirsRequest(topics=None), broker)
-    except (KafkaError, OSError):
+        told = log_dirs(send(admin, about_log_dirs(), broker, ANSWER_S))
+    except (KafkaError, OSError, Garbled):
         return set()
-    return {str(topic.name) for folder in told.results for topic in folder.topics}
+    return set(told.names)
 
 
 def _named(topics: Sequence[str]) -> str:

@@ -1,52 +1,56 @@
 """Log directories as brokers tell them, in a snapshot's columns."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
 from collector.directories import (
     SAME_ROOM,
+    Directories,
     read_directories,
     with_capacities,
     with_directories,
 )
 from collector.metadata import ClusterState
+from collector.wire import log_dirs
 from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError, InvalidCluster
 from model.snapshot import CapacitySource, LogDir, Resource, StorageKind
+from tests.collector import answers
 from tests.collector.rows import cluster, topic
 
 
 def folder(
     path: str, *partitions: tuple[int, bool], total: int = 1000, **other: object
 ) -> dict[str, Any]:
-    """As kafka-python describes one; (number, whether it is only being copied in)."""
-    parts = [
-        {"partition_index": number, "is_future_key": coming, "partition_size": 7}
-        for number, coming in partitions
-    ]
+    """As `answers.log_dirs` takes one; (number, whether it is being copied in)."""
     return {
-        "log_dir": path,
-        "error_code": 0,
+        "path": path,
         "total_bytes": total,
-        "topics": [{"name": "orders", "partitions": parts}],
+        "sizes": {("orders", number): 7 for number, _ in partitions},
+        "future": [("orders", number) for number, coming in partitions if coming],
         **other,
     }
 
 
+def read(folders: Sequence[Mapping[str, Any]]) -> Directories:
+    return read_directories(log_dirs(answers.log_dirs(folders)))
+
+
 def test_directories_are_in_the_order_of_their_paths() -> None:
-    found = read_directories([folder("/b", (1, False)), folder("/a", (0, False))])
+    found = read([folder("/b", (1, False)), folder("/a", (0, False))])
     assert [d.path for d in found.listed] == ["/a", "/b"]
     assert found.home == {("orders", 0): 0, ("orders", 1): 1}
 
 
 def test_a_copy_under_way_is_no_home() -> None:
-    found = read_directories([folder("/a", (0, False)), folder("/b", (0, True))])
+    found = read([folder("/a", (0, False)), folder("/b", (0, True))])
     assert found.home == {("orders", 0): 0}
 
 
 def test_what_a_directory_can_take_is_told() -> None:
-    found = read_directories(
+    found = read(
         [
             folder("/a", total=5000),
             folder("/b", total=-1),
@@ -64,7 +68,7 @@ def test_what_a_directory_can_take_is_told() -> None:
 
 def test_each_replica_of_a_broker_that_told_gets_its_directory() -> None:
     state = cluster(topic("orders", [[1, 2], [2, 1], [1, 3]]))
-    told = read_directories([folder("/a", (0, False)), folder("/b", (1, False))])
+    told = read([folder("/a", (0, False)), folder("/b", (1, False))])
     found = with_directories(state, {1: told})
     assert found.replica_dir is not None
     assert found.replica_dir.tolist() == [0, -1, -1, 1, -1, -1]
@@ -73,7 +77,7 @@ def test_each_replica_of_a_broker_that_told_gets_its_directory() -> None:
 
 def test_a_single_directory_is_none_to_choose_from() -> None:
     state = cluster(topic("orders", [[1]]))
-    told = read_directories([folder("/a", (0, False))])
+    told = read([folder("/a", (0, False))])
     assert with_directories(state, {1: told}) is state
 
 
@@ -92,26 +96,26 @@ def given(capacity: float, *paths: str, broker: int = DEFAULT) -> Capacities:
 
 
 def test_a_brokers_disks_are_summed() -> None:
-    found = read_directories([folder("/a", total=1000), folder("/b", total=500)])
+    found = read([folder("/a", total=1000), folder("/b", total=500)])
     assert found.total_bytes == 1500.0
 
 
 def test_a_directory_that_is_offline_does_not_count() -> None:
     """Kafka tells no bytes of it."""
     broken = folder("/b", total=-1, error_code=56)
-    assert read_directories([folder("/a"), broken]).total_bytes == 1000.0
-    assert read_directories([broken]).total_bytes is None
+    assert read([folder("/a"), broken]).total_bytes == 1000.0
+    assert read([broken]).total_bytes is None
 
 
 def test_a_cordoned_directory_counts_for_what_lies_in_it() -> None:
-    found = read_directories([folder("/a"), folder("/b", is_cordoned=True)])
+    found = read([folder("/a"), folder("/b", is_cordoned=True)])
     assert found.total_bytes == 2000.0
 
 
 @pytest.mark.parametrize("total", [-1, 0, 2**63 - 1])
 def test_one_directory_without_a_figure_leaves_the_sum_unknown(total: int) -> None:
     """Brokers before Kafka 3.3, and file systems without a limit."""
-    found = read_directories([folder("/a"), folder("/b", total=total)])
+    found = read([folder("/a"), folder("/b", total=total)])
     assert found.total_bytes is None
     assert [d.capacity_bytes for d in found.listed] == [1000.0, None]
 
@@ -122,20 +126,20 @@ def test_directories_on_one_file_system_count_once() -> None:
     one = folder("/a", total=2**41, usable_bytes=room)
     same = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM + 1)
     other = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM)
-    assert read_directories([one, same]).total_bytes == 2**41
-    assert read_directories([one, other]).total_bytes == 2**42
+    assert read([one, same]).total_bytes == 2**41
+    assert read([one, other]).total_bytes == 2**42
 
 
 def test_brokers_have_the_capacity_they_tell() -> None:
     state = cluster(topic("orders", [[1]]))
-    told = read_directories([folder("/a")])
+    told = read([folder("/a")])
     found = with_capacities(state, {1: told}, None)
     assert disk(found) == [(1000.0, "log directories"), (None, None), (None, None)]
 
 
 def test_what_the_operator_gives_goes_before_what_brokers_tell() -> None:
     state = cluster(topic("orders", [[1]]))
-    known = {b: read_directories([folder("/a")]) for b in (1, 2, 3)}
+    known = {b: read([folder("/a")]) for b in (1, 2, 3)}
     found = with_capacities(state, known, given(4000.0, broker=2))
     told = (1000.0, "log directories")
     assert disk(found) == [told, (4000.0, "capacity file"), told]
@@ -146,7 +150,7 @@ def test_local_disks_say_nothing_where_all_bytes_are_in_object_storage(
     topics: tuple[dict[str, Any], ...],
 ) -> None:
     state = cluster(*topics, storage=StorageKind.SHARED)
-    known = {b: read_directories([folder("/a")]) for b in (1, 2, 3)}
+    known = {b: read([folder("/a")]) for b in (1, 2, 3)}
     assert disk(with_capacities(state, known, None)) == [(None, None)] * 3
     found = with_capacities(state, known, given(5.0))
     assert disk(found) == [(5.0, "capacity file")] * 3
@@ -155,13 +159,13 @@ def test_local_disks_say_nothing_where_all_bytes_are_in_object_storage(
 def test_a_given_directory_that_a_broker_lacks_is_named() -> None:
     """Also where the broker has only one, which a snapshot does not list."""
     state = cluster(topic("orders", [[1]]))
-    known = {1: read_directories([folder("/a")])}
+    known = {1: read([folder("/a")])}
     with pytest.raises(ConfigError, match="broker 1 has no log directory /b; it has"):
         with_capacities(state, known, given(2.0, "/a", "/b"))
 
 
 def test_a_unit_that_was_mistaken_ends_the_watch_with_both_brokers() -> None:
     state = cluster(topic("orders", [[1]]))
-    known = {b: read_directories([folder("/a", total=10**12)]) for b in (1, 2, 3)}
+    known = {b: read([folder("/a", total=10**12)]) for b in (1, 2, 3)}
     with pytest.raises(InvalidCluster, match=r"disk capacity of broker 2; check their"):
         with_capacities(state, known, given(1000.0, broker=2))

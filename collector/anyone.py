@@ -1,0 +1,75 @@
+"""Questions that any broker answers, past those that are silent."""
+
+import logging
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from collector.asking import ANSWER_S
+from collector.client import send
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+STAYS_S: Final = 5.0
+"""Another broker is asked after this, lest one that was cut off from the others is
+believed for long."""
+AVOIDED_S: Final = 30.0
+"""A broker that was silent is asked after the others for so long."""
+_log = logging.getLogger("plimsoll.collector")
+
+
+class Anyone:
+    """Asks one broker for a while, and the next when it fails. One thread owns it."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._timeout_s = timeout_s
+        self._order: list[int] = []
+        self._since_s = float("-inf")
+        self._failed_s: dict[int, float] = {}
+
+    def ask(self, admin: "KafkaAdminClient", request: Any) -> Any:
+        """The first answer.
+
+        No broker is waited for any longer than `ANSWER_S`, unless none is faster.
+        Raises the driver's errors.
+        """
+        from kafka.errors import (
+            AuthorizationError,
+            IncompatibleBrokerVersion,
+            KafkaError,
+        )
+
+        error: Exception | None = None
+        for broker, timeout_s in self._tries(admin):
+            try:
+                return send(admin, request, broker, timeout_s)
+            except (AuthorizationError, IncompatibleBrokerVersion):
+                raise
+            except (KafkaError, OSError) as exc:
+                _log.debug("broker %s did not answer: %r", broker, exc)
+                self._avoid(broker)
+                error = exc
+        raise error or OSError("no broker is known")
+
+    def _tries(self, admin: "KafkaAdminClient") -> Iterator[tuple[int, float]]:
+        known = [b.node_id for b in admin._manager.cluster.brokers()]  # noqa: SLF001 - as in `client.send`
+        order = self._next(known)
+        for broker in order:
+            yield broker, min(ANSWER_S, self._timeout_s)
+        # A large cluster may need longer for its metadata.
+        yield from ((broker, self._timeout_s) for broker in order[:1])
+
+    def _next(self, known: list[int]) -> list[int]:
+        """Which to ask, in this order; the one of the last call first for a while."""
+        now_s = time.monotonic()
+        order = [b for b in self._order if b in known]
+        order += sorted(set(known) - set(order))
+        if now_s - self._since_s >= STAYS_S:
+            order, self._since_s = order[1:] + order[:1], now_s
+        order.sort(key=lambda b: now_s - self._failed_s.get(b, -AVOIDED_S) < AVOIDED_S)
+        self._order = order
+        return list(order)
+
+    def _avoid(self, broker: int) -> None:
+        self._failed_s[broker] = time.monotonic()

@@ -1,0 +1,241 @@
+"""What one broker is asked for a sample, and its answers in rows of the placement."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from collector.client import answer, post
+from collector.directories import Directories, read_directories
+from collector.placement import Placement, Reading
+from collector.questions import (
+    EARLIEST,
+    EARLIEST_LOCAL,
+    LATEST,
+    Question,
+    about_commits,
+    about_groups,
+    about_log_dirs,
+    about_offsets,
+)
+from collector.wire import (
+    COMMITTED,
+    ERROR,
+    FUTURE,
+    OFFSET,
+    SIZE,
+    Answer,
+    commits,
+    list_offsets,
+    log_dirs,
+)
+from model.snapshot import Ints
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+GROUPS_AGE_S: Final = 5.0
+"""A broker is asked again which groups it coordinates after this."""
+_LATEST_AT: Final = 1
+"""The latest offsets come after the log directories."""
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What one broker answered; None for what it was not asked, or cannot tell."""
+
+    time_ms: int
+    """When it gave the latest offsets."""
+    log_dirs: Answer
+    offsets: Sequence[Answer]
+    """Latest, earliest local and, of partitions with a remote tier alone, earliest;
+    none where it leads nothing."""
+    commits: Sequence[Answer] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A figure of some of a placement's partitions; none occurs twice."""
+
+    rows: Ints
+    values: Ints
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The same in rows of the placement; what the broker did not tell has no row."""
+
+    time_ms: int
+    directories: Directories
+    sizes: Column
+    """Bytes, copies under way left out."""
+    latest: Column
+    earliest_local: Column
+    earliest: Column
+    commits: Sequence[Column] | None
+    """Offsets, of each answer, where a group has committed; a row for each group."""
+
+
+NOTHING: Final = Column(np.zeros(0, np.int64), np.zeros(0, np.int64))
+
+
+class BrokerProbe:
+    """Asks one broker; what it is asked, and how it answers, mostly stays the same."""
+
+    def __init__(self, broker: int, clock: Callable[[], float]) -> None:
+        self._broker = broker
+        self._clock = clock
+        self._placement: Placement | None = None
+        self._local_kind = EARLIEST_LOCAL
+        self._log_dirs = about_log_dirs()
+        self._offsets: list[Question] = []
+        self._groups: list[str] | None = None
+        self._groups_at_s = float("-inf")
+        self._commits: list[Question] = []
+        self._sizes = Reading(log_dirs)
+        self._kinds = [Reading(list_offsets) for _ in range(3)]
+        self._committed: list[Reading] = []
+
+    @property
+    def coordinates(self) -> bool:
+        """Whether a group may have committed there, as far as is known."""
+        return self._groups is None or bool(self._groups)
+
+    def prepare(self, placement: Placement) -> None:
+        """Ask for the partitions that it leads there."""
+        if placement is not self._placement:
+            self._placement = placement
+            self._offsets = self._about_offsets(placement)
+
+    def _about_offsets(self, placement: Placement) -> list[Question]:
+        led = placement.led_by(self._broker)
+        tiered = led[placement.tiered[led]]
+        asked = ((led, LATEST), (led, self._local_kind), (tiered, EARLIEST))
+        return [
+            about_offsets(placement.by_topic(rows), kind)
+            for rows, kind in asked
+            if len(rows)
+        ]
+
+    async def ask(
+        self, admin: "KafkaAdminClient", timeout_s: float, *, groups: bool
+    ) -> Told:
+        """Its answers; what groups have committed, too, if `groups`."""
+        from kafka.errors import IncompatibleBrokerVersion
+
+        try:
+            told = await self._ask_offsets(admin, timeout_s)
+        except IncompatibleBrokerVersion:  # before Kafka 3.4, and nothing tiered
+            self._local_kind = EARLIEST
+            if self._placement is not None:
+                self._offsets = self._about_offsets(self._placement)
+            told = await self._ask_offsets(admin, timeout_s)
+        if groups:
+            told = replace(told, commits=await self._ask_commits(admin, timeout_s))
+        return told
+
+    async def _ask_offsets(self, admin: "KafkaAdminClient", timeout_s: float) -> Told:
+        """Sizes before offsets: vectors._clean relies on this order."""
+        questions = [self._log_dirs, *self._offsets]
+        posted = [post(admin, q, self._broker, timeout_s) for q in questions]
+        found = []
+        time_ms = 0
+        for one in posted:
+            found.append(await answer(admin, one, timeout_s))
+            if len(found) == min(_LATEST_AT + 1, len(posted)):
+                time_ms = int(1000 * self._clock())
+        return Told(time_ms=time_ms, log_dirs=found[0], offsets=found[1:])
+
+    async def _ask_commits(
+        self, admin: "KafkaAdminClient", timeout_s: float
+    ) -> list[Answer] | None:
+        """None where not all groups can be told."""
+        from kafka.errors import KafkaError
+
+        now_s = self._clock()
+        try:
+            if now_s - self._groups_at_s >= GROUPS_AGE_S:
+                await self._ask_groups(admin, timeout_s)
+                self._groups_at_s = now_s
+            return [
+                await answer(admin, post(admin, q, self._broker, timeout_s), timeout_s)
+                for q in self._commits
+            ]
+        except KafkaError as exc:
+            _log.debug("broker %d tells no commits: %r", self._broker, exc)
+            self._groups_at_s = float("-inf")
+            return None
+
+    async def _ask_groups(self, admin: "KafkaAdminClient", timeout_s: float) -> None:
+        """The groups that it coordinates, and how to ask for their commits."""
+        from kafka.errors import for_code
+
+        posted = post(admin, about_groups(), self._broker, timeout_s)
+        listed = await answer(admin, posted, timeout_s)
+        if listed.error_code:
+            raise for_code(listed.error_code)
+        groups = sorted(g.group_id for g in listed.groups if g.group_type != "share")
+        if groups != self._groups:
+            self._groups = groups
+            self._commits = about_commits(admin, groups)
+            self.expect(len(self._commits))
+
+    def expect(self, answers: int) -> None:
+        """So many answers tell of commits: one, or before Kafka 3.0 one per group."""
+        self._committed = [Reading(commits) for _ in range(answers)]
+
+    def read(self, told: Told, placement: Placement) -> Look:
+        """Raises Garbled; the driver's AuthorizationError for groups that it hides."""
+        layout, rows = self._sizes.read(told.log_dirs, placement)
+        here = (rows >= 0) & (layout.read(FUTURE) == 0)
+        kinds = [
+            self._offsets_of(reading, found, placement)
+            for reading, found in zip(self._kinds, told.offsets, strict=False)
+        ]
+        latest, local, earliest = [*kinds, NOTHING, NOTHING, NOTHING][:3]
+        return Look(
+            time_ms=told.time_ms,
+            directories=read_directories(layout),
+            sizes=Column(rows[here], layout.read(SIZE)[here]),
+            latest=latest,
+            earliest_local=local,
+            earliest=earliest,
+            commits=self._commits_of(told.commits, placement),
+        )
+
+    def _offsets_of(
+        self, reading: Reading, found: Answer, placement: Placement
+    ) -> Column:
+        layout, rows = reading.read(found, placement)
+        offsets = layout.read(OFFSET)
+        good = (rows >= 0) & (layout.read(ERROR) == 0) & (offsets >= 0)
+        return Column(rows[good], offsets[good])
+
+    def _commits_of(
+        self, found: Sequence[Answer] | None, placement: Placement
+    ) -> list[Column] | None:
+        if found is None:
+            return None
+        columns = []
+        for reading, one in zip(self._committed, found, strict=True):
+            layout, rows = reading.read(one, placement)
+            if layout.errors:
+                self._groups_at_s = float("-inf")
+                _refuse(layout.errors)
+                return None
+            offsets = layout.read(COMMITTED)
+            good = (rows >= 0) & (offsets >= 0)
+            columns.append(Column(rows[good], offsets[good]))
+        return columns
+
+
+def _refuse(errors: Sequence[int]) -> None:
+    """Other errors are of groups that have gone elsewhere, or are gone."""
+    from kafka.errors import AuthorizationError, for_code
+
+    for error in map(for_code, errors):
+        if issubclass(error, AuthorizationError):
+            raise error

@@ -1,0 +1,82 @@
+"""Where in a cluster's columns the partitions stand that an answer tells of."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from collector.metadata import ClusterState
+from collector.wire import PARTITION, Answer, Layout
+from model.snapshot import Bools, Ints, StorageKind
+
+
+class Placement:
+    """A placement, made ready for many samples."""
+
+    def __init__(self, cluster: ClusterState) -> None:
+        self.cluster = cluster
+        self._position = {str(t.name): i for i, t in enumerate(cluster.topics)}
+        self._keys = _keys(cluster.topic, cluster.partition)
+        tiered = [t.storage is StorageKind.TIERED for t in cluster.topics]
+        self.tiered: Bools = np.array(tiered, np.bool_)[cluster.topic]
+        """(n,) True where older segments may lie in the remote tier."""
+
+    def fits(self, cluster: ClusterState) -> bool:
+        """Whether it is as good for this one: same partitions and leaders."""
+        known = self.cluster
+        return (
+            cluster.topics is known.topics
+            and cluster.topic is known.topic
+            and cluster.leader is known.leader
+        )
+
+    def rows(self, layout: Layout) -> Ints:
+        """(m,) rows of the cluster, -1 for partitions that it does not know."""
+        known = [self._position.get(name, -1) for name in layout.names]
+        topic = np.array(known, np.int64)[layout.topic]
+        keys = _keys(topic, layout.read(PARTITION))
+        found = np.searchsorted(self._keys, keys)
+        found[found == len(self._keys)] = 0
+        there = self._keys[found] == keys if len(self._keys) else keys < 0
+        rows: Ints = np.where(there & (topic >= 0), found, -1)
+        return rows
+
+    def led_by(self, broker: int) -> Ints:
+        """Rows that it leads."""
+        rows: Ints = np.flatnonzero(self.cluster.leader == broker)
+        return rows
+
+    def by_topic(self, rows: Ints) -> dict[str, list[int]]:
+        """Partition numbers by topic."""
+        topics, begin = np.unique(self.cluster.topic[rows], return_index=True)
+        parts = np.split(self.cluster.partition[rows], begin[1:])
+        return {
+            str(self.cluster.topics[t].name): p.tolist()
+            for t, p in zip(topics.tolist(), parts, strict=False)
+        }
+
+
+class Reading:
+    """Answers of one broker to one question, read as rows of a placement.
+
+    Both are mostly what they were at the answer before.
+    """
+
+    def __init__(self, parse: Callable[[Answer], Layout]) -> None:
+        self._parse = parse
+        self._layout: Layout | None = None
+        self._placement: Placement | None = None
+        self._rows = np.zeros(0, np.int64)
+
+    def read(self, answer: Answer, placement: Placement) -> tuple[Layout, Ints]:
+        """The answer, and the row of each of its own. Raises Garbled."""
+        known = self._layout
+        same = known.of(answer) if known is not None else None
+        self._layout = self._parse(answer) if same is None else same
+        if same is None or placement is not self._placement:
+            self._placement, self._rows = placement, placement.rows(self._layout)
+        return self._layout, self._rows
+
+
+def _keys(topic: Ints, partition: Ints) -> Ints:
+    keys: Ints = (topic << 32) | partition
+    return keys

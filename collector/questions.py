@@ -1,0 +1,133 @@
+"""kafka-python's requests, sent again and again, with answers that stay bytes."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from collector.wire import Answer
+
+if TYPE_CHECKING:
+    from kafka import KafkaAdminClient
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+EARLIEST_LOCAL: Final = -4
+"""Kinds of offsets (KIP-405)."""
+
+
+class Question:
+    """Takes the place of one of the driver's requests, whose answer is an `Answer`.
+
+    The body is encoded once. One connection at a time may wait for the answer.
+    """
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self._body = b""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._request, name)
+
+    @property
+    def API_VERSION(self) -> int | None:
+        """None until the driver has chosen what the broker knows."""
+        version: int | None = self._request.API_VERSION
+        return version
+
+    @API_VERSION.setter
+    def API_VERSION(self, version: int) -> None:
+        self._request.API_VERSION = version
+        self._body = bytes(self._request.encode())
+
+    @property
+    def header(self) -> "_Header":
+        """Of the request that was sent last."""
+        return _Header(self._request.header)
+
+    def encode(self, **_as_always: bool) -> bytes:
+        """With header and size, as the driver asks for."""
+        flexible = self._request.flexible_version_q(self.API_VERSION)
+        head = bytes(self._request.encode_header(flexible=flexible))
+        return b"".join(
+            ((len(head) + len(self._body)).to_bytes(4, "big"), head, self._body)
+        )
+
+
+class _Header:
+    """A request's header, by which the driver finds how to read the answer."""
+
+    def __init__(self, header: Any) -> None:
+        self._header = header
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._header, name)
+
+    def get_response_class(self) -> "_Unread":
+        return _Unread(self._header.get_response_class())
+
+
+class _Unread:
+    """Stands for a class of answers."""
+
+    def __init__(self, response: Any) -> None:
+        self._response = response
+        self.parse_header = response.parse_header
+
+    def decode(self, data: Any) -> Answer:
+        version = self._response._class_version  # noqa: SLF001 - it has no other name
+        flexible = self._response.flexible_version_q(version)
+        return Answer(data.read(), version, flexible)
+
+
+def about_offsets(partitions: Mapping[str, Sequence[int]], kind: int) -> Question:
+    """Offsets of one kind, from the leader of all these partitions.
+
+    The driver's own call asks for all metadata first and fails as a whole for one
+    partition.
+    """
+    from kafka.protocol.consumer import ListOffsetsRequest
+
+    topic_class = ListOffsetsRequest.ListOffsetsTopic
+    part_class = topic_class.ListOffsetsPartition
+    topics = [
+        topic_class(
+            name=name,
+            partitions=[part_class(partition_index=p, timestamp=kind) for p in numbers],
+        )
+        for name, numbers in partitions.items()
+    ]
+    least = ListOffsetsRequest.min_version_for_timestamp(kind)
+    return Question(
+        ListOffsetsRequest(isolation_level=0, topics=topics, min_version=least)
+    )
+
+
+def about_log_dirs() -> Question:
+    """All that a broker stores."""
+    from kafka.protocol.admin import DescribeLogDirsRequest
+
+    return Question(DescribeLogDirsRequest(topics=None))
+
+
+def about_groups() -> Any:
+    """The groups that a broker coordinates. They are few: the driver's own request."""
+    from kafka.protocol.admin import ListGroupsRequest
+
+    return ListGroupsRequest()
+
+
+def about_commits(admin: "KafkaAdminClient", groups: Sequence[str]) -> list[Question]:
+    """All offsets that these groups have committed, from their coordinator."""
+    from kafka.protocol.consumer import OffsetFetchRequest
+
+    if not groups:
+        return []
+    versions = admin._manager.broker_version_data  # noqa: SLF001 - as in `client.send`
+    if versions.api_version(OffsetFetchRequest) < 8:  # before Kafka 3.0 (KIP-709)
+        return [
+            Question(OffsetFetchRequest(group_id=g, topics=None, min_version=2))
+            for g in groups
+        ]
+    group_class = OffsetFetchRequest.OffsetFetchRequestGroup
+    every = [group_class(group_id=group, topics=None) for group in groups]
+    request = OffsetFetchRequest(groups=every, min_version=8, max_version=8)
+    return [Question(request)]

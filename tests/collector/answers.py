@@ -1,0 +1,144 @@
+"""Brokers' answers, written by the driver's own classes."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from kafka.protocol.admin import DescribeLogDirsResponse
+from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
+
+from collector.wire import Answer
+
+Place = tuple[str, int]
+
+
+def offsets(
+    values: Mapping[Place, int],
+    errors: Mapping[Place, int] | None = None,
+    version: int = 11,
+) -> Answer:
+    """As a leader tells them."""
+    topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
+    part_class = topic_class.ListOffsetsPartitionResponse
+    topics = [
+        topic_class(
+            name=name,
+            partitions=[
+                part_class(
+                    partition_index=number,
+                    error_code=(errors or {}).get((name, number), 0),
+                    timestamp=-1,
+                    offset=values[name, number],
+                    leader_epoch=7,
+                )
+                for _, number in places
+            ],
+        )
+        for name, places in groupby(values, key=lambda place: place[0])
+    ]
+    made = ListOffsetsResponse(throttle_time_ms=0, topics=topics)
+    return _answer(made, version)
+
+
+def log_dirs(folders: Sequence[Mapping[str, Any]], version: int = 5) -> Answer:
+    """Of folders with the keys `path`, `sizes` (by place), `future` (places), and the
+    answer's own fields."""
+    result = DescribeLogDirsResponse.DescribeLogDirsResult
+    made = DescribeLogDirsResponse(
+        throttle_time_ms=0,
+        error_code=0,
+        results=[
+            result(
+                error_code=folder.get("error_code", 0),
+                log_dir=folder["path"],
+                topics=_stored(folder.get("sizes", {}), folder.get("future", ())),
+                total_bytes=folder.get("total_bytes", -1),
+                usable_bytes=folder.get("usable_bytes", -1),
+                is_cordoned=folder.get("is_cordoned", False),
+            )
+            for folder in folders
+        ],
+    )
+    return _answer(made, version)
+
+
+def _stored(sizes: Mapping[Place, int], future: Sequence[Place]) -> list[Any]:
+    topic_class = DescribeLogDirsResponse.DescribeLogDirsResult.DescribeLogDirsTopic
+    part_class = topic_class.DescribeLogDirsPartition
+    return [
+        topic_class(
+            name=name,
+            partitions=[
+                part_class(
+                    partition_index=number,
+                    partition_size=sizes[name, number],
+                    offset_lag=3,
+                    is_future_key=(name, number) in future,
+                )
+                for _, number in places
+            ],
+        )
+        for name, places in groupby(sizes, key=lambda place: place[0])
+    ]
+
+
+def commits(
+    groups: Mapping[str, Mapping[Place, int]],
+    errors: Mapping[str, int] | None = None,
+    metadata: str | None = "",
+    version: int = 8,
+) -> Answer:
+    """As a coordinator tells them; before version 8 of one group."""
+    group_class = OffsetFetchResponse.OffsetFetchResponseGroup
+    made = OffsetFetchResponse(
+        throttle_time_ms=0,
+        groups=[
+            group_class(
+                group_id=group,
+                topics=_committed(group_class.OffsetFetchResponseTopics, of, metadata),
+                error_code=(errors or {}).get(group, 0),
+            )
+            for group, of in groups.items()
+        ],
+    )
+    if version < 8:
+        ((group, of),) = groups.items()
+        made = OffsetFetchResponse(
+            throttle_time_ms=0,
+            topics=_committed(
+                OffsetFetchResponse.OffsetFetchResponseTopic, of, metadata
+            ),
+            error_code=(errors or {}).get(group, 0),
+        )
+    return _answer(made, version)
+
+
+def _committed(
+    topic_class: Any, offsets: Mapping[Place, int], metadata: str | None
+) -> list[Any]:
+    (part_class,) = (
+        getattr(topic_class, name)
+        for name in dir(topic_class)
+        if name.startswith("OffsetFetchResponsePartition")
+    )
+    return [
+        topic_class(
+            name=name,
+            partitions=[
+                part_class(
+                    partition_index=number,
+                    committed_offset=offsets[name, number],
+                    committed_leader_epoch=7,
+                    metadata=metadata,
+                    error_code=0,
+                )
+                for _, number in places
+            ],
+        )
+        for name, places in groupby(offsets, key=lambda place: place[0])
+    ]
+
+
+def _answer(made: Any, version: int) -> Answer:
+    flexible = made.flexible_version_q(version)
+    return Answer(bytes(made.encode(version=version)), version, flexible)
