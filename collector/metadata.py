@@ -137,7 +137,11 @@ class ClusterReader(Closing):
         """What was made of the last metadata, where they have not changed."""
         from kafka.protocol.metadata import MetadataRequest, MetadataResponse
 
-        request = MetadataRequest(topics=None, allow_auto_topic_creation=False)
+        request = MetadataRequest(
+            topics=None,
+            allow_auto_topic_creation=False,
+            include_topic_authorized_operations=True,
+        )
         answer = self._anyone.ask(admin, Question(request))
         # It begins with the time for which it was throttled.
         body = answer.body[4 * (answer.version >= 3) :]
@@ -253,10 +257,6 @@ def build_state(
 
 def _cluster(found: Any) -> dict[str, Any]:
     """As `build_state` takes it."""
-    from kafka.admin import ACLOperation
-
-    every = {operation.value: operation.name for operation in ACLOperation}
-    operations = found.authorized_operations
     return {
         "cluster_id": found.cluster_id,
         "controller_id": found.controller_id,
@@ -264,9 +264,16 @@ def _cluster(found: Any) -> dict[str, Any]:
             {"broker_id": b.broker_id, "rack": b.rack, "is_fenced": b.is_fenced}
             for b in sorted(found.brokers, key=lambda b: int(b.broker_id))
         ],
-        "authorized_operations": operations
-        and sorted(every[o] for o in operations if o in every),
+        "authorized_operations": _operations(found.authorized_operations),
     }
+
+
+def _operations(told: Iterable[int] | None) -> list[str] | None:
+    """Names of what the user may do; None where brokers do not say (KIP-430)."""
+    from kafka.admin import ACLOperation
+
+    every = {operation.value: operation.name for operation in ACLOperation}
+    return None if told is None else sorted(every[o] for o in told if o in every)
 
 
 def _described(topic: Any) -> dict[str, Any]:
@@ -276,6 +283,7 @@ def _described(topic: Any) -> dict[str, Any]:
         "name": topic.name,
         "topic_id": topic.topic_id,
         "is_internal": topic.is_internal,
+        "authorized_operations": _operations(topic.authorized_operations),
         "partitions": [
             {
                 "partition_index": p.partition_index,

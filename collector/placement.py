@@ -23,10 +23,13 @@ class Placement:
     def fits(self, cluster: ClusterState) -> bool:
         """Whether it is as good for this one: same partitions and leaders."""
         known = self.cluster
-        return (
-            cluster.topics is known.topics
-            and cluster.topic is known.topic
-            and cluster.leader is known.leader
+        pairs = (
+            (cluster.topic, known.topic),
+            (cluster.partition, known.partition),
+            (cluster.leader, known.leader),
+        )
+        return cluster.topics == known.topics and all(
+            a is b or np.array_equal(a, b) for a, b in pairs
         )
 
     def rows(self, layout: Layout) -> Ints:

@@ -15,7 +15,7 @@ from collector.directories import Directories
 from collector.look import BrokerProbe, Column, Look, Told
 from collector.metadata import ClusterState
 from collector.placement import Placement
-from collector.samples import ABSENT, MOVING, SAMPLES
+from collector.samples import ABSENT, MOVING, NEW, SAMPLES
 from collector.wire import Garbled
 from model.closing import Closing
 from model.connection.client import Connection
@@ -42,6 +42,8 @@ class Probe(Closing):
         self._asking: Asking[Told] = Asking(clock)
         self._brokers: dict[int, BrokerProbe] = {}
         self._placement: Placement | None = None
+        self._topic_ids: Mapping[str, str] | None = None
+        """By name, at the sample before."""
         self._idle_at_s = float("-inf")
         self._idle_known: frozenset[int] = frozenset()
         self.directories: dict[int, Directories] = {}
@@ -70,7 +72,8 @@ class Probe(Closing):
         self._remember(cluster, looks)
         if not cluster.may_describe:
             _refuse_without_sizes(self._client.connection.bootstrap, looks.values())
-        return build_samples(placement, cluster, looks, self._commits(cluster, looks))
+        commits = self._commits(cluster, looks)
+        return build_samples(placement, looks, commits, self._flags(cluster))
 
     def close(self) -> None:
         """Drop the connection."""
@@ -141,6 +144,16 @@ class Probe(Closing):
                 return None
         return found
 
+    def _flags(self, cluster: ClusterState) -> Ints:
+        """(n,) MOVING and NEW."""
+        ids = {str(t.name): t.topic_id for t in cluster.topics}
+        before = ids if self._topic_ids is None else self._topic_ids
+        self._topic_ids = ids
+        other = [before.get(name) != found for name, found in ids.items()]
+        new = np.array(other, np.bool_)[cluster.topic]
+        flags: Ints = MOVING * cluster.moving.astype(np.int64) + NEW * new
+        return flags
+
     def _remember(self, cluster: ClusterState, looks: Mapping[int, Look]) -> None:
         """A broker that is silent for a moment keeps its disks."""
         known = self.directories | {b: look.directories for b, look in looks.items()}
@@ -149,12 +162,16 @@ class Probe(Closing):
 
 def build_samples(
     placement: Placement,
-    cluster: ClusterState,
     looks: Mapping[int, Look],
     commits: Iterable[Column] | None,
+    flags: Ints,
 ) -> pa.Table:
-    """Schema `SAMPLES`: the partitions whose leader gave a latest offset."""
-    columns = _empty(cluster, commits)
+    """Schema `SAMPLES`: the partitions whose leader gave a latest offset.
+
+    `flags`: (n,) of all partitions.
+    """
+    cluster = placement.cluster
+    columns = _empty(cluster, commits) | {"flags": flags}
     for broker, look in looks.items():
         columns["time_ms"][placement.led_by(broker)] = look.time_ms
         for name, told in (
@@ -194,7 +211,6 @@ def _table(cluster: ClusterState, columns: Mapping[str, Ints], rows: Ints) -> pa
         **columns,
         "partition": cluster.partition,
         "broker": cluster.leader,
-        "flags": np.where(cluster.moving, MOVING, 0),
     }
     arrays = [
         names.take(pa.array(cluster.topic[rows]))

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from collector.records import Bytes, Positions, Raw, texts
@@ -18,6 +19,11 @@ ABSENT: Final = -1
 """Stands for a figure that could not be had; never for zero."""
 MOVING: Final = 1
 """Flag: a reassignment of the partition is under way."""
+NEW: Final = 2
+"""Flag: the topic was not there at the sample before, or was another of this name."""
+
+AHEAD_MS: Final = 30_000
+"""By so much may the clocks of hosts differ that sample one cluster."""
 
 _LAYOUT: Final = ">bBqiiiqqqqqqH"
 _FIXED: Final = np.dtype(
@@ -121,6 +127,11 @@ def decode(records: pa.Array) -> Decoded:
         samples=_table(fixed[good][named], topic.filter(pa.array(named))),
         skipped={reason: count for reason, count in faulty.items() if count},
     )
+
+
+def not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
+    """Without samples of a clock that is further ahead than `AHEAD_MS`."""
+    return samples.filter(pc.field("time_ms") <= now_ms + AHEAD_MS)
 
 
 def _fixed_part(data: Bytes, start: Positions) -> NDArray[Any]:

@@ -6,7 +6,8 @@ imported here.
 Rates are sums over the steps from one sample to the next, so that a step that cannot
 be trusted leaves both sums and bends nothing:
 
-- records in: latest offset; a step back (unclean election, topic made anew) is left out
+- a topic that was made anew begins anew, too
+- records in: latest offset; a step back (unclean election) is left out
 - bytes per record: growth of the local log / growth of the offset, over steps with the
   same leader in which nothing was deleted; else local bytes / local offsets; else the
   topic's mean
@@ -21,6 +22,8 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
+
+from collector.samples import NEW
 
 LEAST_SAMPLES: Final = 3
 LEAST_SPAN_MS: Final = 4000
@@ -211,8 +214,10 @@ def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
     )
     changed = np.diff(keys, axis=1) != 0
     once = np.append(True, changed.any(axis=0))
-    starts = np.append(True, changed[:2].any(axis=0))[once]
+    starts = np.append(True, changed[:2].any(axis=0))
+    once &= _since_new(columns["flags"][order] & NEW, np.flatnonzero(starts))
     order = order[once]
+    starts = np.append(True, np.diff(np.cumsum(starts)[once]) != 0)
     return Steps(
         {name: column[order] for name, column in columns.items()},
         topic[order],
@@ -220,6 +225,14 @@ def _in_order(samples: pa.Table, window_ms: int) -> Steps | None:
         np.flatnonzero(starts),
         starts,
     )
+
+
+def _since_new(new: NDArray[Any], first: NDArray[np.int64]) -> Bools:
+    """(n,) False for samples of a topic that had the name before."""
+    rows = np.arange(len(new))
+    begin = np.maximum.reduceat(np.where(new, rows, 0), first)
+    since: Bools = rows >= np.repeat(begin, np.diff(np.append(first, len(new))))
+    return since
 
 
 def _newest(time_ms: NDArray[np.int64], led: Bools, window_ms: int) -> Bools:

@@ -118,6 +118,7 @@ def cluster(
     *topics: dict[str, Any],
     brokers: tuple[int, ...] = (1, 2, 3),
     storage: StorageKind = StorageKind.REPLICATED,
+    moving: Iterable[tuple[str, int]] = (),
     **other: Any,
 ) -> ClusterState:
     described = {
@@ -128,7 +129,7 @@ def cluster(
         **other,
     }
     kinds = {t["name"]: storage for t in topics}
-    return build_state(described, topics, kinds, (), taken_at_ms=START_MS)
+    return build_state(described, topics, kinds, moving, taken_at_ms=START_MS)
 
 
 def written(folder: Path) -> Recording:

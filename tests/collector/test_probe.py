@@ -7,6 +7,7 @@ from collector.look import BrokerProbe, Look, Told
 from collector.metadata import ClusterState
 from collector.placement import Placement
 from collector.probe import IDLE_AGE_S, Probe, build_samples
+from collector.samples import MOVING, NEW
 from collector.wire import Answer
 from model.connection.client import Connection
 from model.snapshot import StorageKind
@@ -48,7 +49,8 @@ def look(state: ClusterState, found: Told | None = None, broker: int = 1) -> Loo
 def samples(state: ClusterState, looks: Mapping[int, Look]) -> list[dict[str, Any]]:
     commits = [c for found in looks.values() for c in found.commits or ()]
     known = all(found.commits is not None for found in looks.values())
-    table = build_samples(Placement(state), state, looks, commits if known else None)
+    flags = Probe(Connection("x:1"))._flags(state)
+    table = build_samples(Placement(state), looks, commits if known else None, flags)
     rows: list[dict[str, Any]] = table.to_pylist()
     return rows
 
@@ -197,3 +199,19 @@ def test_a_broker_that_is_silent_for_a_moment_keeps_its_disks() -> None:
     assert sorted(probe.directories) == [1, 2]
     probe._remember(cluster(brokers=(1, 3)), {})
     assert sorted(probe.directories) == [1]
+
+
+def test_partitions_that_are_moved_are_marked() -> None:
+    state = cluster(topic("orders", [[1], [1]]), moving=[("orders", 1)])
+    assert Probe(Connection("x:1"))._flags(state).tolist() == [0, MOVING]
+
+
+def test_a_topic_that_was_made_since_the_last_sample_is_marked_once() -> None:
+    again = {**topic("orders", [[1]]), "topic_id": "another"}
+    probe = Probe(Connection("x:1"))
+    old, new = topic("orders", [[1]]), topic("added", [[1]])
+    seen = [
+        probe._flags(cluster(*topics)).tolist()
+        for topics in ((old,), (new, old), (new, again), (new, again))
+    ]
+    assert seen == [[0], [NEW, 0], [0, NEW], [0, 0]]

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from collector.samples import NEW
 from collector.vectors import ASSUMED, NOBODY, PROBE, Window, load_vectors
 from tests.collector.rows import START_MS, figures, sample, table
 
@@ -233,3 +234,22 @@ def test_a_vector_does_not_depend_on_other_partitions_to_the_last_bit() -> None:
     renamed = [row | {"topic": {"a": "b", "b": "a"}[row["topic"]]} for row in rows]
     again = figures(load_vectors(table(renamed), WINDOW))
     assert [row | {"topic": "a"} for row in found[7:]] == again[:7]
+
+
+def test_a_topic_that_was_made_anew_begins_anew() -> None:
+    old = [sample(s, latest=10**6 + 9 * s, broker=2) for s in range(8)]
+    new = [sample(s) for s in range(8, 16)]
+    new[0]["flags"] = NEW
+    assert vector(*old, *new) == vector(*new)
+
+
+def test_a_topic_that_was_just_made_anew_has_no_load_yet() -> None:
+    old, new = [sample(s) for s in range(8)], sample(8, flags=NEW)
+    assert load_vectors(table([*old, new]), WINDOW).num_rows == 0
+
+
+def test_one_topic_made_anew_leaves_the_others_as_they_are() -> None:
+    rows = [sample(s, topic=name) for s in range(16) for name in ("a", "b", "c")]
+    rows[3 * 12 + 1]["flags"] = NEW
+    found = load_vectors(table(rows), WINDOW).to_pylist()
+    assert [(v["topic"], v["samples"]) for v in found] == [("a", 16), ("c", 16)]
