@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import pyarrow as pa
 
+from collector.asking import Silence
 from collector.assemble import FRESH_MS, assemble, newest_vectors
+from collector.births import Births
 from collector.directories import with_capacities, with_directories
 from collector.drivers import spark_options
 from collector.history import History
@@ -122,6 +124,8 @@ class Collector(Closing):
         self._cluster: ClusterState | None = None
         self._snapshot: Snapshot | None = None
         self._vectors = VECTORS.empty_table()
+        self._births = Births()
+        self._silent: tuple[Silence, ...] = ()
         self._failure: PlimsollError | None = None
         self._folder: StateFolder | None = None
         self._spark: Spark | None = None
@@ -147,6 +151,11 @@ class Collector(Closing):
         """Brokers as the metadata show them; empty before the first answer."""
         cluster = self._cluster
         return cluster.brokers if cluster is not None else ()
+
+    @property
+    def silent(self) -> tuple[Silence, ...]:
+        """Brokers that are registered and did not answer for the newest sample."""
+        return self._silent
 
     def snapshot(self) -> Snapshot | None:
         """The newest snapshot; None before loads are known."""
@@ -253,6 +262,7 @@ class Collector(Closing):
                 cluster = self._read(reader, probe)
                 self._see(cluster)
                 batch.add(probe.sample(cluster))
+                self._silent = probe.silent
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:
                     raise
@@ -270,6 +280,7 @@ class Collector(Closing):
             if self._folder is None:
                 self._enter(cluster)
             self._cluster = cluster
+            self._births.see(cluster)
             if cluster.internal.all():
                 # Nothing to measure, so nothing to wait for.
                 self._assemble()
@@ -320,7 +331,9 @@ class Collector(Closing):
             self._changed.wait_for(lambda: self._cluster is not None or self._ended())
             if self._ended():
                 return
-            self._stream = LoadStream(session, self._job(), self._history(), self._take)
+            self._stream = LoadStream(
+                session, self._job(), self._history(), self._take, self._clock
+            )
         self._stream.run()
 
     def _job(self) -> "Job":
@@ -354,7 +367,8 @@ class Collector(Closing):
         if self._on_batch is not None:
             self._on_batch(samples, vectors)
         with self._changed:
-            self._vectors = newest_vectors(self._vectors, vectors)
+            newest = newest_vectors(self._vectors, vectors)
+            self._vectors = self._births.own(newest)
             if len(vectors):
                 self._assemble()
             self._changed.notify_all()

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from collector.asking import Asking, Silence
+from collector.births import Births
 from collector.client import Client, begin
 from collector.directories import Directories
 from collector.look import BrokerProbe, Column, Look, Told
@@ -42,8 +43,7 @@ class Probe(Closing):
         self._asking: Asking[Told] = Asking(clock)
         self._brokers: dict[int, BrokerProbe] = {}
         self._placement: Placement | None = None
-        self._topic_ids: Mapping[str, str] | None = None
-        """By name, at the sample before."""
+        self._births = Births()
         self._idle_at_s = float("-inf")
         self._idle_known: frozenset[int] = frozenset()
         self.directories: dict[int, Directories] = {}
@@ -146,13 +146,10 @@ class Probe(Closing):
 
     def _flags(self, cluster: ClusterState) -> Ints:
         """(n,) MOVING and NEW."""
-        ids = {str(t.name): t.topic_id for t in cluster.topics}
-        before = ids if self._topic_ids is None else self._topic_ids
-        self._topic_ids = ids
-        other = [before.get(name) != found for name, found in ids.items()]
-        new = np.array(other, np.bool_)[cluster.topic]
-        flags: Ints = MOVING * cluster.moving.astype(np.int64) + NEW * new
-        return flags
+        made = self._births.see(cluster)
+        new = np.array([str(t.name) in made for t in cluster.topics], np.bool_)
+        flags: Ints = MOVING * cluster.moving.astype(np.int64)
+        return flags + NEW * new[cluster.topic]
 
     def _remember(self, cluster: ClusterState, looks: Mapping[int, Look]) -> None:
         """A broker that is silent for a moment keeps its disks."""

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from collector.faults import lasting_fault
 from collector.history import History
 from collector.recent import Recent
-from collector.samples import SAMPLES, decode
+from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
 from collector.vectors import VECTORS, Window, load_vectors
 from model.errors import ExecutionStopped, PlimsollError
 
@@ -117,9 +117,10 @@ class LoadStream:
         job: Job,
         history: History,
         on_batch: Callable[[pa.Table, pa.Table], None],
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._session, self._job, self._history = session, job, history
-        self._on_batch = on_batch
+        self._on_batch, self._clock = on_batch, clock
         self._recent = Recent(job.checkpoint / "recent", job.window.window_ms)
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
@@ -185,6 +186,7 @@ class LoadStream:
         decoded = frame.toArrow().cast(DECODED)
         found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
         _warn_of(decoded.num_rows - found.num_rows, decoded)
+        found = _not_ahead(found, int(1000 * self._clock()))
         if found.num_rows:
             vectors = self._vectors(self._recent.add(batch, found))
             self._history.append(vectors, self._query_id(frame), batch)
@@ -246,6 +248,20 @@ def _url(folder: Path) -> str:
 
 def _spark_schema(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
+
+
+def _not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
+    """Without those that would make all others too old."""
+    kept = not_ahead(samples, now_ms)
+    if len(kept) < len(samples):
+        _log.warning(
+            "%d of %d samples are left out: the clock of the host that took them is "
+            "more than %d s ahead; set the clocks of all hosts that watch this cluster",
+            len(samples) - len(kept),
+            len(samples),
+            AHEAD_MS // 1000,
+        )
+    return kept
 
 
 def _warn_of(count: int, decoded: pa.Table) -> None:

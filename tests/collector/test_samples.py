@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collector.samples import SAMPLES, decode, encode
+from collector.samples import SAMPLES, decode, encode, not_ahead
 from tests.collector.rows import START_MS, sample, table
 
 GOLDEN = {
@@ -145,3 +145,9 @@ def test_a_slice_of_an_array_is_read_alone() -> None:
 
 def test_nothing_is_read_from_nothing() -> None:
     assert decode(records()).samples.schema == SAMPLES
+
+
+def test_samples_of_a_clock_that_is_five_minutes_ahead_are_left_out() -> None:
+    mine, behind, ahead = sample(0), sample(-300), sample(300)
+    found = not_ahead(table([mine, ahead, behind]), START_MS)
+    assert found.to_pylist() == [mine, behind]

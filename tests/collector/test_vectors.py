@@ -253,3 +253,23 @@ def test_one_topic_made_anew_leaves_the_others_as_they_are() -> None:
     rows[3 * 12 + 1]["flags"] = NEW
     found = load_vectors(table(rows), WINDOW).to_pylist()
     assert [(v["topic"], v["samples"]) for v in found] == [("a", 16), ("c", 16)]
+
+
+def test_samples_of_a_clock_that_is_five_minutes_behind_do_not_count() -> None:
+    behind = [sample(s - 300, latest=10**9, broker=2) for s in range(16)]
+    assert vector(*steady(), *behind) == vector(*steady())
+
+
+@pytest.mark.parametrize("kept", [0.5, 0.05])
+def test_gaps_in_offsets_do_not_bend_the_bytes(kept: float) -> None:
+    """Compaction and transactions: the log grows by less than offsets tell."""
+    rows = [sample(s, local_bytes=int(100_000 * kept * s)) for s in range(16)]
+    assert vector(*rows)["net_in"] == pytest.approx(100_000 * kept)
+
+
+def test_a_compacted_log_that_shrinks_does_not_bend_the_rate() -> None:
+    """The cleaner rewrites old segments; no offset is deleted at the begin."""
+    rows = [sample(s, local_bytes=9_000_000 + 100_000 * s) for s in range(16)]
+    for row in rows[9:]:
+        row["local_bytes"] -= 8_000_000
+    assert vector(*rows)["net_in"] == pytest.approx(100_000)

@@ -1,0 +1,42 @@
+"""Topics that are not the ones that had their names before."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.assemble import FRESH_MS
+from collector.metadata import ClusterState
+
+
+class Births:
+    """Since when topics have been what they are now, if that is not long."""
+
+    def __init__(self) -> None:
+        self._ids: dict[str, str] | None = None
+        self._since_ms: dict[str, int] = {}
+
+    def see(self, cluster: ClusterState) -> frozenset[str]:
+        """Names of topics that were made since the last call, by their topic ids.
+
+        At the first call there are none.
+        """
+        ids = {str(t.name): t.topic_id for t in cluster.topics}
+        before, self._ids = self._ids, ids
+        if before is None:
+            return frozenset()
+        made = frozenset(
+            name for name, found in ids.items() if before.get(name) != found
+        )
+        now_ms = cluster.taken_at_ms
+        self._since_ms = {
+            name: since_ms
+            for name, since_ms in self._since_ms.items()
+            if now_ms - since_ms <= FRESH_MS
+        } | dict.fromkeys(made, now_ms)
+        return made
+
+    def own(self, vectors: pa.Table) -> pa.Table:
+        """Without load vectors of topics that are gone, though their names are not."""
+        for name, since_ms in self._since_ms.items():
+            others = (pc.field("topic") == name) & (pc.field("time_ms") < since_ms)
+            vectors = vectors.filter(~others)
+        return vectors
