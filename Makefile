@@ -52,14 +52,17 @@ soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-moves bench-schedule bench-solver bench-peers
-bench: bench-solver bench-peers bench-schedule bench-moves bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-peers bench-probe bench-schedule bench-solver
+bench: bench-solver bench-peers bench-schedule bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
 
 bench-moves: $(VENV)/dev.stamp ## measure moves on real clusters; ARGS="--only automq"
 	$(BIN)/python -P -m benchmarks.moves $(ARGS)
+
+bench-probe: $(VENV)/dev.stamp ## measure a look at a cluster; ARGS="--only cost"
+	$(BIN)/python -P -m benchmarks.probe $(ARGS)
 
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)

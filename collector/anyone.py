@@ -2,7 +2,7 @@
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from collector.asking import ANSWER_S
@@ -22,8 +22,10 @@ _log = logging.getLogger("plimsoll.collector")
 class Anyone:
     """Asks one broker for a while, and the next when it fails. One thread owns it."""
 
-    def __init__(self, timeout_s: float) -> None:
-        self._timeout_s = timeout_s
+    def __init__(
+        self, timeout_s: float, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._timeout_s, self._clock = timeout_s, clock
         self._order: list[int] = []
         self._since_s = float("-inf")
         self._failed_s: dict[int, float] = {}
@@ -62,7 +64,7 @@ class Anyone:
 
     def _next(self, known: list[int]) -> list[int]:
         """Which to ask, in this order; the one of the last call first for a while."""
-        now_s = time.monotonic()
+        now_s = self._clock()
         order = [b for b in self._order if b in known]
         order += sorted(set(known) - set(order))
         if now_s - self._since_s >= STAYS_S:
@@ -72,4 +74,4 @@ class Anyone:
         return list(order)
 
     def _avoid(self, broker: int) -> None:
-        self._failed_s[broker] = time.monotonic()
+        self._failed_s[broker] = self._clock()

@@ -24,12 +24,11 @@ class Cluster:
         self.failing: dict[int, Exception] = {}
         self.asked: list[tuple[int, float]] = []
         self.now_s = 0.0
-        self._anyone = Anyone(LIMIT_S)
+        self._anyone = Anyone(LIMIT_S, lambda: self.now_s)
         brokers = [SimpleNamespace(node_id=b) for b in (1, 2, 3)]
         known = SimpleNamespace(brokers=lambda: brokers)
         self._admin: Any = SimpleNamespace(_manager=SimpleNamespace(cluster=known))
         monkeypatch.setattr(anyone, "send", self._send)
-        monkeypatch.setattr(anyone.time, "monotonic", lambda: self.now_s)
 
     def ask(self) -> int:
         answer: int = self._anyone.ask(self._admin, "request")
