@@ -9,7 +9,8 @@ from typing import Any, Final
 import numpy as np
 
 from collector.anyone import Anyone
-from collector.client import Client, send
+from collector.client import Client
+from collector.moves import Moves
 from collector.questions import Question
 from collector.rights import config_of, refuse_hidden_topics
 from model.closing import Closing
@@ -83,6 +84,7 @@ class ClusterReader(Closing):
         self._client = Client(connection)
         self._clock = clock
         self._anyone = Anyone(connection.timeout_s)
+        self._moves = Moves(connection.timeout_s)
         self._known: tuple[object, ClusterState] | None = None
         """The last state, after what it was made of."""
         self._body = b""
@@ -103,7 +105,7 @@ class ClusterReader(Closing):
         with self._client.calling("describe the cluster", _DESCRIBE) as admin:
             cluster = self._describe_cluster(admin)
             listed = self._topics(admin)
-            moving = self._moving(admin, cluster["controller_id"])
+            moving = self._moves.ask(admin, cluster["controller_id"])
             self._refuse_hidden(admin, cluster["brokers"], listed)
             topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)
@@ -116,6 +118,7 @@ class ClusterReader(Closing):
 
     def close(self) -> None:
         """Drop the connection."""
+        self._moves.forget()
         self._client.close()
 
     def _describe_cluster(self, admin: Any) -> dict[str, Any]:
@@ -149,24 +152,6 @@ class ClusterReader(Closing):
             found = MetadataResponse.decode(answer.body, version=answer.version)
             self._body, self._listed = body, list(map(_described, found.topics))
         return self._listed
-
-    def _moving(self, admin: Any, controller: int) -> frozenset[tuple[str, int]]:
-        """Partitions of which a reassignment is under way."""
-        from kafka.errors import NotControllerError, for_code
-        from kafka.protocol.admin import ListPartitionReassignmentsRequest
-
-        timeout_ms = int(1000 * self._client.connection.timeout_s)
-        request = ListPartitionReassignmentsRequest(timeout_ms=timeout_ms, topics=None)
-        found = self._anyone.ask(admin, request)
-        if found.error_code == NotControllerError.errno:  # with ZooKeeper
-            found = send(admin, request, controller)
-        if found.error_code:
-            raise for_code(found.error_code)
-        return frozenset(
-            (topic.name, partition.partition_index)
-            for topic in found.topics
-            for partition in topic.partitions
-        )
 
     def _refuse_hidden(
         self,

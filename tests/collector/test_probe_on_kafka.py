@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from kafka import KafkaAdminClient
+from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from collector.metadata import ClusterReader, ClusterState
@@ -157,7 +157,8 @@ def test_a_throttled_move_bends_no_load_of_what_is_moved(
         )
         with throttled(admin, topic):
             begun = len(watch.taken)
-            admin.alter_partition_reassignments({(topic, 0): [3], (topic, 1): [3]})
+            places = [TopicPartition(topic, number) for number in (0, 1)]
+            admin.alter_partition_reassignments({place: [3] for place in places})
             watch.until(moves, "the move does not begin")
             watch.until(lambda state: not moves(state), "the move does not end")
         for _ in range(6):
