@@ -4,7 +4,6 @@ With --only, the other sections of the table stay as they are.
 """
 
 import argparse
-import re
 import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Final
 from benchmarks.machine import processor
 from benchmarks.moves_automq import automq
 from benchmarks.moves_kafka import replicated, tiered
+from benchmarks.sections import known_sections
 
 TABLE: Final = Path(__file__).with_name("moves.md")
 SECTIONS: Final[dict[str, tuple[str, str, Callable[[Path], str]]]] = {
@@ -48,7 +48,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=SECTIONS)
     given = parser.parse_args()
-    texts = _known()
+    texts = known_sections(TABLE)
     for key in [given.only] if given.only else SECTIONS:
         title, words, measure = SECTIONS[key]
         with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
@@ -65,14 +65,6 @@ def _write(texts: Mapping[str, str]) -> None:
     )
     titles = [title for title, _, _ in SECTIONS.values() if title in texts]
     TABLE.write_text(head + "\n".join(texts[title] for title in titles))
-
-
-def _known() -> dict[str, str]:
-    """The sections of the table as it is, by title."""
-    if not TABLE.exists():
-        return {}
-    parts = re.split(r"^(?=## )", TABLE.read_text(), flags=re.MULTILINE)[1:]
-    return {part[3:].partition("\n")[0]: part.rstrip("\n") + "\n" for part in parts}
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ With --only, the other sections of the table stay as they are.
 import argparse
 import json
 import os
-import re
 import signal
 import statistics
 import subprocess
@@ -25,6 +24,7 @@ from kafka.protocol.parser import KafkaProtocol
 
 from benchmarks.machine import processor
 from benchmarks.moves_on import table
+from benchmarks.sections import known_sections
 from collector.jars import default_cache_dir
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
@@ -309,7 +309,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", choices=SECTIONS)
     given = parser.parse_args()
-    texts = _known()
+    texts = known_sections(TABLE)
     words = "The agentless probe on the local Kafka; `make bench-probe`"
     head = f"{words}, {processor()}.\n\n"
     for key in [given.only] if given.only else SECTIONS:
@@ -319,14 +319,6 @@ def main() -> None:
         titles = [title for title, _, _ in SECTIONS.values() if title in texts]
         TABLE.write_text(head + "\n".join(texts[title] for title in titles))
     print(TABLE.read_text())
-
-
-def _known() -> dict[str, str]:
-    """The sections of the table as it is, by title."""
-    if not TABLE.exists():
-        return {}
-    parts = re.split(r"^(?=## )", TABLE.read_text(), flags=re.MULTILINE)[1:]
-    return {part[3:].partition("\n")[0]: part.rstrip("\n") + "\n" for part in parts}
 
 
 if __name__ == "__main__":

@@ -179,6 +179,18 @@ def test_metadata_show_racks_storage_and_leaders(watched: Watched) -> None:
     assert state.may_describe
 
 
+def test_a_placement_that_has_not_changed_is_not_made_anew(watched: Watched) -> None:
+    with ClusterReader(Connection(watched.cluster.bootstrap)) as reader:
+        before = reader.read()
+        eventually(lambda: reader.read().leader is reader.read().leader, "made anew")
+        watched.cluster.create_topic("another", [[1], [2]])
+        after = reader.read()
+    assert after.taken_at_ms > before.taken_at_ms
+    assert {t.name for t in after.topics} - {t.name for t in before.topics} == {
+        "another"
+    }
+
+
 def test_a_probe_sees_every_partition_with_size_offsets_and_readers(
     watched: Watched,
 ) -> None:
