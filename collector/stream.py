@@ -63,6 +63,8 @@ class SpoolSource:
             maxFilesPerTrigger=MOST_FILES,
             # Without it Spark remembers the name of every file of the last week.
             maxFileAge="1h",
+            # A file that is cut off, or another program's, is passed over.
+            ignoreCorruptFiles="true",
         )
         return reader.parquet(_url(self.folder)).select("value")
 

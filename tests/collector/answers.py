@@ -18,6 +18,13 @@ def offsets(
     version: int = 11,
 ) -> Answer:
     """As a leader tells them."""
+    return _answer(offsets_response(values, errors), version)
+
+
+def offsets_response(
+    values: Mapping[Place, int], errors: Mapping[Place, int] | None = None
+) -> ListOffsetsResponse:
+    """The same, not encoded."""
     topic_class = ListOffsetsResponse.ListOffsetsTopicResponse
     part_class = topic_class.ListOffsetsPartitionResponse
     topics = [
@@ -36,15 +43,19 @@ def offsets(
         )
         for name, places in groupby(values, key=lambda place: place[0])
     ]
-    made = ListOffsetsResponse(throttle_time_ms=0, topics=topics)
-    return _answer(made, version)
+    return ListOffsetsResponse(throttle_time_ms=0, topics=topics)
 
 
 def log_dirs(folders: Sequence[Mapping[str, Any]], version: int = 5) -> Answer:
     """Of folders with the keys `path`, `sizes` (by place), `future` (places), and the
     answer's own fields."""
+    return _answer(log_dirs_response(folders), version)
+
+
+def log_dirs_response(folders: Sequence[Mapping[str, Any]]) -> DescribeLogDirsResponse:
+    """The same, not encoded."""
     result = DescribeLogDirsResponse.DescribeLogDirsResult
-    made = DescribeLogDirsResponse(
+    return DescribeLogDirsResponse(
         throttle_time_ms=0,
         error_code=0,
         results=[
@@ -59,7 +70,6 @@ def log_dirs(folders: Sequence[Mapping[str, Any]], version: int = 5) -> Answer:
             for folder in folders
         ],
     )
-    return _answer(made, version)
 
 
 def _stored(sizes: Mapping[Place, int], future: Sequence[Place]) -> list[Any]:
@@ -89,6 +99,16 @@ def commits(
     version: int = 8,
 ) -> Answer:
     """As a coordinator tells them; before version 8 of one group."""
+    return _answer(commits_response(groups, errors, metadata, version), version)
+
+
+def commits_response(
+    groups: Mapping[str, Mapping[Place, int]],
+    errors: Mapping[str, int] | None = None,
+    metadata: str | None = "",
+    version: int = 8,
+) -> OffsetFetchResponse:
+    """The same, not encoded."""
     group_class = OffsetFetchResponse.OffsetFetchResponseGroup
     made = OffsetFetchResponse(
         throttle_time_ms=0,
@@ -110,7 +130,7 @@ def commits(
             ),
             error_code=(errors or {}).get(group, 0),
         )
-    return _answer(made, version)
+    return made
 
 
 def _committed(

@@ -212,3 +212,36 @@ def test_opened_packages_are_those_that_spark_lists(session: "SparkSession") -> 
     options = jvm.org.apache.spark.launcher.JavaModuleOptions
     listed = re.findall(r"java.base/([\w.]+)=", options.defaultModuleOptions())
     assert sorted(listed) == sorted(OPENED)
+
+
+def test_files_that_hold_no_samples_are_passed_over(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    """Of an older schema, of another type, or no Parquet at all."""
+    spool, taken = Spool(tmp_path / "spool"), Taken()
+    others = {"records": [b"\x01"], "value": [7.0]}
+    with running(session, tmp_path, taken):
+        for name, values in others.items():
+            part = tmp_path / f"{name}.parquet"
+            pq.write_table(pa.table({name: values}), part)
+            part.rename(spool.folder / f"{int(1000 * time.time())}-{name}.parquet")
+        (spool.folder / f"{int(1000 * time.time())}-cut.parquet").write_bytes(b"PAR1")
+        for first in range(0, 12, 3):
+            spool.write(rows(first, first + 3))
+        found = taken.until(11)
+    assert found.equals(load_vectors(rows(0, 12), WINDOW))
+
+
+def test_samples_of_a_clock_that_is_ahead_are_named_and_hide_no_others(
+    session: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    spool, taken = Spool(tmp_path / "spool"), Taken()
+    ahead = table([sample(time.time() - START_MS / 1000 + 300, topic="ahead")])
+    with running(session, tmp_path, taken):
+        spool.write(ahead)
+        for first in range(0, 12, 3):
+            spool.write(rows(first, first + 3))
+        found = taken.until(11)
+    assert "ahead" not in found["topic"].to_pylist()
+    assert "1 of" in caplog.text
+    assert "set the clocks of all hosts" in caplog.text

@@ -1,0 +1,201 @@
+"""The probe over connections, to brokers of versions and in states of our choosing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import MetadataRequest
+
+from collector.look import GROUPS_AGE_S
+from collector.metadata import ClusterReader, ClusterState
+from collector.probe import Probe
+from model.connection.client import Connection
+from tests.collector.brokers import Brokers
+
+PLACES = {("orders", 0): 1, ("orders", 1): 2, ("orders", 2): 3, ("a.b_c", 0): 1}
+LATEST = {place: 100 + 7 * broker for place, broker in PLACES.items()}
+FIRST = ("orders", 0)
+OLD = {
+    ListOffsetsRequest: 7,
+    OffsetFetchRequest: 5,
+    DescribeLogDirsRequest: 1,
+    MetadataRequest: 9,
+    DescribeClusterRequest: -1,
+}
+"""Kafka 2.7."""
+
+
+def brokers(**other: Any) -> Brokers:
+    return Brokers(
+        leaders=dict(PLACES),
+        offsets={
+            -1: dict(LATEST),
+            -2: dict.fromkeys(PLACES, 10),
+            -4: dict.fromkeys(PLACES, 20),
+        },
+        sizes=dict.fromkeys(PLACES, 7000),
+        groups={1: {"g": {FIRST: 90}}, 3: {"h": {FIRST: 80}, "idle": {}}},
+        **other,
+    )
+
+
+class Watch:
+    """A reader and a probe, with a clock of the test's own."""
+
+    def __init__(self, cluster: Brokers, timeout_s: float) -> None:
+        connection = Connection(cluster.bootstrap, timeout_s)
+        self.now_s = 1000.0
+        self.reader = ClusterReader(connection, lambda: self.now_s)
+        self.probe = Probe(connection, lambda: self.now_s)
+
+    def sample(self, state: ClusterState | None = None) -> pa.Table:
+        return self.probe.sample(self.reader.read() if state is None else state)
+
+
+@contextmanager
+def watching(cluster: Brokers, timeout_s: float = 10.0) -> Iterator[Watch]:
+    with cluster.running():
+        watch = Watch(cluster, timeout_s)
+        with watch.reader, watch.probe:
+            yield watch
+
+
+def row(found: pa.Table, topic: str, partition: int) -> dict[str, Any]:
+    (one,) = [
+        r
+        for r in found.to_pylist()
+        if (r["topic"], r["partition"]) == (topic, partition)
+    ]
+    return dict(one)
+
+
+def test_a_sample_of_several_brokers_is_put_together() -> None:
+    with watching(brokers()) as watch:
+        found = watch.sample()
+    assert found.num_rows == len(PLACES)
+    assert row(found, "orders", 0) == {
+        "topic": "orders",
+        "partition": 0,
+        "time_ms": 1_000_000,
+        "broker": 1,
+        "flags": 0,
+        "groups": 2,
+        "latest": 107,
+        "earliest_local": 20,
+        "earliest": 20,
+        "local_bytes": 7000,
+        "total_bytes": 7000,
+        "group_offsets": 170,
+    }
+    assert row(found, "orders", 2)["latest"] == 121
+    assert row(found, "a.b_c", 0)["groups"] == 0
+
+
+def test_old_brokers_tell_the_same_but_for_what_they_do_not_know() -> None:
+    with watching(brokers()) as watch:
+        new = watch.sample().to_pylist()
+    with watching(brokers(newest=OLD)) as watch:
+        old = watch.sample().to_pylist()
+    assert old == [{**r, "earliest_local": 10, "earliest": 10} for r in new]
+
+
+def test_later_samples_have_the_figures_of_their_time() -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        watch.sample()
+        cluster.offsets[-1][FIRST] = 5000
+        cluster.sizes[FIRST] = 9
+        found = row(watch.sample(), *FIRST)
+    assert (found["latest"], found["local_bytes"]) == (5000, 9)
+
+
+def test_a_topic_that_is_gone_in_the_middle_of_a_sample_is_left_out() -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        state = watch.reader.read()
+        for number in range(3):
+            del cluster.leaders["orders", number]
+        found = watch.sample(state)
+    assert found["topic"].to_pylist() == ["a.b_c"]
+    assert watch.probe.silent == ()
+
+
+def test_a_leader_that_moved_is_asked_at_the_next_sample() -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        watch.sample()
+        cluster.leaders[FIRST] = 3
+        assert row(watch.sample(), *FIRST)["broker"] == 3
+
+
+def test_a_broker_that_hangs_is_named_until_it_answers() -> None:
+    cluster = brokers()
+    with watching(cluster, timeout_s=1.0) as watch:
+        state = watch.reader.read()
+        cluster.hangs.add(2)
+        found = watch.sample(state)
+        assert sorted(set(found["broker"].to_pylist())) == [1, 3]
+        (silence,) = watch.probe.silent
+        assert (silence.broker, silence.since_ms) == (2, 1_000_000)
+        cluster.hangs.clear()
+        while watch.probe.silent:
+            found = watch.sample(state)
+    assert sorted(set(found["broker"].to_pylist())) == [1, 2, 3]
+
+
+def test_what_a_silent_coordinator_may_know_of_is_absent_and_not_zero() -> None:
+    cluster = brokers()
+    with watching(cluster, timeout_s=1.0) as watch:
+        watch.sample()
+        cluster.hangs.add(3)
+        found = watch.sample(watch.reader.read())
+    assert set(found["groups"].to_pylist()) == {-1}
+
+
+def test_a_silent_broker_that_coordinates_no_group_leaves_the_commits_known() -> None:
+    cluster = brokers()
+    with watching(cluster, timeout_s=1.0) as watch:
+        watch.sample()
+        cluster.hangs.add(2)
+        found = watch.sample(watch.reader.read())
+    assert row(found, *FIRST)["groups"] == 2
+
+
+def test_a_group_is_followed_to_another_coordinator() -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        watch.sample()
+        cluster.groups = {2: {"g": {FIRST: 95}}, 3: cluster.groups[3]}
+        assert row(watch.sample(), *FIRST)["groups"] == -1
+        watch.now_s += GROUPS_AGE_S
+        found = row(watch.sample(), *FIRST)
+    assert (found["groups"], found["group_offsets"]) == (2, 175)
+
+
+def test_metadata_go_on_past_a_broker_that_hangs() -> None:
+    cluster = brokers()
+    with watching(cluster, timeout_s=1.0) as watch:
+        before = watch.reader.read()
+        for broker in (1, 2, 3):
+            cluster.hangs = {broker}
+            after = watch.reader.read()
+            assert replace(after, taken_at_ms=0) == replace(before, taken_at_ms=0)
+
+
+@pytest.mark.parametrize("change", ["made", "gone"])
+def test_a_topic_that_is_made_or_gone_is_seen_at_the_next_look(change: str) -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        watch.reader.read()
+        if change == "made":
+            cluster.leaders["added", 0] = 1
+        else:
+            del cluster.leaders["a.b_c", 0]
+        found = [str(t.name) for t in watch.reader.read().topics]
+    wanted = ["a.b_c", "added", "orders"] if change == "made" else ["orders"]
+    assert found == wanted
