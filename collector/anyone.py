@@ -29,6 +29,8 @@ class Anyone:
         self._order: list[int] = []
         self._since_s = float("-inf")
         self._failed_s: dict[int, float] = {}
+        self.last = -1
+        """Who answered last."""
 
     def ask(self, admin: "KafkaAdminClient", request: Any) -> Any:
         """The first answer.
@@ -45,13 +47,17 @@ class Anyone:
         error: Exception | None = None
         for broker, timeout_s in self._tries(admin):
             try:
-                return send(admin, request, broker, timeout_s)
+                found = send(admin, request, broker, timeout_s)
             except (AuthorizationError, IncompatibleBrokerVersion):
                 raise
             except (KafkaError, OSError) as exc:
                 _log.debug("broker %s did not answer: %r", broker, exc)
                 self._avoid(broker)
                 error = exc
+            else:
+                self.last = broker
+                _prefer(admin, broker)
+                return found
         raise error or OSError("no broker is known")
 
     def _tries(self, admin: "KafkaAdminClient") -> Iterator[tuple[int, float]]:
@@ -75,3 +81,9 @@ class Anyone:
 
     def _avoid(self, broker: int) -> None:
         self._failed_s[broker] = self._clock()
+
+
+def _prefer(admin: "KafkaAdminClient", broker: int) -> None:
+    """Have the driver's own calls go there, too, if any broker will do."""
+    manager = admin._manager  # noqa: SLF001 - as in `client.send`
+    manager.least_loaded_node = lambda: broker

@@ -195,7 +195,7 @@ class ClusterReader(Closing):
         """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
         if _AUTOMQ_FEATURE in admin.describe_features():
             return True
-        broker = str(admin.describe_cluster()["brokers"][0]["broker_id"])
+        broker = str(self._anyone.last)
         found = config_of(self._client, admin, "BROKER", [broker], _AUTOMQ_CONFIG)
         return found.get(broker) == "true"
 

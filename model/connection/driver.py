@@ -5,7 +5,7 @@ those need it, and may not import each other.
 """
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from model.connection.client import Connection, Login, TokenSource
 from model.connection.knock import knock
@@ -14,6 +14,9 @@ from model.connection.tokens import Tokens
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient
+
+_TRIES: Final = 3
+"""Servers that a client is looked up at, one after the other, if they hang."""
 
 
 def open_client(connection: Connection) -> "KafkaAdminClient":
@@ -31,7 +34,10 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     def net_client(**configs: Any) -> Any:
         made = KafkaNetClient(**configs)
         opened.append(made)
-        tell_refusals(made._manager, connection)  # noqa: SLF001 - no public way
+        manager = made._manager  # noqa: SLF001 - there is no public way
+        tell_refusals(manager, connection)
+        if len(connection.servers) > 1:
+            _try_several(manager, timeout_ms // _TRIES)
         return made
 
     timeout_ms = int(1000 * connection.timeout_s)
@@ -54,6 +60,21 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     look = client._refresh_controller_id  # noqa: SLF001 - there is no setting
     client._refresh_controller_id = partial(look, timeout_ms)  # noqa: SLF001 - as above
     return client
+
+
+def _try_several(manager: Any, most_ms: int) -> None:
+    """Have it leave a server that hangs, while there is time for another one."""
+    connect = manager.get_connection
+
+    def get_connection(
+        node: Any, *, timeout_ms: float | None = None, **others: Any
+    ) -> Any:
+        # It gives all of its time to the first that it looks up the cluster at.
+        if timeout_ms is not None:
+            timeout_ms = min(timeout_ms, most_ms)
+        return connect(node, timeout_ms=timeout_ms, **others)
+
+    manager.get_connection = get_connection
 
 
 def _security(connection: Connection) -> dict[str, Any]:

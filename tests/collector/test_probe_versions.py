@@ -137,6 +137,7 @@ def test_a_broker_that_hangs_is_named_until_it_answers() -> None:
     cluster = brokers()
     with watching(cluster, timeout_s=1.0) as watch:
         state = watch.reader.read()
+        watch.sample(state)
         cluster.hangs.add(2)
         found = watch.sample(state)
         assert sorted(set(found["broker"].to_pylist())) == [1, 3]
@@ -199,3 +200,10 @@ def test_a_topic_that_is_made_or_gone_is_seen_at_the_next_look(change: str) -> N
         found = [str(t.name) for t in watch.reader.read().topics]
     wanted = ["a.b_c", "added", "orders"] if change == "made" else ["orders"]
     assert found == wanted
+
+
+def test_a_server_that_hangs_does_not_keep_a_client_from_the_others() -> None:
+    cluster = brokers()
+    with watching(cluster, timeout_s=6.0) as watch:
+        cluster.hangs.add(1)
+        assert len(watch.reader.read()) == len(PLACES)
