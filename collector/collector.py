@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Final, Protocol, Self
 
 import pyarrow as pa
 
-from collector.asking import Silence
 from collector.assemble import FRESH_MS, assemble, newest_vectors
-from collector.births import Births
+from collector.brokers.asking import Silence
+from collector.brokers.births import Births
 from collector.directories import with_capacities, with_directories
 from collector.drivers import spark_options
 from collector.history import History

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
+from collector.brokers.wire import FUTURE, PARTITION, Folder, Layout
 from collector.metadata import ClusterState
-from collector.wire import FUTURE, PARTITION, Folder, Layout
 from model.capacities import Capacities
 from model.snapshot import (
     Broker,

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from collector.anyone import Anyone
+from collector.brokers.anyone import Anyone
+from collector.brokers.moves import Moves
+from collector.brokers.questions import Question
 from collector.client import Client
-from collector.moves import Moves
-from collector.questions import Question
 from collector.rights import config_of, refuse_hidden_topics
 from model.closing import Closing
 from model.connection.client import Connection

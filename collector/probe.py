@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collector.asking import Asking, Silence
-from collector.births import Births
+from collector.brokers.asking import Asking, Silence
+from collector.brokers.births import Births
+from collector.brokers.look import BrokerProbe, Column, Look, Told
+from collector.brokers.placement import Placement
+from collector.brokers.wire import Garbled
 from collector.client import Client, begin
 from collector.directories import Directories
-from collector.look import BrokerProbe, Column, Look, Told
 from collector.metadata import ClusterState
-from collector.placement import Placement
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
-from collector.wire import Garbled
 from model.closing import Closing
 from model.connection.client import Connection
 from model.errors import RightsMissing

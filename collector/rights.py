@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from collector.asking import ANSWER_S
+from collector.brokers.asking import ANSWER_S
+from collector.brokers.questions import about_log_dirs
+from collector.brokers.wire import Garbled, log_dirs
 from collector.client import Client, send
-from collector.questions import about_log_dirs
-from collector.wire import Garbled, log_dirs
 
 _MOST_NAMED: Final = 3
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from collector.brokers.wire import log_dirs
 from collector.directories import (
     SAME_ROOM,
     Directories,
@@ -13,7 +14,6 @@ from collector.directories import (
     with_directories,
 )
 from collector.metadata import ClusterState
-from collector.wire import log_dirs
 from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError, InvalidCluster
 from model.snapshot import CapacitySource, LogDir, Resource, StorageKind

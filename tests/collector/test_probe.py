@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from collector.look import BrokerProbe, Look, Told
+from collector.brokers.look import BrokerProbe, Look, Told
+from collector.brokers.placement import Placement
+from collector.brokers.wire import Answer
 from collector.metadata import ClusterState
-from collector.placement import Placement
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW
-from collector.wire import Answer
 from model.connection.client import Connection
 from model.snapshot import StorageKind
 from tests.collector import answers

@@ -11,11 +11,11 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from collector.look import GROUPS_AGE_S
+from collector.brokers.look import GROUPS_AGE_S
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from model.connection.client import Connection
-from tests.collector.brokers import Brokers
+from tests.collector.cluster import Brokers
 
 PLACES = {("orders", 0): 1, ("orders", 1): 2, ("orders", 2): 3, ("a.b_c", 0): 1}
 LATEST = {place: 100 + 7 * broker for place, broker in PLACES.items()}

@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from collector.assemble import FRESH_MS
-from collector.births import Births
+from collector.brokers.births import Births
 from collector.metadata import ClusterState
 from collector.vectors import VECTORS
 from tests.collector.rows import START_MS, cluster, topic

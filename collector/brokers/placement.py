@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 import numpy as np
 
+from collector.brokers.wire import PARTITION, Answer, Layout
 from collector.metadata import ClusterState
-from collector.wire import PARTITION, Answer, Layout
 from model.snapshot import Bools, Ints, StorageKind
 
 

@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from collector.client import answer, post
-from collector.directories import Directories, read_directories
-from collector.placement import Placement, Reading
-from collector.questions import (
+from collector.brokers.placement import Placement, Reading
+from collector.brokers.questions import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
@@ -20,7 +18,7 @@ from collector.questions import (
     about_log_dirs,
     about_offsets,
 )
-from collector.wire import (
+from collector.brokers.wire import (
     COMMITTED,
     ERROR,
     FUTURE,
@@ -31,6 +29,8 @@ from collector.wire import (
     list_offsets,
     log_dirs,
 )
+from collector.client import answer, post
+from collector.directories import Directories, read_directories
 from model.snapshot import Ints
 
 if TYPE_CHECKING:

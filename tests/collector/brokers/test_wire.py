@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.wire import (
+from collector.brokers.wire import (
     COMMITTED,
     ERROR,
     FUTURE,

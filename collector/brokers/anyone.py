@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from collector.asking import ANSWER_S
+from collector.brokers.asking import ANSWER_S
 from collector.client import send
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ import logging
 from concurrent.futures import Future, wait
 from typing import TYPE_CHECKING, Any, Final
 
-from collector.asking import ANSWER_S
+from collector.brokers.asking import ANSWER_S
 from collector.client import answer, begin, failure_of, post
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""How brokers are asked, and how their answers are read."""
