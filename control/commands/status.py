@@ -2,12 +2,14 @@
 
 import sys
 import time
+from collections.abc import Sequence
 
+from collector.brokers.asking import Silence
 from control import compose
 from control.capacities import capacities_of
 from control.exits import Exit
 from control.form import Form
-from control.render import json_text, status_document, status_text
+from control.render import json_text, status_document, status_text, time_text
 from control.render_capacity import capacity_text
 from control.settings import Settings
 from model.capacities import Capacities, capacity_notes
@@ -31,7 +33,12 @@ def show(settings: Settings, *, watch: bool, allow_changes: bool, output: Form) 
             now_ms = int(1000 * time.time())
             sys.stdout.write(
                 cluster_text(
-                    snapshot, settings.goals, output, now_ms=now_ms, given=given
+                    snapshot,
+                    settings.goals,
+                    output,
+                    now_ms=now_ms,
+                    given=given,
+                    silent=collector.silent,
                 )
             )
             sys.stdout.flush()
@@ -47,10 +54,11 @@ def cluster_text(
     *,
     now_ms: int,
     given: Capacities | None = None,
+    silent: Sequence[Silence] = (),
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
     evaluation = evaluate(snapshot, goals, ())
-    notes = capacity_notes(snapshot, given)
+    notes = [*capacity_notes(snapshot, given), *map(_silence_text, silent)]
     if output is Form.TABLE:
         parts = (
             status_text(snapshot, evaluation, now_ms),
@@ -63,4 +71,11 @@ def cluster_text(
         status_document(
             snapshot, evaluation, within_band=level, now_ms=now_ms, notes=notes
         )
+    )
+
+
+def _silence_text(silence: Silence) -> str:
+    return (
+        f"Broker {silence.broker} does not answer since {time_text(silence.since_ms)} "
+        f"({silence.reason}); its partitions keep their last loads for a minute."
     )

@@ -1,0 +1,27 @@
+"""What `plimsoll status` says beside loads."""
+
+import json
+
+import pytest
+
+from collector.brokers.asking import Silence
+from control.commands.status import cluster_text
+from control.form import Form
+from model.goals import Goals
+from tests.control.parts import MB, cluster
+
+SILENCE = Silence(broker=2, since_ms=1_700_000_000_000, reason="no answer within 2 s")
+WORDS = (
+    "Broker 2 does not answer since 2023-11-14T22:13:20Z (no answer within 2 s); its "
+    "partitions keep their last loads for a minute."
+)
+
+
+@pytest.mark.parametrize("form", [Form.TABLE, Form.JSON])
+def test_a_silent_broker_is_named_with_the_time(form: Form) -> None:
+    state = cluster([1, 2, 3], [MB] * 3)
+    text = cluster_text(state, Goals(), form, now_ms=0, silent=[SILENCE])
+    if form is Form.JSON:
+        assert json.loads(text)["notes"] == [WORDS]
+    else:
+        assert WORDS in text
