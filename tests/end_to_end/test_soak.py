@@ -56,7 +56,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("records", [*range(1, 24, 2), 30, 40])
+@pytest.mark.parametrize("records", [*range(1, 24, 2), 30])
 def test_a_run_that_is_killed_after_so_many_records_is_resumed_on_kafka(
     cluster: LocalCluster, topic: str, tmp_path: Path, records: int
 ) -> None:
