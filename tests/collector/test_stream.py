@@ -21,7 +21,7 @@ from collector.spool import RECORDS, Spool
 from collector.stream import Job, LoadStream, SpoolSource, TopicSource
 from collector.vectors import load_vectors
 from model.errors import ConfigError, PlimsollError
-from tests.collector.rows import START_MS, WINDOW, figures, rows
+from tests.collector.rows import START_MS, WINDOW, figures, rows, sample, table
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
