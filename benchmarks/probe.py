@@ -185,7 +185,7 @@ def changes(cluster: LocalCluster) -> str:
         admin.close()
         rows += _hung(cluster, watch)
         cluster.kill_broker(BrokerId(3))
-        rows.append(["a broker killed", watch.until(_dead(3))])
+        rows += watch.loses(3, "a broker killed")
     cluster.restart_broker(BrokerId(3))
     return table(["what", "measured"], rows)
 
@@ -195,15 +195,12 @@ def _hung(cluster: LocalCluster, watch: "Watch") -> list[list[str]]:
     watch.slowest_s = 0.0
     os.kill(pid, signal.SIGSTOP)
     try:
-        seen = watch.until(_dead(2))
+        rows = watch.loses(2, "a broker stopped (SIGSTOP)")
         slowest = watch.slowest_s
     finally:
         os.kill(pid, signal.SIGCONT)
     watch.until(lambda state: not _dead(2)(state))
-    return [
-        ["a broker stopped (SIGSTOP), shown as dead", seen],
-        ["slowest look at the others meanwhile", f"{slowest:.2f} s"],
-    ]
+    return [*rows, ["slowest look at the others meanwhile", f"{slowest:.2f} s"]]
 
 
 class Watch:
@@ -213,9 +210,20 @@ class Watch:
         self._reader, self._probe = reader, probe
         self.slowest_s = 0.0
 
-    def until(self, seen: Callable[[ClusterState], bool]) -> str:
-        """Seconds until a state is so."""
+    def loses(self, broker: int, what: str) -> list[list[str]]:
+        """How long it takes from now until a broker is named, and shown as dead."""
         begun_s = time.perf_counter()
+        silent = self.until(
+            lambda _: any(one.broker == broker for one in self._probe.silent), begun_s
+        )
+        dead = self.until(_dead(broker), begun_s)
+        return [[f"{what}: named as silent", silent], [f"{what}: shown as dead", dead]]
+
+    def until(
+        self, seen: Callable[[ClusterState], bool], begun_s: float | None = None
+    ) -> str:
+        """Seconds until a state is so."""
+        begun_s = time.perf_counter() if begun_s is None else begun_s
         while True:
             look_s = time.perf_counter()
             state = self._reader.read()

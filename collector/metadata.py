@@ -85,6 +85,7 @@ class ClusterReader(Closing):
         self._clock = clock
         self._anyone = Anyone(connection.timeout_s)
         self._moves = Moves(connection.timeout_s)
+        self._controller: int | None = None
         self._known: tuple[object, ClusterState] | None = None
         """The last state, after what it was made of."""
         self._body = b""
@@ -103,9 +104,11 @@ class ClusterReader(Closing):
         anew but the time. Raises ClusterUnreachable or RightsMissing.
         """
         with self._client.calling("describe the cluster", _DESCRIBE) as admin:
+            self._moves.ask(admin, self._controller)
             cluster = self._describe_cluster(admin)
+            self._controller = cluster["controller_id"]
             listed = self._topics(admin)
-            moving = self._moves.ask(admin, cluster["controller_id"])
+            moving = self._moves.told()
             self._refuse_hidden(admin, cluster["brokers"], listed)
             topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)

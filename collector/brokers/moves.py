@@ -1,7 +1,9 @@
 """Which partitions are being moved, as the controller tells it."""
 
 import logging
+import time
 from concurrent.futures import Future, wait
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from collector.brokers.asking import ANSWER_S
@@ -25,19 +27,28 @@ class Moves:
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = min(timeout_s, _PATIENCE_S)
         self._pending: Future[Any] | None = None
-        self._late = False
+        self._asked_s = 0.0
         self._known: frozenset[tuple[str, int]] = frozenset()
 
-    def ask(self, admin: "KafkaAdminClient", broker: int) -> frozenset[tuple[str, int]]:
-        """Topics and partition numbers. `broker`: whom metadata call the controller.
+    def ask(self, admin: "KafkaAdminClient", broker: int | None) -> None:
+        """Ask, unless an answer is still to come, and wait for nothing.
+
+        `broker`: whom metadata call the controller; None for any.
+        """
+        if self._pending is None:
+            self._pending = begin(admin, partial(self._ask, admin, broker))
+            self._asked_s = time.monotonic()
+
+    def told(self) -> frozenset[tuple[str, int]]:
+        """Topics and partition numbers, `ANSWER_S` after the question at the latest.
 
         Raises the driver's errors for rights that are missing.
         """
-        if self._pending is None:
-            self._pending = begin(admin, lambda: self._ask(admin, broker))
-        wait([self._pending], 0.0 if self._late else ANSWER_S)
-        pending, self._late = self._pending, not self._pending.done()
-        if not self._late:
+        if (pending := self._pending) is None:
+            return self._known
+        left_s = self._asked_s + ANSWER_S - time.monotonic()
+        wait([pending], max(0.0, left_s))
+        if pending.done():
             self._pending = None
             self._take(pending)
         return self._known
@@ -46,7 +57,7 @@ class Moves:
         """Nothing is waited for any more."""
         self._pending = None
 
-    async def _ask(self, admin: "KafkaAdminClient", broker: int) -> Any:
+    async def _ask(self, admin: "KafkaAdminClient", broker: int | None) -> Any:
         from kafka.protocol.admin import ListPartitionReassignmentsRequest
 
         timeout_ms = int(1000 * self._timeout_s)
