@@ -3,7 +3,9 @@
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from hashlib import sha256
 from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import numpy as np
@@ -88,9 +90,9 @@ class ClusterReader(Closing):
         self._controller: int | None = None
         self._known: tuple[object, ClusterState] | None = None
         """The last state, after what it was made of."""
-        self._body = b""
         self._listed: Sequence[Mapping[str, Any]] = ()
-        """Of the newest metadata: the answer's bytes, and its topics."""
+        self._digests: set[bytes] = set()
+        """Of answers that say just this; each broker has an order of its own."""
         self._sees_all = False
         self._automq: bool | None = None
         self._tiered: Mapping[str, bool] = {}
@@ -150,10 +152,13 @@ class ClusterReader(Closing):
         )
         answer = self._anyone.ask(admin, Question(request))
         # It begins with the time for which it was throttled.
-        body = answer.body[4 * (answer.version >= 3) :]
-        if body != self._body or not self._listed:
+        digest = sha256(answer.body[4 * (answer.version >= 3) :]).digest()
+        if digest not in self._digests:
             found = MetadataResponse.decode(answer.body, version=answer.version)
-            self._body, self._listed = body, list(map(_described, found.topics))
+            listed = sorted(map(_described, found.topics), key=itemgetter("name"))
+            if listed != self._listed:
+                self._listed, self._digests = listed, set()
+            self._digests.add(digest)
         return self._listed
 
     def _refuse_hidden(
@@ -279,7 +284,7 @@ def _described(topic: Any) -> dict[str, Any]:
                 "replica_nodes": p.replica_nodes,
                 "isr_nodes": p.isr_nodes,
             }
-            for p in topic.partitions
+            for p in sorted(topic.partitions, key=lambda p: int(p.partition_index))
         ],
     }
 

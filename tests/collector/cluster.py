@@ -122,7 +122,7 @@ class Brokers:
     def _answer(self, broker: int, request: Any, version: int) -> Any:
         ways: dict[type, Callable[[], Any]] = {
             ApiVersionsRequest: self._versions,
-            MetadataRequest: self._metadata,
+            MetadataRequest: lambda: self._metadata(broker),
             DescribeClusterRequest: self._cluster,
             ListPartitionReassignmentsRequest: lambda: (
                 ListPartitionReassignmentsResponse(error_code=0, topics=[])
@@ -148,7 +148,8 @@ class Brokers:
         ]
         return ApiVersionsResponse(error_code=0, api_keys=keys)
 
-    def _metadata(self) -> MetadataResponse:
+    def _metadata(self, broker: int) -> MetadataResponse:
+        """Each broker has an order of its own."""
         topic_class = MetadataResponse.MetadataResponseTopic
         part_class = topic_class.MetadataResponsePartition
         broker_class = MetadataResponse.MetadataResponseBroker
@@ -169,10 +170,10 @@ class Brokers:
                 name=name,
                 topic_id=self.topic_ids.setdefault(name, uuid.uuid4()),
                 is_internal=False,
-                partitions=parts,
+                partitions=parts[:: 1 if broker == 1 else -1],
             )
             for name, parts in by_topic.items()
-        ]
+        ][:: 1 if broker == 2 else -1]
         brokers = [
             broker_class(node_id=b, host=HOST, port=port, rack=None)
             for b, port in self.ports.items()

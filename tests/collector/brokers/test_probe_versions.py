@@ -188,6 +188,18 @@ def test_metadata_go_on_past_a_broker_that_hangs() -> None:
             assert replace(after, taken_at_ms=0) == replace(before, taken_at_ms=0)
 
 
+def test_a_placement_is_the_same_in_whatever_order_a_broker_tells_it() -> None:
+    cluster = brokers()
+    with watching(cluster) as watch:
+        states = [watch.reader.read()]
+        for broker in (1, 2):
+            cluster.hangs = {broker}
+            states.append(watch.reader.read())
+    told = {broker for broker, name in cluster.asked if name == "MetadataRequest"}
+    assert len(told) > 1
+    assert all(state.leader is states[0].leader for state in states)
+
+
 @pytest.mark.parametrize("change", ["made", "gone"])
 def test_a_topic_that_is_made_or_gone_is_seen_at_the_next_look(change: str) -> None:
     cluster = brokers()
