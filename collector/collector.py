@@ -6,11 +6,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, Protocol, Self
+from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
 from collector.assemble import FRESH_MS, assemble, newest_vectors
+from collector.batching import SampleBatch, Sink
 from collector.brokers.asking import Silence
 from collector.brokers.births import Births
 from collector.directories import with_capacities, with_directories
@@ -34,41 +35,9 @@ if TYPE_CHECKING:
     from collector.spark import Spark
     from collector.stream import Job, LoadStream
 
-EAGER_SAMPLES: Final = 20
-"""As many samples go to Spark one by one, so that the first loads come soon."""
-SETTLED_SAMPLES: Final = 3
-"""Later as many go together: a micro-batch costs Spark 0.3 s of a core."""
 LOST_S: Final = 30.0
 """A cluster that was seen and does not answer for this long is lost."""
 _log = logging.getLogger("plimsoll.collector")
-
-
-class Sink(Protocol):
-    """Where samples go on their way to Spark."""
-
-    def write(self, samples: pa.Table) -> None:
-        """Keep one sample of all partitions."""
-
-    def close(self) -> None:
-        """Let go of what is open."""
-
-
-class SampleBatch:
-    """Hands samples to a sink, one by one at first, then several together."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._count = 0
-        self._waiting: list[pa.Table] = []
-
-    def add(self, samples: pa.Table) -> None:
-        """Write now or later."""
-        self._count += 1
-        self._waiting.append(samples)
-        eager = self._count <= EAGER_SAMPLES
-        if eager or len(self._waiting) >= SETTLED_SAMPLES:
-            together, self._waiting = pa.concat_tables(self._waiting), []
-            self._sink.write(together)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

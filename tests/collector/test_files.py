@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collector.collector import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
+from collector.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
 from collector.history import KEPT_DAYS, History
 from collector.samples import decode
 from collector.spool import KEPT_S, Spool
