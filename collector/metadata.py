@@ -1,8 +1,8 @@
 """Who is in the cluster and where its partitions lie: placement, no loads."""
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from itertools import chain
 from operator import itemgetter
@@ -30,6 +30,7 @@ from model.snapshot import (
 CONFIG_AGE_S: Final = 30.0
 """Topic configs are asked for again after this, or when a new topic appears."""
 _DESCRIBE: Final = "DESCRIBE on the cluster"
+READ: Final = "READ"
 _TIER: Final = "remote.storage.enable"
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"
@@ -66,6 +67,8 @@ class ClusterState:
     """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
     replica_dir: Ints | None = None
     """(replicas,) as in a snapshot; None until brokers told of several directories."""
+    unreadable: Mapping[str, str] = field(default_factory=dict)
+    """By topic whose records the user may not read: the right that is missing."""
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -81,8 +84,13 @@ class ClusterReader(Closing):
     """Reads `ClusterState`s over one connection; one thread owns it."""
 
     def __init__(
-        self, connection: Connection, clock: Callable[[], float] = time.time
+        self,
+        connection: Connection,
+        clock: Callable[[], float] = time.time,
+        *,
+        spared: Collection[str] = (),
     ) -> None:
+        """spared: topics that may be hidden, for others tell their loads, too."""
         self._client = Client(connection)
         self._clock = clock
         self._anyone = Anyone(connection.timeout_s)
@@ -93,6 +101,8 @@ class ClusterReader(Closing):
         self._listed: Sequence[Mapping[str, Any]] = ()
         self._digests: set[bytes] = set()
         """Of answers that say just this; each broker has an order of its own."""
+        self._spared = spared
+        self._hidden: frozenset[str] = frozenset()
         self._sees_all = False
         self._automq: bool | None = None
         self._tiered: Mapping[str, bool] = {}
@@ -118,8 +128,16 @@ class ClusterReader(Closing):
         made_of = (listed, cluster, storage, moving)
         if self._known is None or self._known[0] != made_of:
             state = build_state(cluster, topics, storage, moving, taken_at_ms=now_ms)
-            self._known = made_of, state
+            self._known = (
+                made_of,
+                replace(state, unreadable={**state.unreadable, **self._unseen(topics)}),
+            )
         return replace(self._known[1], taken_at_ms=now_ms)
+
+    def _unseen(self, topics: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        """The right that is missing on topics that are still hidden."""
+        hidden = self._hidden - {t["name"] for t in topics}
+        return dict.fromkeys(hidden, "DESCRIBE")
 
     def close(self) -> None:
         """Drop the connection."""
@@ -170,7 +188,9 @@ class ClusterReader(Closing):
         """At the first look only: every broker is asked for all that it stores."""
         if not self._sees_all:
             alive = [b for b in brokers if not b.get("is_fenced")]
-            refuse_hidden_topics(self._client, admin, alive, topics)
+            self._hidden = refuse_hidden_topics(
+                self._client, admin, alive, topics, self._spared
+            )
             self._sees_all = True
 
     def _storage_kinds(
@@ -245,6 +265,12 @@ def build_state(
             np.bool_,
         ),
         may_describe=_may_describe(cluster.get("authorized_operations")),
+        unreadable={
+            t["name"]: READ
+            for t in topics
+            # Old brokers do not say (KIP-430).
+            if READ not in (t.get("authorized_operations") or (READ,))
+        },
     )
 
 
@@ -289,7 +315,7 @@ def _described(topic: Any) -> dict[str, Any]:
     }
 
 
-def _may_describe(operations: Iterable[str] | None) -> bool:
+def _may_describe(operations: Collection[str] | None) -> bool:
     """Old brokers do not say; then the calls themselves will."""
     return operations is None or "DESCRIBE" in operations
 

@@ -1,6 +1,6 @@
 """Answers that come short, and do not say so, where a right is missing."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from collector.brokers.asking import ANSWER_S
@@ -16,24 +16,26 @@ def refuse_hidden_topics(
     admin: Any,
     brokers: Iterable[Mapping[str, Any]],
     topics: Iterable[Mapping[str, Any]],
-) -> None:
+    spared: Collection[str] = (),
+) -> frozenset[str]:
     """Raise RightsMissing if there are topics that the user may not see.
 
     Metadata leave them out; log directories tell of them (KIP-113). A broker that does
-    not answer is passed over.
+    not answer is passed over. Those in `spared` are told and raise nothing.
     """
     from kafka.errors import TopicAuthorizationFailedError
 
     stored = {name for b in brokers for name in _stored(admin, b["broker_id"])}
     unseen = sorted(stored - {topic["name"] for topic in topics})
     described = admin.describe_topics(unseen) if unseen else []
-    hidden = [
+    hidden = {
         str(topic["name"])
         for topic in described
         if topic["error_code"] == TopicAuthorizationFailedError.errno
-    ]
-    if hidden:
-        raise client.refusal("describe topics", f"DESCRIBE on the {_named(hidden)}")
+    }
+    if needed := sorted(hidden.difference(spared)):
+        raise client.refusal("describe topics", f"DESCRIBE on the {_named(needed)}")
+    return frozenset(hidden)
 
 
 def config_of(
