@@ -14,12 +14,15 @@ from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.batching import SampleBatch, Sink
 from collector.brokers.asking import Silence
 from collector.brokers.births import Births
+from collector.connector import Connector
 from collector.directories import with_capacities, with_directories
 from collector.drivers import spark_options
 from collector.history import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
+from collector.reports.reporters import Polled, Reporters
+from collector.reports.topics import MetricTopic, metric_topics
 from collector.site import SparkSite
 from collector.spool import Spool
 from collector.state import StateFolder, claim, discard_old
@@ -60,6 +63,10 @@ class CollectorSettings:
     """Bytes out per byte in, where the groups' commits cannot be seen."""
     samples_topic: str | None = None
     """Where samples go; None for the spool, which changes nothing on the cluster."""
+    metric_topics: tuple[MetricTopic, ...] = metric_topics()
+    """Topics of metrics reporters, which are read where they are there."""
+    polled: tuple[Polled, ...] = ()
+    """Reporters that are asked besides; they end with the collector."""
     capacities: Capacities | None = None
     """What the operator says that brokers can carry, over what they tell."""
     apart: bool = False
@@ -84,8 +91,8 @@ class Collector(Closing):
         on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
-        self._spark_options = (
-            spark_options(connection) if settings.samples_topic else {}
+        self._reporters = Reporters(
+            settings.metric_topics, clock, polled=settings.polled
         )
         self._on_batch = on_batch
         self._changed = threading.Condition()
@@ -108,6 +115,7 @@ class Collector(Closing):
 
     def start(self) -> None:
         """Begin to watch; returns at once."""
+        self._reporters.start()
         for thread in self._threads:
             thread.start()
 
@@ -131,6 +139,21 @@ class Collector(Closing):
         return self._snapshot
 
     @property
+    def vectors(self) -> pa.Table:
+        """The newest load vectors, by whom each figure is known in them."""
+        return self._vectors
+
+    @property
+    def reporters(self) -> Reporters:
+        """What became of the metrics reporters that are looked for."""
+        return self._reporters
+
+    @property
+    def folder(self) -> Path | None:
+        """Samples, checkpoints and history; None before the first answer."""
+        return self._folder.path if self._folder is not None else None
+
+    @property
     def window(self) -> Window:
         """How samples are made into loads."""
         settings = self._settings
@@ -145,6 +168,11 @@ class Collector(Closing):
     def spark_pid(self) -> int | None:
         """Spark's JVM; None before it is started."""
         return self._spark.pid if self._spark else None
+
+    @property
+    def spark_master(self) -> str | None:
+        """Where Spark works; None before it is started."""
+        return self._spark.master if self._spark else None
 
     def wait(self, timeout_s: float) -> Snapshot:
         """The newest snapshot, once there is one.
@@ -174,6 +202,7 @@ class Collector(Closing):
             stream.stop()
         if spark is not None:
             spark.close()
+        self._reporters.close()
         for thread in self._threads:
             if thread.is_alive():
                 thread.join()
@@ -210,7 +239,9 @@ class Collector(Closing):
     def _watch(self) -> None:
         """Metadata and a sample each interval."""
         with (
-            ClusterReader(self._connection, self._clock) as reader,
+            ClusterReader(
+                self._connection, self._clock, spared=self._reporters.names
+            ) as reader,
             Probe(self._connection, self._clock) as probe,
         ):
             self._see(self._read(reader, probe))
@@ -230,7 +261,9 @@ class Collector(Closing):
             try:
                 cluster = self._read(reader, probe)
                 self._see(cluster)
-                batch.add(probe.sample(cluster))
+                samples = probe.sample(cluster)
+                self._reporters.see_samples(samples)
+                batch.add(samples)
                 self._silent = probe.silent
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:
@@ -250,6 +283,7 @@ class Collector(Closing):
                 self._enter(cluster)
             self._cluster = cluster
             self._births.see(cluster)
+            self._reporters.see(cluster)
             if cluster.internal.all():
                 # Nothing to measure, so nothing to wait for.
                 self._assemble()
@@ -275,12 +309,14 @@ class Collector(Closing):
     def _run_spark(self) -> None:
         """Spark, from its start until the job has ended."""
         # PySpark costs half a second, which the first look at brokers need not pay.
-        from collector.spark import Spark, fetch_connector, is_submitted
+        from collector.spark import Spark, is_submitted
         from collector.stream import LoadStream
 
         settings, topic = self._settings, self._settings.samples_topic
-        wanted = topic is not None and not is_submitted()
-        jars = fetch_connector(settings.cache_dir) if wanted else ()
+        connector = Connector(
+            self._connection, settings.cache_dir, loaded=is_submitted()
+        )
+        jars = connector.jars(needed=topic is not None)
         java = settings.java or find_java()
         with self._changed:
             if self._ended():
@@ -300,12 +336,13 @@ class Collector(Closing):
             self._changed.wait_for(lambda: self._cluster is not None or self._ended())
             if self._ended():
                 return
+            job = self._job(connector)
             self._stream = LoadStream(
-                session, self._job(), self._history(), self._take, self._clock
+                session, job, self._history(), self._take, self._clock
             )
         self._stream.run()
 
-    def _job(self) -> "Job":
+    def _job(self, connector: Connector) -> "Job":
         from collector.stream import Job, SpoolSource, TopicSource
 
         settings, topic = self._settings, self._settings.samples_topic
@@ -314,10 +351,13 @@ class Collector(Closing):
         return Job(
             source=SpoolSource(self._home() / "spool")
             if topic is None
-            else TopicSource(self._spark_options, topic, self._clock),
+            else TopicSource(spark_options(self._connection), topic, self._clock),
             checkpoint=checkpoint,
             window=self.window,
             interval_s=settings.interval_s,
+            reporters=self._reporters,
+            connector=connector,
+            complete=self._reporters.complete,
         )
 
     def _history(self) -> History:

@@ -106,6 +106,11 @@ def fetch(
     return tuple(folder / pin.file_name for pin in pins)
 
 
+def is_fetched(pins: Sequence[Pin], cache_dir: Path) -> bool:
+    """Whether all of them are in the cache, as they were pinned."""
+    return all(_is_pinned(cache_dir / "jars" / pin.file_name, pin) for pin in pins)
+
+
 class _Meter:
     """Adds up what several downloads report, in the form jgo calls back."""
 

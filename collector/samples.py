@@ -134,6 +134,12 @@ def not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
     return samples.filter(pc.field("time_ms") <= now_ms + AHEAD_MS)
 
 
+def read_samples(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
+    """As a `packing.Decoder`."""
+    found = decode(records)
+    return found.samples, found.skipped
+
+
 def _fixed_part(data: Bytes, start: Positions) -> NDArray[Any]:
     """(n,) of dtype `_FIXED`: the part that is alike in all records."""
     rows = data[start[:, None] + np.arange(_FIXED_BYTES)]

@@ -9,14 +9,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
-from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
 from collector.java import Java
 from collector.shipping import pack
 from collector.site import LOCAL, is_local, settings_of
@@ -94,13 +93,6 @@ _WORKERS_END_S: Final = 0.3
 _log = logging.getLogger("plimsoll.collector")
 # py4j reports every call that a dying JVM cuts off.
 logging.getLogger("py4j").setLevel(logging.CRITICAL)
-
-
-def fetch_connector(
-    cache_dir: Path, on_download: Callable[[JarProgress], None] | None = None
-) -> tuple[Path, ...]:
-    """The jars of Spark's Kafka connector, fetched once; raises DownloadFailed."""
-    return fetch(read_pins(SPARK_KAFKA_PINS, "spark-kafka"), cache_dir, on_download)
 
 
 def spark_home() -> Path:

@@ -4,41 +4,56 @@ Each micro-batch is decoded by columns in Spark's Python workers and joined with
 samples of the window before it; the window then becomes load vectors in the workers
 again. Nothing is kept in Spark's own state: handing the window along costs less, and
 a batch that is repeated changes nothing, since a sample counts once.
+
+Metric topics are read by the same query. When others can be read than before, or one
+fails, the query ends and another one begins: samples go on in any case.
 """
 
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from collector.connector import Connector
 from collector.faults import lasting_fault
 from collector.history import History
+from collector.packing import PACKED_COLUMNS, Batches, Unpacked, packer, unpack
 from collector.recent import Recent
-from collector.samples import AHEAD_MS, SAMPLES, decode, not_ahead
-from collector.vectors import VECTORS, Window, load_vectors
-from model.errors import ExecutionStopped, PlimsollError
+from collector.reports.decoding import DECODERS
+from collector.reports.reporters import Reading, Reporters
+from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
+from collector.state import discard_old
+from collector.vectors import VECTORS, Window, concatenate, load_vectors
+from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-DECODED: Final = SAMPLES.append(pa.field("fault", pa.string()))
-"""Samples; and one row of nothing but a fault for each record that is none."""
+_SAMPLES: Final = "samples"
+"""What samples are packed as."""
 MOST_FILES: Final = 900
 MOST_RECORDS: Final = 1_000_000
 """Read in one batch, so that a long absence is caught up in steps."""
 SAMPLES_PER_TASK: Final = 200_000
 TOLERATED_FAULTS: Final = 0.01
-_CATCH_UP_MS: Final = 60_000
 _TRIES: Final = 3
 _RETRY_S: Final = 2.0
+_LOOK_S: Final = 1.0
+"""Other topics that can be read are noticed after this."""
+_PATIENCE: Final = {
+    "kafka.request.timeout.ms": "5000",
+    "kafka.default.api.timeout.ms": "10000",
+    "kafkaConsumer.pollTimeoutMs": "10000",
+    "fetchOffset.numRetries": "1",
+}
+"""With a metric topic: samples wait meanwhile."""
 _STOP_S: Final = 5.0
 _SPARK_TYPES: Final = {
     pa.string(): "string",
@@ -71,16 +86,17 @@ class SpoolSource:
 
 @dataclass(frozen=True, slots=True)
 class TopicSource:
-    """Records in a topic, from a minute ago where no checkpoint says otherwise."""
+    """Records in a topic; of the last `since_s` where no checkpoint says otherwise."""
 
     options: Mapping[str, str] = field(repr=False)
     """Of Spark's connector, as `spark_options` gives them."""
     topic: str
     clock: Callable[[], float] = time.time
+    since_s: float = 60.0
 
     def records(self, session: "SparkSession") -> "DataFrame":
         """An unbounded frame with the column `value`."""
-        since_ms = int(1000 * self.clock()) - _CATCH_UP_MS
+        since_ms = int(1000 * (self.clock() - self.since_s))
         options = {
             **self.options,
             "subscribe": self.topic,
@@ -102,6 +118,12 @@ class Job:
     window: Window
     interval_s: float
     """Least time between two batches."""
+    reporters: Reporters | None = None
+    """Metric topics that are read, too, each with a checkpoint beside that one."""
+    connector: Connector | None = None
+    """To read them; there where `reporters` is."""
+    complete: Callable[[pa.Table], pa.Table] = lambda vectors: vectors
+    """What reports add to vectors."""
 
 
 class LoadStream:
@@ -128,50 +150,114 @@ class LoadStream:
         self._stopping = threading.Event()
         self._busy = threading.Lock()
         self._tries = _TRIES
+        self._options: Mapping[str, str] = {}
 
     def run(self) -> None:
         """Read until `stop`. Raises PlimsollError when the job keeps failing."""
         from pyspark.errors import AnalysisException, StreamingQueryException
 
+        connector = self._job.connector
+        # Samples do not wait for a download.
+        readings = self._to_read() if connector and connector.at_hand else ()
         while not self._stopping.is_set():
             try:
-                self._query = self._start()
-                self._query.awaitTermination()
+                query = self._query = self._start(readings)
+                self._wait(query, readings)
             except (AnalysisException, StreamingQueryException) as exc:
                 if self._stopping.is_set():
                     return
-                self._tries -= 1
-                if lasting := lasting_fault(str(exc)):
-                    raise lasting from exc
-                if not self._tries:
-                    raise _ended(exc, self._job.checkpoint) from exc
-                _log.warning("the streaming job is started again: %s", _line(exc))
-                self._stopping.wait(_RETRY_S)
+                self._note_failure(exc)
+            readings = self._to_read()
 
     def stop(self) -> None:
         """End the job between two batches; from any thread."""
+        self._stopping.set()
+        if self._query is not None:
+            self._end(self._query)
+
+    def _to_read(self) -> tuple[Reading, ...]:
+        reporters, connector = self._job.reporters, self._job.connector
+        if reporters is None or connector is None:
+            return ()
+        readings = reporters.to_read()
+        if readings and not self._options:
+            try:
+                self._options = connector.options(self._session)
+            except DownloadFailed as exc:
+                reporters.put_off(str(exc))
+                return ()
+        return readings
+
+    def _wait(self, query: "StreamingQuery", readings: tuple[Reading, ...]) -> None:
+        """Return when the query has ended, or other topics can be read."""
+        if self._job.reporters is None:
+            query.awaitTermination()
+            return
+        while not query.awaitTermination(_LOOK_S):  # type: ignore[arg-type]  # a float
+            if self._to_read() != readings:
+                self._end(query)
+                return
+
+    def _end(self, query: "StreamingQuery") -> None:
         from py4j.protocol import Py4JError
 
-        self._stopping.set()
         # A batch that is cut off makes Spark search a long text until its stack ends.
         free = self._busy.acquire(timeout=_STOP_S)
         try:
             with suppress(Py4JError, OSError):
-                if self._query is not None:
-                    self._query.stop()
+                query.stop()
         finally:
             if free:
                 self._busy.release()
 
-    def _start(self) -> "StreamingQuery":
+    def _note_failure(self, exc: Exception) -> None:
+        """Go on without metric topics at first; raise what ends the job for good."""
+        reporters = self._job.reporters
+        if reporters is not None and reporters.set_aside(str(exc), _reason(exc)):
+            _log.info("metric topics are set aside: %s", _line(exc))
+            return
+        self._tries -= 1
+        if lasting := lasting_fault(str(exc)):
+            raise lasting from exc
+        if not self._tries:
+            raise _ended(exc, self._job.checkpoint) from exc
+        _log.warning("the streaming job is started again: %s", _line(exc))
+        self._stopping.wait(_RETRY_S)
+
+    def _start(self, readings: tuple[Reading, ...]) -> "StreamingQuery":
+        if self._job.reporters is not None:
+            self._job.reporters.begin(readings)
         records = self._job.source.records(self._session).select("value")
-        decoded = records.mapInArrow(_decoder(), _spark_schema(DECODED))
+        packed = records.mapInArrow(packer(_SAMPLES, read_samples), PACKED_COLUMNS)
+        for reading in readings:
+            packed = packed.union(self._packed(reading))
         return (
-            decoded.writeStream.foreachBatch(self._batch)
-            .option("checkpointLocation", _url(self._job.checkpoint))
+            packed.writeStream.foreachBatch(self._batch)
+            .option("checkpointLocation", _url(self._checkpoint(readings)))
             .trigger(processingTime=f"{int(1000 * self._job.interval_s)} milliseconds")
             .start()
         )
+
+    def _packed(self, reading: Reading) -> "DataFrame":
+        source = TopicSource(
+            {**self._options, **_PATIENCE},
+            reading.name,
+            since_s=reading.since_s,
+        )
+        records = source.records(self._session).select("value")
+        # A topic of many partitions needs no worker for each.
+        most = self._session.sparkContext.defaultParallelism
+        decode = packer(reading.source, DECODERS[reading.source])
+        return records.coalesce(most).mapInArrow(decode, PACKED_COLUMNS)
+
+    def _checkpoint(self, readings: tuple[Reading, ...]) -> Path:
+        """One for each set of sources: Spark takes up the same ones alone."""
+        first = self._job.checkpoint
+        if readings:
+            for old in first.parent.glob(f"{first.name}+*"):
+                discard_old(old, time.time())
+        topics = [f"{reading.source}-{reading.topic_id}" for reading in readings]
+        return first.with_name("+".join([first.name, *topics]))
 
     def _batch(self, frame: "DataFrame", batch: int) -> None:
         # `stop` holds it while it waits for this very thread, so do not wait for it. An
@@ -185,12 +271,17 @@ class LoadStream:
             self._busy.release()
 
     def _hand_out(self, frame: "DataFrame", batch: int) -> None:
-        decoded = frame.toArrow().cast(DECODED)
-        found = decoded.filter(pc.field("fault").is_null()).drop_columns("fault")
-        _warn_of(decoded.num_rows - found.num_rows, decoded)
+        unpacked = unpack(frame.toArrow())
+        samples = unpacked.pop(_SAMPLES, Unpacked())
+        for source, of in unpacked.items():
+            if self._job.reporters is not None:
+                self._job.reporters.take(source, of)
+        _warn_of(samples)
+        found = concatenate(samples.tables, SAMPLES)
         found = _not_ahead(found, int(1000 * self._clock()))
         if found.num_rows:
             vectors = self._vectors(self._recent.add(batch, found))
+            vectors = self._job.complete(vectors)
             self._history.append(vectors, self._query_id(frame), batch)
             self._on_batch(found, vectors)
 
@@ -209,26 +300,6 @@ class LoadStream:
         """The same for all starts from one checkpoint."""
         context = frame.sparkSession.sparkContext
         return str(context.getLocalProperty("sql.streaming.queryId"))
-
-
-Batches = Iterator[pa.RecordBatch]
-
-
-def _decoder() -> Callable[[Batches], Batches]:
-    """For a Python worker: records to `DECODED`."""
-
-    def convert(batches: Batches) -> Batches:
-        for batch in batches:
-            found = decode(batch.column("value"))
-            faults = [r for r, count in found.skipped.items() for _ in range(count)]
-            nothing = pa.nulls(len(found.samples), pa.string())
-            good = found.samples.append_column("fault", nothing)
-            bad = pa.table({"fault": pa.array(faults, pa.string())})
-            yield from pa.concat_tables(
-                [good, bad], promote_options="default"
-            ).to_batches()
-
-    return convert
 
 
 def _windower(window: Window) -> Callable[[Batches], Batches]:
@@ -266,19 +337,24 @@ def _not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:
     return kept
 
 
-def _warn_of(count: int, decoded: pa.Table) -> None:
-    if count > TOLERATED_FAULTS * decoded.num_rows:
-        reasons = {
-            row["values"]: row["counts"]
-            for row in pc.value_counts(decoded["fault"].drop_null()).to_pylist()
-        }
+def _warn_of(samples: Unpacked) -> None:
+    count = sum(samples.left_out.values())
+    if count > TOLERATED_FAULTS * samples.records:
         _log.warning(
-            "%d of %d records are no samples: %s", count, len(decoded), reasons
+            "%d of %d records are no samples: %s",
+            count,
+            samples.records,
+            samples.left_out,
         )
 
 
 def _line(exc: Exception) -> str:
     return str(exc).strip().split("\n", 1)[0]
+
+
+def _reason(exc: Exception) -> str:
+    """What the query died of, without Spark's words around it."""
+    return _line(exc).rpartition("terminated with exception: ")[2]
 
 
 def _ended(exc: Exception, checkpoint: Path) -> PlimsollError:

@@ -89,6 +89,7 @@ def observer(
     before.
     """
     from collector.collector import Collector, CollectorSettings
+    from collector.reports.topics import metric_topics
 
     return Collector(
         _connection_for_use(settings),
@@ -99,6 +100,10 @@ def observer(
             interval_s=settings.interval_s,
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
+            # A replay has samples alone, and is to give the same loads.
+            metric_topics=metric_topics(settings.cruise_control_topic)
+            if recorder is None
+            else (),
             capacities=capacities or capacities_of(settings),
             apart=recorder is not None,
         ),

@@ -101,6 +101,10 @@ class Settings(BaseSettings):
     """Time that loads are averaged over."""
     samples_topic: str | None = None
     """Topic that samples go to; by default they go to files under `state_dir`."""
+    cruise_control_topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (
+        "__CruiseControlMetrics"
+    )
+    """Topic of Cruise Control's metrics reporter (`cruise.control.metrics.topic`)."""
     throttle: Annotated[int | Literal["auto"], BeforeValidator(_throttle)] | None = None
     """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`;
     `auto` follows what clients leave free."""

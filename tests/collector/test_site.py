@@ -16,16 +16,20 @@ from pyspark.errors import PySparkRuntimeError
 from collector.collector import CollectorSettings
 from collector.faults import lasting_fault
 from collector.java import find_java
+from collector.packing import packer, unpack
 from collector.replay import ReplaySettings, replay
-from collector.samples import SAMPLES, encode
+from collector.reports.decoding import DECODERS
+from collector.reports.schema import REPORTS
+from collector.samples import encode, read_samples
 from collector.shipping import pack
 from collector.site import SparkSite, is_local, master_of, settings_of
 from collector.spark import Spark
-from collector.stream import _decoder, _windower
+from collector.stream import _windower
 from collector.vectors import VECTORS
 from lab.ports import free_ports
 from model.errors import ClusterUnreachable, ConfigError
 from tests.collector.rows import WINDOW, rows, written
+from tests.collector.test_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
 
 ALONE = """
 import pickle, sys
@@ -57,7 +61,12 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
 ) -> None:
     samples = rows(0, 6)
     (batch,) = samples.to_batches()
-    tasks = [(_decoder(), records_of(samples)), (_windower(WINDOW), batch)]
+    metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
+    tasks = [
+        (packer("samples", read_samples), records_of(samples)),
+        (_windower(WINDOW), batch),
+        *((packer(source, DECODERS[source]), metrics) for source in DECODERS),
+    ]
     lines = [cloudpickle.dumps(task).hex() + "\n" for task in tasks]  # type: ignore[no-untyped-call]
     run = subprocess.run(
         [
@@ -70,13 +79,15 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
         check=False,
     )
     assert run.returncode == 0, run.stderr.decode()
-    decoded, vectors = (
+    decoded, vectors, *reports = (
         pickle.loads(bytes.fromhex(line.decode()))  # noqa: S301 - our own
         for line in run.stdout.splitlines()
     )
-    assert pa.table(decoded).select(SAMPLES.names).equals(samples)
+    assert unpack(pa.table(decoded))["samples"].tables[0].equals(samples)
     assert vectors.schema == VECTORS
     assert vectors.num_rows == 4
+    for source, packed in zip(DECODERS, reports, strict=True):
+        assert unpack(pa.table(packed))[source].tables[0].schema == REPORTS
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,50 @@
+"""Spark's way to the records of topics: fetched when a topic is first to be read."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from collector.drivers import spark_options
+from collector.jars import SPARK_KAFKA_PINS, fetch, is_fetched, read_pins
+from model.connection.client import Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Connector:
+    """The Kafka connector of one Spark, and how it reaches one cluster.
+
+    One thread owns it.
+    """
+
+    def __init__(
+        self, connection: Connection, cache_dir: Path, *, loaded: bool = False
+    ) -> None:
+        """loaded: Spark brings it along."""
+        self._connection, self._cache_dir = connection, cache_dir
+        self._pins = read_pins(SPARK_KAFKA_PINS, "spark-kafka")
+        self._loaded = loaded
+
+    @property
+    def at_hand(self) -> bool:
+        """Whether nothing must be fetched first."""
+        return self._loaded or is_fetched(self._pins, self._cache_dir)
+
+    def jars(self, *, needed: bool) -> tuple[Path, ...]:
+        """For a Spark that is to be started; those in the cache cost it little.
+
+        Raises DownloadFailed where they are needed.
+        """
+        if self._loaded or not (needed or self.at_hand):
+            return ()
+        self._loaded = True
+        return fetch(self._pins, self._cache_dir)
+
+    def options(self, session: "SparkSession") -> Mapping[str, str]:
+        """Of a reader of topics. Raises DownloadFailed."""
+        if not self._loaded:
+            for jar in fetch(self._pins, self._cache_dir):
+                session.sql(f"ADD JAR '{jar.absolute().as_uri()}'")
+            self._loaded = True
+        return spark_options(self._connection)

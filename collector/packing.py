@@ -1,0 +1,85 @@
+"""How decoded tables come from Spark's Python workers: packed, a few values a batch.
+
+Spark turns each row that a worker gives it into a row of its own and back; a table in
+one value costs it nothing. Workers run `packer`, so nothing but numpy and pyarrow is
+imported here.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+import pyarrow as pa
+
+Decoder = Callable[[pa.Array], tuple[pa.Table, Mapping[str, int]]]
+"""A binary array to a table, and how many records are none, by reason."""
+Batches = Iterator[pa.RecordBatch]
+
+PACKED: Final = pa.schema(
+    [
+        pa.field("source", pa.string()),
+        pa.field("records", pa.int64()),
+        pa.field("fault", pa.string()),
+        pa.field("content", pa.binary()),
+    ]
+)
+"""A row per table, and per reason for which records were left out.
+
+source: whose records. records: how many were read, or left out. content: Arrow's
+stream of a table; null beside a fault.
+"""
+PACKED_COLUMNS: Final = "source string, records long, fault string, content binary"
+"""The same in Spark's words."""
+
+
+@dataclass(slots=True)
+class Unpacked:
+    """What a batch read of one source."""
+
+    tables: list[pa.Table] = field(default_factory=list)
+    records: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Records that are none, by reason."""
+
+
+def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
+    """For a Python worker: records to `PACKED`."""
+
+    def convert(batches: Batches) -> Batches:
+        for batch in batches:
+            found, left_out = decode(batch.column("value"))
+            rows: list[tuple[str, int, str | None, bytes | None]] = [
+                (source, batch.num_rows, None, _packed(found))
+            ]
+            rows += [(source, count, fault, None) for fault, count in left_out.items()]
+            columns = [
+                pa.array(column, kind)
+                for column, kind in zip(
+                    zip(*rows, strict=True), PACKED.types, strict=True
+                )
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=PACKED)
+
+    return convert
+
+
+def unpack(packed: pa.Table) -> dict[str, Unpacked]:
+    """By source."""
+    found: dict[str, Unpacked] = {}
+    for row in packed.to_pylist():
+        of = found.setdefault(row["source"], Unpacked())
+        if row["fault"] is None:
+            of.records += row["records"]
+            of.tables.append(pa.ipc.open_stream(row["content"]).read_all())
+        else:
+            count = of.left_out.get(row["fault"], 0) + row["records"]
+            of.left_out[row["fault"]] = count
+    return found
+
+
+def _packed(table: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as out:
+        out.write_table(table)
+    packed: bytes = sink.getvalue().to_pybytes()
+    return packed

@@ -1,0 +1,54 @@
+"""By whom the load vectors of a cluster are known, quantity by quantity."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.vectors import NOBODY, ORIGINS
+
+QUANTITIES: Final[Mapping[str, str]] = {
+    "net_in": "in_by",
+    "net_out": "out_by",
+    "total_bytes": "total_by",
+    "cpu": "cpu_by",
+    "requests": "requests_by",
+}
+"""Columns of load vectors, and those that say by whom they are known."""
+UNKNOWN: Final = "nobody"
+_WHY: Final[Mapping[tuple[str, str], str]] = {
+    ("net_in", "probe"): "offsets, and how far logs grew",
+    ("net_in", "automq"): "its meter of the partition, as logs do not tell enough",
+    ("net_in", "cruise-control"): "its rate of the topic, split by new records",
+    ("net_in", "prometheus"): "its rates, as logs do not tell enough",
+    ("net_out", "probe"): "what groups have committed",
+    ("net_out", "assumed"): "no reporter and no commits: taken from bytes in, or 0",
+    ("net_out", "automq"): "its meter of the partition, less its lag",
+    ("net_out", "cruise-control"): "its rate of the topic, split by bytes in",
+    ("net_out", "prometheus"): "its rates, per topic split by bytes in",
+    ("total_bytes", "probe"): "log directories and offsets",
+    ("total_bytes", "automq"): "its size of the partition, as directories do not tell",
+    ("cpu", "cruise-control"): "the broker's CPU, split by bytes in and out",
+    ("cpu", "prometheus"): "the broker's CPU, split by bytes in and out",
+    ("requests", "cruise-control"): "the broker's requests, split by traffic",
+    ("requests", "prometheus"): "its counts, per broker split by traffic",
+}
+_NOBODY_WHY: Final = "no source that was found tells"
+
+
+def origins(vectors: pa.Table) -> dict[str, dict[str, int]]:
+    """How many partitions each quantity is known of, by whom; schema `VECTORS`."""
+    found = {}
+    for quantity, column in QUANTITIES.items():
+        counts = pc.value_counts(vectors[column].combine_chunks()).to_pylist()
+        by_code = {row["values"]: row["counts"] for row in counts}
+        named = {name: by_code.get(code, 0) for code, name in enumerate(ORIGINS)}
+        named[UNKNOWN] = by_code.get(NOBODY, 0)
+        found[quantity] = {name: count for name, count in named.items() if count}
+    return found
+
+
+def why(quantity: str, origin: str) -> str:
+    """Why this one is believed of that, in words."""
+    return _WHY.get((quantity, origin), _NOBODY_WHY)

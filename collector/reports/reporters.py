@@ -1,0 +1,387 @@
+"""What clusters' metrics reporters tell: which are there, what is read, what came."""
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from collector.metadata import ClusterState
+from collector.packing import Unpacked
+from collector.reports.clocks import Clocks
+from collector.reports.complete import complete
+from collector.reports.schema import REPORTS
+from collector.reports.topics import MetricTopic, Sighting, is_empty, sight
+from collector.vectors import concatenate
+from model.snapshot import BrokerState, Resource
+from model.units import count_text, seconds_text
+
+PERCENT: Final = 100.0
+"""Of one core, in which capacities are."""
+ASIDE_S: Final = 30.0
+"""A topic that could not be read is tried again after this."""
+SETTLE_S: Final = 10.0
+"""A topic that is read and gives nothing for this long at first is stale."""
+OFF_S: Final = 600.0
+"""Where Spark cannot read topics at all."""
+TOLERATED: Final = 0.01
+"""Share of records that may be left out without a warning."""
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A topic that is read. Made anew, it is another one."""
+
+    source: str
+    name: str
+    topic_id: str
+    since_s: float = field(compare=False)
+    """Records from this long before now on are read at first."""
+
+
+class PollState(Protocol):
+    """How a reporter that is polled is doing."""
+
+    @property
+    def source(self) -> str:
+        """As in `REPORTS`."""
+
+    @property
+    def place(self) -> str:
+        """Where it is read."""
+
+    @property
+    def read_at_ms(self) -> int | None:
+        """When any figure was read last."""
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Those that were told of the last time."""
+
+    @property
+    def failures(self) -> tuple[str, ...]:
+        """What could not be read the last time, each in a sentence."""
+
+
+class Polled(Protocol):
+    """A reporter that is asked, in a thread of its own, and writes no topic."""
+
+    def start(self) -> None:
+        """Begin to ask; returns at once."""
+
+    def close(self) -> None:
+        """Ask no more."""
+
+    def reports(self) -> pa.Table:
+        """Schema `REPORTS`: what was told lately."""
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether what can be told at once is told, or cannot be."""
+
+    def state(self) -> PollState:
+        """How it is doing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReporterState:
+    """One reporter, for people."""
+
+    source: str
+    topic: str
+    found: bool
+    readable: bool
+    why: str
+    """What keeps it from telling loads; empty where nothing does."""
+    newest_ms: int | None
+    """When any broker reported last."""
+    records: int
+    """Read so far, those left out among them."""
+    left_out: Mapping[str, int]
+    """Records that are none, by reason."""
+    silent: tuple[int, ...]
+    """Brokers that are alive and have not reported for three intervals."""
+    clocks_s: Mapping[int, float]
+    """By broker whose clock is wrong: how far it is ahead."""
+
+
+@dataclass(slots=True)
+class _Reporter:
+    """One topic that may be there, and what came of it."""
+
+    topic: MetricTopic
+    sighting: Sighting = field(default_factory=Sighting)
+    empty: bool | None = None
+    reading_since_s: float | None = None
+    aside_until_s: float = 0.0
+    aside_why: str = ""
+    records: int = 0
+    left_out: dict[str, int] = field(default_factory=dict)
+    newest_ms: dict[int, int] = field(default_factory=dict)
+    """By broker: when it reported last; never after the records came."""
+    clocks: Clocks = field(default_factory=Clocks)
+    kept: list[tuple[int, pa.Table]] = field(default_factory=list)
+    """When they came, and reports."""
+    told: str = ""
+    """What the log was told of it last."""
+
+    def take(self, read: Unpacked, now_ms: int) -> None:
+        """Reports of one batch, and records that are none."""
+        self.records += read.records
+        for reason, count in read.left_out.items():
+            self.left_out[reason] = self.left_out.get(reason, 0) + count
+        found = self.clocks.corrected(concatenate(read.tables, REPORTS), now_ms)
+        newest = found.group_by("broker").aggregate([("time_ms", "max")])
+        for row in newest.to_pylist():
+            broker, time_ms = row["broker"], row["time_ms_max"]
+            before_ms = self.newest_ms.get(broker, 0)
+            self.newest_ms[broker] = max(before_ms, min(time_ms, now_ms))
+        oldest_ms = now_ms - 1000 * self.topic.fresh_s
+        self.kept = [(at_ms, t) for at_ms, t in self.kept if at_ms >= oldest_ms]
+        # After a long absence there may be hours of them.
+        fresh = found.filter(pc.field("time_ms") >= int(oldest_ms))
+        if len(fresh):
+            self.kept.append((now_ms, fresh))
+
+    def may_be_read(self, now_s: float) -> bool:
+        seen = self.sighting
+        ready = self.reading_since_s is not None or not seen.leaderless
+        there = seen.topic_id is not None and seen.lacks is None
+        return there and ready and now_s >= self.aside_until_s
+
+    def settled(self, now_s: float) -> bool:
+        """Whether what can be known of it at once is known."""
+        begun_s = self.reading_since_s
+        waited = begun_s is not None and now_s - begun_s > SETTLE_S
+        came = bool(self.records or self.empty)
+        return came or waited or not self.may_be_read(now_s)
+
+    def silent(self, alive: Sequence[int], now_ms: int) -> tuple[int, ...]:
+        """None as long as nothing comes at all, which has other reasons."""
+        if not self.newest_ms or self.reading_since_s is None:
+            return ()
+        oldest_ms = now_ms - 1000 * self.topic.fresh_s
+        return tuple(b for b in alive if self.newest_ms.get(b, 0) < oldest_ms)
+
+    def why(self, now_ms: int) -> str:
+        """What keeps it from telling loads; empty where nothing does."""
+        name, seen = self.topic.name, self.sighting
+        if seen.lacks is not None:
+            return f"plimsoll's user lacks the right {seen.lacks} on the topic {name}"
+        if seen.topic_id is None:
+            return f"the cluster has no topic {name}"
+        if now_ms < 1000 * self.aside_until_s:
+            return f"set aside for a while: {self.aside_why}"
+        if self.reading_since_s is None and seen.leaderless:
+            parts = count_text(seen.leaderless, "partition")
+            return f"{parts} of the topic {name} without a leader"
+        newest_ms = max(self.newest_ms.values(), default=0)
+        if now_ms - newest_ms <= 1000 * self.topic.fresh_s:
+            return ""
+        if self.empty:
+            return f"the topic {name} is empty; the brokers' reporter may be off"
+        begun_s = self.reading_since_s
+        if begun_s is None or now_ms / 1000 - begun_s <= SETTLE_S:
+            return f"the topic {name} was not read long enough yet"
+        age = seconds_text(self.topic.fresh_s)
+        return f"no record came into the topic {name} for {age}"
+
+
+class Reporters:
+    """The metric topics of one cluster; from any thread."""
+
+    def __init__(
+        self,
+        topics: Sequence[MetricTopic],
+        clock: Callable[[], float] = time.time,
+        *,
+        polled: Sequence[Polled] = (),
+    ) -> None:
+        """polled: besides the topics; they are closed with this."""
+        self._clock = clock
+        self._polled = polled
+        self._lock = threading.Lock()
+        self._alive: list[int] = []
+        self._cores: dict[int, float] = {}
+        self._passed_over: Mapping[str, int] = {}
+        self._without_cores: tuple[int, ...] = ()
+        self._by_source = {topic.source: _Reporter(topic) for topic in topics}
+
+    @property
+    def names(self) -> frozenset[str]:
+        """Of all topics that are looked for."""
+        return frozenset(r.topic.name for r in self._by_source.values())
+
+    def start(self) -> None:
+        """Begin to ask those that are polled."""
+        for poller in self._polled:
+            poller.start()
+
+    def close(self) -> None:
+        """Ask nobody any more."""
+        for poller in self._polled:
+            poller.close()
+
+    def poll_states(self) -> tuple[PollState, ...]:
+        """Each that is polled, now."""
+        return tuple(poller.state() for poller in self._polled)
+
+    def see(self, cluster: ClusterState) -> None:
+        """Look for the topics in the newest metadata."""
+        with self._lock:
+            alive = [b for b in cluster.brokers if b.state is not BrokerState.DEAD]
+            self._alive = [b.id for b in alive]
+            self._cores = {
+                int(b.id): b.capacity[Resource.CPU] / PERCENT
+                for b in alive
+                if Resource.CPU in b.capacity
+            }
+            for reporter in self._by_source.values():
+                reporter.sighting = sight(cluster, reporter.topic.name)
+                self._tell(reporter)
+
+    def see_samples(self, samples: pa.Table) -> None:
+        """Look whether they are empty, by the newest sample."""
+        with self._lock:
+            for reporter in self._by_source.values():
+                found = is_empty(samples, reporter.topic.name)
+                reporter.empty = reporter.empty if found is None else found
+
+    def to_read(self) -> tuple[Reading, ...]:
+        """Topics that can be read now, by source."""
+        with self._lock:
+            now_s = self._clock()
+            found = [r for r in self._by_source.values() if r.may_be_read(now_s)]
+            return tuple(
+                Reading(
+                    r.topic.source,
+                    r.topic.name,
+                    str(r.sighting.topic_id),
+                    r.topic.fresh_s,
+                )
+                for r in found
+            )
+
+    def begin(self, readings: Sequence[Reading]) -> None:
+        """These are read from now on, and no others."""
+        with self._lock:
+            sources = {reading.source for reading in readings}
+            for source, reporter in self._by_source.items():
+                begun = self._clock() if source in sources else None
+                reporter.reading_since_s = begun
+
+    def set_aside(self, error: str, why: str) -> bool:
+        """Go on without the topics that are read and that an error names, for a while.
+
+        Without all, where it names none. False where none was read. why: in words.
+        """
+        with self._lock:
+            read = [
+                r for r in self._by_source.values() if r.reading_since_s is not None
+            ]
+            named = [r for r in read if r.topic.name in error]
+            for reporter in named or read:
+                reporter.reading_since_s = None
+                reporter.aside_until_s = self._clock() + ASIDE_S
+                reporter.aside_why = why
+                self._tell(reporter)
+            return bool(read)
+
+    def are_settled(self) -> bool:
+        """Whether what can be known of them at once is known."""
+        with self._lock:
+            now_s = self._clock()
+            topics = all(r.settled(now_s) for r in self._by_source.values())
+        return topics and all(poller.is_settled for poller in self._polled)
+
+    def put_off(self, why: str) -> None:
+        """Go on without any topic for a long while."""
+        with self._lock:
+            for reporter in self._by_source.values():
+                reporter.reading_since_s = None
+                reporter.aside_until_s = self._clock() + OFF_S
+                reporter.aside_why = why
+                self._tell(reporter)
+
+    def take(self, source: str, read: Unpacked) -> None:
+        """What a batch read of one topic; tables of the schema `REPORTS`."""
+        with self._lock:
+            reporter = self._by_source[source]
+            known = set(reporter.left_out)
+            reporter.take(read, int(1000 * self._clock()))
+            count = sum(reporter.left_out.values())
+            if count > TOLERATED * reporter.records and set(read.left_out) - known:
+                _warn_of(reporter, count)
+            self._tell(reporter)
+
+    def complete(self, vectors: pa.Table) -> pa.Table:
+        """Load vectors with what these reporters know better; schema `VECTORS`."""
+        with self._lock:
+            tables = [t for r in self._by_source.values() for _, t in r.kept]
+            cores = self._cores
+        tables += [poller.reports() for poller in self._polled]
+        found = complete(vectors, concatenate(tables, REPORTS), cores)
+        self._passed_over = found.passed_over
+        self._without_cores = found.without_cores
+        return found.vectors
+
+    @property
+    def passed_over(self) -> Mapping[str, int]:
+        """Reports that the newest load vectors could not use, by reason."""
+        return self._passed_over
+
+    @property
+    def without_cores(self) -> tuple[int, ...]:
+        """Brokers whose CPU is told as a share of nobody knows how many cores."""
+        return self._without_cores
+
+    def states(self) -> tuple[ReporterState, ...]:
+        """Each of them now."""
+        with self._lock:
+            now_ms = int(1000 * self._clock())
+            return tuple(
+                ReporterState(
+                    source=source,
+                    topic=r.topic.name,
+                    found=r.sighting.topic_id is not None
+                    or r.sighting.lacks is not None,
+                    readable=r.sighting.topic_id is not None
+                    and r.sighting.lacks is None,
+                    why=r.why(now_ms),
+                    newest_ms=max(r.newest_ms.values(), default=None),
+                    records=r.records,
+                    left_out=dict(r.left_out),
+                    silent=r.silent(self._alive, now_ms),
+                    clocks_s={
+                        broker: ahead_ms / 1000
+                        for (_, broker), ahead_ms in r.clocks.ahead_ms.items()
+                    },
+                )
+                for source, r in self._by_source.items()
+            )
+
+    def _tell(self, reporter: _Reporter) -> None:
+        """The log, of each change once."""
+        why = reporter.why(int(1000 * self._clock()))
+        if why != reporter.told:
+            reporter.told = why
+            level = logging.WARNING if reporter.sighting.lacks else logging.INFO
+            _log.log(level, "%s: %s", reporter.topic.source, why or "reports come")
+
+
+def _warn_of(reporter: _Reporter, count: int) -> None:
+    newer = reporter.left_out.get("version", 0)
+    also = f"; {newer} of a newer format" if newer else ""
+    _log.warning(
+        "%d of %d records of the topic %s are left out: %s%s",
+        count,
+        reporter.records,
+        reporter.topic.name,
+        reporter.left_out,
+        also,
+    )

@@ -1,0 +1,65 @@
+"""What a real AutoMQ's own reporter tells, against traffic of known rates."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from collector.collector import Collector, CollectorSettings
+from collector.jars import default_cache_dir
+from collector.reports.schema import AUTOMQ
+from collector.vectors import ORIGINS
+from model.connection.client import Connection
+from model.ids import PartitionId, TopicName
+from model.snapshot import Resource, Snapshot
+from tests.automq import NODES, AutoMQCluster
+from tests.collector.reports.traffic import RECORD, Traffic
+
+pytestmark = [pytest.mark.automq, pytest.mark.spark]
+PATIENCE_S = 240
+TOPIC = "reports.shared"
+RATES = {0: 100, 1: 200, 2: 400}
+"""Records per second; consumers commit nothing, so that only AutoMQ knows of them."""
+
+
+def loads(found: Snapshot, resource: Resource) -> np.ndarray[tuple[int], np.dtype]:
+    rows = [found.row_of[PartitionId(TopicName(TOPIC), p)] for p in RATES]
+    column = found.header.resources.index(resource)
+    return found.partitions.loads[rows, column]
+
+
+def out_is_known_by(watcher: Collector) -> set[str]:
+    rows = [r for r in watcher.vectors.to_pylist() if r["topic"] == TOPIC]
+    return {ORIGINS[r["out_by"]] for r in rows}
+
+
+def test_bytes_out_that_no_group_commits_are_those_that_automq_tells(
+    automq_cluster: AutoMQCluster, tmp_path: Path
+) -> None:
+    automq_cluster.create_topic(TOPIC, [[0], [1], [2]])
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=default_cache_dir())
+    connection = Connection(automq_cluster.bootstrap)
+    true = np.array(list(RATES.values())) * len(RECORD)
+    with (
+        Traffic(automq_cluster.bootstrap, TOPIC, RATES),
+        Collector(connection, settings) as watcher,
+    ):
+        found = watcher.wait(PATIENCE_S)
+        end = time.monotonic() + PATIENCE_S
+        while not all(
+            np.allclose(loads(found, r), true, rtol=0.1)
+            for r in (Resource.NET_IN, Resource.NET_OUT)
+        ):
+            assert time.monotonic() < end, (
+                loads(found, Resource.NET_IN),
+                loads(found, Resource.NET_OUT),
+                watcher.reporters.states(),
+            )
+            time.sleep(1)
+            found = watcher.wait(PATIENCE_S)
+        (state,) = [s for s in watcher.reporters.states() if s.source == AUTOMQ]
+        known = out_is_known_by(watcher)
+    assert known == {AUTOMQ}
+    assert (state.why, state.silent, state.left_out) == ("", (), {})
+    assert state.records >= NODES

@@ -1,0 +1,249 @@
+"""Which metric topics are found, read, and what is said of them."""
+
+import logging
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from collector.packing import Unpacked, packer, unpack
+from collector.reports.decoding import DECODERS
+from collector.reports.reporters import ASIDE_S, Reporters, ReporterState
+from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, REPORTS
+from collector.reports.topics import AUTOMQ_TOPIC, metric_topics
+from collector.vectors import ORIGINS, Window, load_vectors
+from tests.collector.reports import writing
+from tests.collector.reports.rows import automq, report_table
+from tests.collector.rows import START_MS, cluster, sample, table, topic
+from tests.collector.test_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
+
+ORDERS = topic("orders", [[1], [2], [3]])
+METRICS = topic(AUTOMQ_TOPIC, [[1]])
+
+
+@dataclass
+class Seen:
+    """Reporters with a clock of the test's own."""
+
+    now_s: float = START_MS / 1000
+    reporters: Reporters = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reporters = Reporters(metric_topics(), lambda: self.now_s)
+
+    def see(self, *topics: dict[str, Any]) -> None:
+        self.reporters.see(cluster(ORDERS, *topics))
+
+    def state(self, source: str = AUTOMQ) -> ReporterState:
+        (found,) = [s for s in self.reporters.states() if s.source == source]
+        return found
+
+    def read(self) -> list[str]:
+        return [reading.name for reading in self.reporters.to_read()]
+
+    def begin(self) -> None:
+        self.reporters.begin(self.reporters.to_read())
+
+    def take(self, *rows: dict[str, Any], **left_out: int) -> None:
+        tables = [report_table(rows)]
+        self.reporters.take(
+            AUTOMQ, Unpacked(tables, len(rows) + sum(left_out.values()), left_out)
+        )
+
+
+def test_a_topic_is_read_while_the_cluster_has_it() -> None:
+    seen = Seen()
+    seen.see()
+    assert seen.read() == []
+    assert seen.state().why == f"the cluster has no topic {AUTOMQ_TOPIC}"
+    assert not seen.state().found
+    seen.see(METRICS)
+    assert seen.read() == [AUTOMQ_TOPIC]
+    seen.see()
+    assert seen.read() == []
+
+
+def test_a_topic_made_anew_is_another_one() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    before = seen.reporters.to_read()
+    seen.see({**METRICS, "topic_id": "another"})
+    assert seen.reporters.to_read() != before
+
+
+def test_cruise_controls_topic_may_have_another_name() -> None:
+    reporters = Reporters(metric_topics("ops.metrics"))
+    reporters.see(cluster(ORDERS, topic("ops.metrics", [[2]])))
+    assert [(r.source, r.name) for r in reporters.to_read()] == [
+        (CRUISE_CONTROL, "ops.metrics")
+    ]
+
+
+def test_a_right_to_read_that_is_missing_is_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen = Seen()
+    with caplog.at_level(logging.WARNING, "plimsoll.collector"):
+        for _ in range(2):
+            seen.see({**METRICS, "authorized_operations": ["DESCRIBE"]})
+    assert seen.read() == []
+    assert (seen.state().found, seen.state().readable) == (True, False)
+    assert "lacks the right READ on the topic __auto_b" in seen.state().why
+    assert len(caplog.messages) == 1
+
+
+def test_a_topic_that_is_hidden_needs_another_right() -> None:
+    seen = Seen()
+    state = replace(cluster(ORDERS), unreadable={AUTOMQ_TOPIC: "DESCRIBE"})
+    seen.reporters.see(state)
+    assert "lacks the right DESCRIBE" in seen.state().why
+    assert seen.state().found
+
+
+def test_without_a_leader_it_is_not_begun_but_not_left_either() -> None:
+    seen = Seen()
+    lost = topic(AUTOMQ_TOPIC, [[1]], leaders=[-1])
+    seen.see(lost)
+    assert seen.read() == []
+    assert "1 partition of the topic __auto_balancer_metrics without" in (
+        seen.state().why
+    )
+    seen.see(METRICS)
+    seen.begin()
+    seen.see(lost)
+    assert seen.read() == [AUTOMQ_TOPIC]
+
+
+def test_a_topic_that_fails_is_set_aside_for_a_while_and_the_other_is_read() -> None:
+    seen = Seen()
+    both = METRICS, topic("__CruiseControlMetrics", [[1]])
+    seen.see(*both)
+    assert not seen.reporters.set_aside("nothing is read yet", "")
+    seen.begin()
+    assert seen.reporters.set_aside(f"no partition {AUTOMQ_TOPIC}-0", "it is gone")
+    assert seen.read() == ["__CruiseControlMetrics"]
+    assert seen.state().why == "set aside for a while: it is gone"
+    seen.now_s += ASIDE_S
+    assert len(seen.read()) == 2
+
+
+def test_where_a_failure_names_no_topic_all_are_set_aside() -> None:
+    seen = Seen()
+    seen.see(METRICS, topic("__CruiseControlMetrics", [[1]]))
+    seen.begin()
+    assert seen.reporters.set_aside("timed out", "timed out")
+    assert seen.read() == []
+
+
+def test_an_empty_topic_is_told_from_a_stale_one() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    seen.begin()
+    seen.reporters.see_samples(table([sample(0, topic=AUTOMQ_TOPIC)]))
+    assert f"the topic {AUTOMQ_TOPIC} is empty" in seen.state().why
+    seen.reporters.see_samples(table([sample(9, topic=AUTOMQ_TOPIC)]))
+    assert seen.state().why == f"the topic {AUTOMQ_TOPIC} was not read long enough yet"
+    seen.now_s += 11
+    assert (
+        seen.state().why == f"no record came into the topic {AUTOMQ_TOPIC} for 60.0 s"
+    )
+
+
+def test_a_broker_is_silent_after_three_intervals_and_never_idle() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    seen.begin()
+    assert seen.state().silent == ()
+    seen.take(automq(0, broker=1), automq(0, broker=2), automq(0, broker=3))
+    assert seen.state().silent == ()
+    seen.now_s += 61
+    seen.take(automq(61, broker=1), automq(61, broker=3))
+    assert seen.state().silent == (2,)
+    assert seen.state().why == ""
+    seen.reporters.set_aside("timed out", "timed out")
+    assert seen.state().silent == ()
+
+
+def test_a_clock_that_is_ahead_is_named_and_its_reports_count() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    rates = {"bytes_in": 100_000.0, "bytes_out": 300_000.0}
+    seen.take(automq(300, **rates), automq(0, broker=2))
+    assert seen.state().clocks_s == {1: 300.0}
+    seen.now_s += 10
+    seen.take(automq(310, **rates))
+    samples = table(sample(s, groups=0, group_offsets=0) for s in range(6, 12))
+    vectors = load_vectors(samples, Window(window_ms=15_000))
+    assert seen.reporters.complete(vectors)["net_out"].to_pylist() == [300_000.0]
+    assert seen.reporters.passed_over == {}
+
+
+def test_records_that_are_none_are_counted_and_newer_ones_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    with caplog.at_level(logging.WARNING, "plimsoll.collector"):
+        seen.take(automq(0), version=3, short=1)
+        seen.take(automq(0), version=3)
+    state = seen.state()
+    assert (state.records, state.left_out) == (9, {"version": 6, "short": 1})
+    assert len(caplog.messages) == 1
+    assert "4 of 5 records of the topic __auto" in caplog.text
+    assert "3 of a newer format" in caplog.text
+
+
+def test_reports_of_a_long_absence_are_not_kept() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    seen.take(*(automq(-second) for second in range(35, 3605, 10)))
+    vectors = load_vectors(table(map(sample, range(6))), Window(window_ms=15_000))
+    seen.reporters.complete(vectors)
+    assert seen.reporters.passed_over == {}
+    assert seen.state().records == 357
+
+
+def test_it_is_settled_when_reports_came_or_none_will() -> None:
+    seen = Seen()
+    seen.see()
+    assert seen.reporters.are_settled()
+    seen.see(METRICS)
+    assert not seen.reporters.are_settled()
+    seen.begin()
+    assert not seen.reporters.are_settled()
+    seen.take(automq(0))
+    assert seen.reporters.are_settled()
+
+
+def test_reports_complete_the_vectors_of_their_leader() -> None:
+    seen = Seen()
+    seen.see(METRICS)
+    seen.now_s += 6
+    samples = table(sample(s, groups=0, group_offsets=0) for s in range(6))
+    vectors = load_vectors(samples, Window(window_ms=15_000))
+    rates = {"bytes_in": 100_000.0, "bytes_out": 300_000.0}
+    # A leader's first report may be made before its meter has run.
+    seen.take(automq(2, **rates), automq(4, **rates))
+    (found,) = seen.reporters.complete(vectors).to_pylist()
+    assert found["net_out"] == pytest.approx(300_000.0)
+    assert ORIGINS[found["out_by"]] == AUTOMQ
+    assert ORIGINS[found["in_by"]] == "probe"
+
+
+def test_tables_come_out_of_spark_as_they_went_in() -> None:
+    time_ms = START_MS
+    records = [AUTOMQ_PARTITION, b"", b"\x00\x07" * 20]
+    records.append(writing.automq_partition(time_ms, 2, "größe", 7, {0: 1.5}))
+    batch = pa.record_batch([pa.array(records, pa.binary())], ["value"])
+    packed = pa.Table.from_batches(packer(AUTOMQ, DECODERS[AUTOMQ])(iter([batch] * 2)))
+    found = unpack(packed)[AUTOMQ]
+    assert (found.records, found.left_out) == (8, {"short": 2, "version": 2})
+    rows = pa.concat_tables(found.tables).to_pylist()
+    assert [(r["topic"], r["partition"]) for r in rows] == [("t", 3), ("größe", 7)] * 2
+
+
+def test_each_topic_has_the_decoder_of_its_reporter() -> None:
+    found, left_out = DECODERS[CRUISE_CONTROL](pa.array([CRUISE_BROKER, b"x"]))
+    assert found.schema == REPORTS
+    assert (found["cpu_share"].to_pylist(), left_out) == ([0.4375], {"short": 1})

@@ -1,0 +1,22 @@
+from pathlib import Path
+
+from collector.connector import Connector
+from model.connection.client import Connection
+
+CLUSTER = Connection("a:1")
+
+
+def test_nothing_is_fetched_for_a_cluster_of_which_no_topic_is_read(
+    tmp_path: Path,
+) -> None:
+    connector = Connector(CLUSTER, tmp_path)
+    assert not connector.at_hand
+    assert connector.jars(needed=False) == ()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_spark_that_brings_the_connector_gets_no_other(tmp_path: Path) -> None:
+    connector = Connector(CLUSTER, tmp_path, loaded=True)
+    assert connector.at_hand
+    assert connector.jars(needed=True) == ()
+    assert list(tmp_path.iterdir()) == []
