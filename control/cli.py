@@ -124,6 +124,21 @@ def status(
     )
 
 
+@app.command()
+@guarded
+@with_settings
+def info(
+    *,
+    settings: "Settings",
+    capacity: Capacity = None,
+    output: Output = Form.TABLE,
+) -> int:
+    """Tell what was found to measure a cluster by, and what each load is known by."""
+    from control.commands.info import show
+
+    return show(sized(settings, capacity), output=output)
+
+
 for name, command in {
     **planning.COMMANDS,
     **recording.COMMANDS,

@@ -1,6 +1,6 @@
 """By whom the load vectors of a cluster are known, quantity by quantity."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import pyarrow as pa
@@ -37,8 +37,13 @@ _WHY: Final[Mapping[tuple[str, str], str]] = {
 _NOBODY_WHY: Final = "no source that was found tells"
 
 
-def origins(vectors: pa.Table) -> dict[str, dict[str, int]]:
-    """How many partitions each quantity is known of, by whom; schema `VECTORS`."""
+def origins(vectors: pa.Table, topics: Iterable[str]) -> dict[str, dict[str, int]]:
+    """How many partitions of these topics each quantity is known of, by whom.
+
+    vectors: schema `VECTORS`.
+    """
+    known = pa.array(list(topics), pa.string())
+    vectors = vectors.filter(pc.is_in(vectors["topic"], value_set=known))
     found = {}
     for quantity, column in QUANTITIES.items():
         counts = pc.value_counts(vectors[column].combine_chunks()).to_pylist()

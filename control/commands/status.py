@@ -58,7 +58,7 @@ def cluster_text(
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
     evaluation = evaluate(snapshot, goals, ())
-    notes = [*capacity_notes(snapshot, given), *map(_silence_text, silent)]
+    notes = [*capacity_notes(snapshot, given), *map(silence_text, silent)]
     if output is Form.TABLE:
         parts = (
             status_text(snapshot, evaluation, now_ms),
@@ -74,7 +74,8 @@ def cluster_text(
     )
 
 
-def _silence_text(silence: Silence) -> str:
+def silence_text(silence: Silence) -> str:
+    """A broker that does not answer, in words."""
     return (
         f"Broker {silence.broker} does not answer since {time_text(silence.since_ms)} "
         f"({silence.reason}); its partitions keep their last loads for a minute."

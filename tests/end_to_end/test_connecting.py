@@ -3,20 +3,24 @@
 import json
 import re
 import subprocess
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 from collector.collector import Collector, CollectorSettings
 from collector.jars import default_cache_dir
+from collector.reports.topics import CRUISE_CONTROL_TOPIC
 from model.connection.client import Connection
 from model.connection.jaas import quoted
 from model.connection.reader import read_client_properties
 from model.errors import RightsMissing
 from model.plan import write_plan
 from tests.certificates import Authority
+from tests.collector.reports.writing import PRODUCED, cruise
 from tests.end_to_end.commands import Shell, placement
 from tests.executor.plans import plan_for
 from tests.guarded import (
@@ -266,6 +270,50 @@ def test_a_token_that_is_refused_is_said(site: Guarded, tmp_path: Path) -> None:
         refused = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
     assert refused.returncode == 2
     assert f"{server.url} gave no token to the client {TOKEN_USER}" in refused.stderr
+
+
+@pytest.fixture(scope="module")
+def metrics(site: Guarded) -> str:
+    """Cruise Control's topic, still empty."""
+    site.cluster.create_topic(CRUISE_CONTROL_TOPIC, [[1]])
+    return CRUISE_CONTROL_TOPIC
+
+
+def report(site: Guarded, topic: str) -> None:
+    """Write what a reporter would."""
+    producer = Producer({"bootstrap.servers": site.cluster.kafka.inner_bootstrap})
+    producer.produce(topic, cruise(PRODUCED, int(1000 * time.time()), 1, 5.0))
+    producer.flush()
+
+
+def source(said: Said) -> dict[str, Any]:
+    """What `info` found of Cruise Control's reporter."""
+    assert said.returncode == 0, said.stderr
+    found: dict[str, Any] = json.loads(said.stdout)["sources"][2]
+    assert found["name"] == "cruise-control"
+    return found
+
+
+def test_without_the_right_to_read_reports_the_probe_goes_on_alone(
+    site: Guarded, tmp_path: Path, metrics: str
+) -> None:
+    observer = site.properties(tmp_path, "observer")
+    found = source(plimsoll(tmp_path, observer, "info", "-o", "json"))
+    assert (found["found"], found["readable"], found["records"]) == (True, False, 0)
+    assert found["why_not"] == (
+        f"plimsoll's user lacks the right READ on the topic {metrics}"
+    )
+
+
+def test_reports_are_read_by_spark_after_a_login_by_tokens(
+    site: Guarded, tmp_path: Path, metrics: str
+) -> None:
+    report(site, metrics)
+    with token_server(TOKEN_USER, PASSWORD) as server:
+        properties = by_tokens(site, tmp_path, server)
+        said = plimsoll(tmp_path, properties, "info", "-o", "json")
+    found = source(said)
+    assert (found["readable"], found["records"], found["left_out"]) == (True, 1, {})
 
 
 def collector(site: Guarded, folder: Path, user: str) -> Collector:
