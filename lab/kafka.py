@@ -29,6 +29,7 @@ READY_S: Final = 90.0
 _RACKS: Final = "abc"
 _MAX_REPLICATION: Final = 3
 _NONE: Final[Mapping[str, str]] = {}
+_NO_FLAGS: Final[Mapping[int, Sequence[str]]] = {}
 
 
 class LocalKafka:
@@ -38,7 +39,8 @@ class LocalKafka:
     `proxy_ports` are told to clients instead, and brokers go past the proxy there.
     `directories` is how many log directories each has, all on one file system. With a
     `tier_dir` topics may have remote storage: older segments go there. With a `guard`,
-    clients must pass it and brokers need not. `properties` prevail over the lab's own.
+    clients must pass it and brokers need not. `properties` prevail over the lab's own;
+    `jvm_flags` are some brokers' beside it.
     Calls are safe from several threads; `stop` is the processes' own `close`.
     """
 
@@ -55,15 +57,12 @@ class LocalKafka:
         tier_dir: Path | None = None,
         guard: Guard | None = None,
         properties: Mapping[str, str] = _NONE,
+        jvm_flags: Mapping[int, Sequence[str]] = _NO_FLAGS,
     ) -> None:
         self._processes = processes
-        self._command = [
-            str(java.executable),
-            *JVM_FLAGS,
-            "-cp",
-            class_path(jars),
-            "kafka.Kafka",
-        ]
+        self._java = [str(java.executable), *JVM_FLAGS]
+        self._program = ["-cp", class_path(jars), "kafka.Kafka"]
+        self._jvm_flags = jvm_flags
         ids = [BrokerId(number) for number in range(1, brokers + 1)]
         self._directories = directories
         self._brokers = _lay_out(
@@ -165,7 +164,8 @@ class LocalKafka:
         format_broker(self._cluster, broker, [uuid4() for _ in broker.log_dirs])
 
     def _spawn(self, broker: BrokerSettings) -> None:
-        command = [*self._command, str(broker.properties_file)]
+        own = self._jvm_flags.get(broker.broker, ())
+        command = [*self._java, *own, *self._program, str(broker.properties_file)]
         environ = {**os.environ, "MALLOC_ARENA_MAX": "2"}
         self._processes.spawn(_name(broker.broker), command, environ=environ)
 

@@ -57,6 +57,8 @@ class LocalPlan:
     """Whether clients must use TLS, say who they are, and have rights."""
     properties: Mapping[str, str] = field(default_factory=dict)
     """Of every broker, beside the lab's own, over which they prevail."""
+    jvm_flags: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Of some brokers' Java, beside the lab's own, by broker id."""
     java: Java | None = None
     """None looks for one."""
 
@@ -224,6 +226,7 @@ class LocalCluster(Closing):
             tier_dir=tier_dir,
             guard=self._plan.guard,
             properties=self._plan.properties,
+            jvm_flags=self._plan.jvm_flags,
         )
         if tier_dir is not None:
             tier_dir.mkdir()
