@@ -7,7 +7,8 @@ PlimsollError
 ├── InvalidCluster      a cluster state that contradicts itself
 ├── ClusterUnreachable  no answer from the bootstrap servers, or lost on the way
 │   ├── DownloadFailed  a jar could not be fetched
-│   └── ArchiveUnreachable  the archive's bucket gave no answer
+│   ├── ArchiveUnreachable  the archive's bucket gave no answer
+│   └── MetricsUnreachable  Prometheus, or a broker's exporter, gave none
 ├── RightsMissing       the cluster refused a call
 ├── GuardrailRefused    a safety rule said no; nothing was changed
 ├── PlanOutdated        the cluster is not the one that was planned for
@@ -50,6 +51,10 @@ class DownloadFailed(ClusterUnreachable):
 
 class ArchiveUnreachable(ClusterUnreachable):
     """The bucket that runs are archived in gave no answer, or none of use."""
+
+
+class MetricsUnreachable(ClusterUnreachable):
+    """Prometheus, or a broker's exporter, gave no answer, or none of use."""
 
 
 class RightsMissing(PlimsollError):

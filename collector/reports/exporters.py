@@ -1,0 +1,144 @@
+"""Reports out of the brokers' own exporters, each scraped directly."""
+
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Final
+
+from collector.reports.exposition import Labels, Series, parse
+from collector.reports.selectors import Figures
+from collector.reports.sheet import Answer, Place, Sheet, place_of
+from collector.reports.web import Web
+from model.errors import MetricsUnreachable
+
+TEXT: Final = "text/plain; version=0.0.4"
+"""Prometheus' text format."""
+_ENDPOINTS_AT_ONCE: Final = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExporterSettings:
+    """Where the exporters are, and how they call things."""
+
+    urls: Mapping[int, str]
+    """By broker id."""
+    figures: Figures
+    rate_window_s: int = 120
+    """What counters grew by over a longer time tells nothing of now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scrape:
+    """What one exporter told at one time."""
+
+    at_s: float
+    """By a clock that does not jump."""
+    series: list[Series]
+    """By selector."""
+
+
+class Exporters:
+    """Exporters of brokers, one per broker. One thread uses it at a time.
+
+    A counter's figure is its increase since the scrape before, per second, so rates
+    are there from the second scrape on. Where one fell, its process or topic began
+    anew, and how much it had grown until then is not known: that rate is absent once.
+    """
+
+    def __init__(
+        self,
+        settings: ExporterSettings,
+        web: Web,
+        clock: Callable[[], float] = time.time,
+        steady: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._settings, self._web = settings, web
+        self._clock, self._steady = clock, steady
+        self._chosen = [
+            (figure, selector)
+            for figure, selectors in settings.figures.items()
+            for selector in selectors
+        ]
+        self._before: dict[int, Scrape] = {}
+
+    @property
+    def needed(self) -> int:
+        """Rates are between two looks."""
+        return 2
+
+    @property
+    def place(self) -> str:
+        """Where figures come from, in words."""
+        return f"exporters of {len(self._settings.urls)} brokers"
+
+    def read(self) -> Answer:
+        """All figures of the exporters that answer."""
+        time_ms = int(1000 * self._clock())
+        sheet, failures = Sheet(), []
+        with ThreadPoolExecutor(_ENDPOINTS_AT_ONCE, "plimsoll-exporter") as pool:
+            waiting = {
+                broker: pool.submit(self._scrape, url)
+                for broker, url in self._settings.urls.items()
+            }
+        for broker, answer in waiting.items():
+            try:
+                now = answer.result()
+            except MetricsUnreachable as exc:
+                failures.append(f"broker {broker}: {exc}")
+                continue
+            self._take(sheet, broker, now)
+            failures += self._missing(broker, now)
+            self._before[broker] = now
+        return Answer(
+            reports=sheet.table(time_ms), failures=(*failures, *sheet.oddities())
+        )
+
+    def _scrape(self, url: str) -> Scrape:
+        at_s = self._steady()
+        body = self._web.get(url, TEXT)
+        try:
+            series = parse(body.decode(), [selector for _, selector in self._chosen])
+        except ValueError as exc:
+            raise MetricsUnreachable(
+                f"{url} did not answer in Prometheus' text format; is it the address "
+                "of an exporter?"
+            ) from exc
+        return Scrape(at_s, series)
+
+    def _take(self, sheet: Sheet, broker: int, now: Scrape) -> None:
+        before = self._before.get(broker)
+        span_s = now.at_s - before.at_s if before else 0.0
+        if not 0 < span_s <= self._settings.rate_window_s:
+            before = None
+        anew: set[tuple[str, Place | None]] = set()
+        found: list[tuple[str, Labels, float]] = []
+        for position, (figure, selector) in enumerate(self._chosen):
+            for labels, value in now.series[position].items():
+                if not selector.counter:
+                    found.append((figure, labels, value))
+                elif before and labels in before.series[position]:
+                    grown = value - before.series[position][labels]
+                    found.append((figure, labels, grown / span_s))
+                    if grown < 0:
+                        anew.add((figure, place_of(broker, dict(labels))))
+        for figure, labels, value in found:
+            if (figure, place_of(broker, dict(labels))) not in anew:
+                sheet.add(broker, dict(labels), figure, value)
+
+    def _missing(self, broker: int, now: Scrape) -> list[str]:
+        """The figures that an exporter has no series for, in a sentence."""
+        there = {
+            figure
+            for (figure, _), values in zip(self._chosen, now.series, strict=True)
+            if values
+        }
+        missing = [
+            f"{figure} ({' and '.join(map(str, selectors))})"
+            for figure, selectors in self._settings.figures.items()
+            if figure not in there
+        ]
+        return [
+            f"broker {broker}: {self._settings.urls[broker]} has no series for "
+            f"{', '.join(missing)}; check preset and metrics."
+        ] * bool(missing)

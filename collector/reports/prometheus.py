@@ -1,0 +1,184 @@
+"""Reports out of a Prometheus server, by instant queries of its HTTP API."""
+
+import json
+import re
+import time
+import urllib.parse
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from collector.reports.selectors import Figures, Selector
+from collector.reports.sheet import MOST_ID, Answer, Sheet
+from collector.reports.web import Web
+from model.errors import MetricsUnreachable
+
+MISSED_MS: Final = 3_600_000
+"""A broker that is not told of any more is named for as long."""
+_QUERIES_AT_ONCE: Final = 4
+
+_NO_VECTOR: Final = (
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    RecursionError,
+)
+"""What JSON that is of another shape leads to."""
+Series = tuple[dict[str, str], float]
+"""Labels and value."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerSettings:
+    """Where a Prometheus server is, and how it calls things."""
+
+    url: str
+    """Without `/api/v1`."""
+    figures: Figures
+    broker_label: str
+    """The label that tells the broker."""
+    broker_pattern: str = r"(\d+)"
+    """Its value; what the one group matches is the broker's id."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """That every series must have: which cluster, which job."""
+    rate_window_s: int = 120
+    """Increases of counters are averaged over this."""
+
+
+class PrometheusServer:
+    """A server that scrapes the brokers. One thread uses it at a time.
+
+    Of what it answers the time is ours, so that its clock does not matter: a query is
+    for this moment.
+    """
+
+    def __init__(
+        self,
+        settings: ServerSettings,
+        web: Web,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._web, self._clock = settings, web, clock
+        self._pattern = re.compile(settings.broker_pattern, re.ASCII)
+        self._seen: dict[int, int] = {}
+        """Brokers, and when they were told of last."""
+
+    @property
+    def needed(self) -> int:
+        """The server has scraped before."""
+        return 1
+
+    @property
+    def place(self) -> str:
+        """Where figures come from, in words."""
+        return self._settings.url
+
+    def read(self) -> Answer:
+        """All figures, each asked for by itself."""
+        time_ms = int(1000 * self._clock())
+        sheet, failures = Sheet(), []
+        with ThreadPoolExecutor(_QUERIES_AT_ONCE, "plimsoll-prometheus") as pool:
+            waiting = {
+                figure: [(chosen, pool.submit(self._ask, chosen)) for chosen in group]
+                for figure, group in self._settings.figures.items()
+            }
+        for figure, group in waiting.items():
+            try:
+                told = [(chosen, *answer.result()) for chosen, answer in group]
+            # Of a sum of which one part is missing nothing is known.
+            except MetricsUnreachable as exc:
+                failures.append(str(exc))
+                continue
+            for chosen, series, notes in told:
+                failures += [*notes, *self._take(sheet, figure, chosen, series)]
+            if not any(series for _, series, _ in told):
+                failures.append(self._nothing(figure))
+        failures += [*sheet.oddities(), *self._silent(sheet, time_ms)]
+        return Answer(
+            reports=sheet.table(time_ms), failures=tuple(dict.fromkeys(failures))
+        )
+
+    def _ask(self, chosen: Selector) -> tuple[list[Series], list[str]]:
+        """The answer's series, and what the server warns of."""
+        query = urllib.parse.urlencode({"query": self._query(chosen)})
+        url = f"{self._settings.url.rstrip('/')}/api/v1/query"
+        body = self._web.get(f"{url}?{query}", "application/json")
+        try:
+            told = json.loads(body)
+            series = _series(told["data"])
+            warnings = [str(words)[:200] for words in told.get("warnings") or []]
+        except _NO_VECTOR as exc:
+            raise MetricsUnreachable(
+                f"{url} did not answer as a Prometheus does; is it the address of one?"
+            ) from exc
+        return series, [f"{url} warns: {words}." for words in warnings]
+
+    def _query(self, chosen: Selector) -> str:
+        told = self._settings
+        pairs = [
+            *(
+                f"{label}={_quoted(value)}"
+                for label, value in {**chosen.labels, **told.labels}.items()
+            ),
+            f'{told.broker_label}!=""',
+        ]
+        series = f"{chosen.name}{{{','.join(pairs)}}}"
+        if chosen.counter:
+            series = f"rate({series}[{told.rate_window_s}s])"
+        return f"sum by ({told.broker_label}, topic, partition) ({series})"
+
+    def _take(
+        self, sheet: Sheet, figure: str, chosen: Selector, series: Iterable[Series]
+    ) -> list[str]:
+        """What could not be taken, in a sentence."""
+        strange = set()
+        for labels, value in series:
+            told = labels.get(self._settings.broker_label, "")
+            found = self._pattern.fullmatch(told)
+            if found and int(found[1]) <= MOST_ID:
+                sheet.add(int(found[1]), labels, figure, value)
+            else:
+                strange.add(told)
+        return [
+            f"{self.place}: {chosen} has {self._settings.broker_label}={_quoted(told)},"
+            " which is no broker's id; check broker_label and broker_pattern."
+            for told in sorted(strange)[:1]
+        ]
+
+    def _nothing(self, figure: str) -> str:
+        told = self._settings
+        names = " and ".join(map(str, told.figures[figure]))
+        return (
+            f"{self.place} has no series {names} with a label {told.broker_label}"
+            f"{''.join(f', {k}={_quoted(v)}' for k, v in told.labels.items())}, so "
+            f"{figure} is absent; check preset, metrics, labels and broker_label."
+        )
+
+    def _silent(self, sheet: Sheet, time_ms: int) -> list[str]:
+        """Brokers that it told of a while ago, beside others that it tells of."""
+        self._seen |= dict.fromkeys(sheet.brokers, time_ms)
+        missing = [
+            str(broker)
+            for broker, seen_ms in sorted(self._seen.items())
+            if seen_ms < time_ms <= seen_ms + MISSED_MS
+        ]
+        if not missing or not sheet.brokers:
+            return []
+        return [f"{self.place} tells nothing of broker {', '.join(missing)} any more."]
+
+
+def _series(data: Any) -> list[Series]:
+    """Out of an instant vector; raises one of `_NO_VECTOR`."""
+    if data["resultType"] != "vector":
+        raise TypeError(data["resultType"])
+    return [
+        ({str(k): str(v) for k, v in one["metric"].items()}, float(one["value"][1]))
+        for one in data["result"]
+    ]
+
+
+def _quoted(value: str) -> str:
+    """As PromQL writes text, which is as Go does."""
+    return json.dumps(value, ensure_ascii=False)

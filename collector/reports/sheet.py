@@ -1,0 +1,90 @@
+"""Figures by broker, topic and partition, gathered one by one into a table."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from collector.reports.schema import FIGURES, PROMETHEUS, REPORTS
+
+Place = tuple[int, str | None, int]
+"""Broker, topic and partition, as `REPORTS` has them."""
+MOST_ID: Final = 2**31 - 1
+"""Of a broker, or a partition."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What one look at metrics gave."""
+
+    reports: pa.Table
+    """Schema `REPORTS`; each broker, topic and partition once."""
+    failures: tuple[str, ...]
+    """What could not be had, each in a sentence."""
+
+
+class Sheet:
+    """What is known of each place so far; of one figure the sum."""
+
+    def __init__(self) -> None:
+        self._places: defaultdict[Place, dict[str, float]] = defaultdict(dict)
+        self._odd: Counter[str] = Counter()
+
+    @property
+    def brokers(self) -> set[int]:
+        """Those of which anything is known."""
+        return {broker for broker, _, _ in self._places}
+
+    def add(
+        self, broker: int, labels: Mapping[str, str], figure: str, value: float
+    ) -> None:
+        """One series; what is no figure, or of no partition, is only counted."""
+        place = place_of(broker, labels)
+        if place is None or not is_figure(value):
+            self._odd[figure] += 1
+            return
+        known = self._places[place]
+        known[figure] = known.get(figure, 0.0) + value
+
+    def oddities(self) -> tuple[str, ...]:
+        """What was left out, in words."""
+        return tuple(
+            f"{count} values of {figure} were left out: NaN, infinite, negative, or of "
+            "no partition."
+            for figure, count in sorted(self._odd.items())
+        )
+
+    def table(self, time_ms: int) -> pa.Table:
+        """Schema `REPORTS`, in the order of broker, topic and partition."""
+        places = sorted(self._places, key=lambda p: (p[0], p[1] or "", p[2]))
+        broker, topic, partition = zip(*places, strict=True) if places else ((), (), ())
+        told = [self._places[place] for place in places]
+        columns: dict[str, list[object]] = {
+            "source": [PROMETHEUS] * len(places),
+            "time_ms": [time_ms] * len(places),
+            "broker": list(broker),
+            "topic": list(topic),
+            "partition": list(partition),
+        }
+        for figure in FIGURES:
+            columns[figure] = [known.get(figure, math.nan) for known in told]
+        return pa.table(columns, schema=REPORTS)
+
+
+def place_of(broker: int, labels: Mapping[str, str]) -> Place | None:
+    """Where a series is of; None for what is no partition of a topic."""
+    topic, partition = labels.get("topic", ""), labels.get("partition", "")
+    if not partition:
+        return broker, topic or None, -1
+    numeric = partition.isascii() and partition.isdigit() and len(partition) <= 10
+    if not topic or not numeric or int(partition) > MOST_ID:
+        return None
+    return broker, topic, int(partition)
+
+
+def is_figure(value: float) -> bool:
+    """Whether a value can be one of ours: finite, and not negative."""
+    return math.isfinite(value) and value >= 0

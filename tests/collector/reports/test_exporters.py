@@ -1,0 +1,226 @@
+"""Reports out of brokers' own exporters: rates between two scrapes, and what fails."""
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
+
+from collector.reports.exporters import Exporters, ExporterSettings
+from collector.reports.exposition import parse
+from collector.reports.schema import FIGURES as ALL
+from collector.reports.selectors import Figures, figures, selector
+from collector.reports.web import Access, Web
+from model.errors import MetricsUnreachable
+
+RECORDED = Path(__file__).with_name("recorded")
+FIGURES: Figures = {
+    "bytes_in": (selector('rate(traffic_total{way="in"})'),),
+    "size_bytes": (selector("size"),),
+}
+
+
+class Brokers(Web):
+    """Pages by address; None is nobody there."""
+
+    def __init__(self, texts: Mapping[str, str | None]) -> None:
+        super().__init__(Access())
+        self.texts = dict(texts)
+        self.now_s = 1000.0
+
+    def get(self, url: str, accept: str) -> bytes:
+        text = self.texts[url]
+        if text is None:
+            raise MetricsUnreachable(f"{url} was not read: nobody.")
+        return text.encode()
+
+    def exporters(self, figures: Figures = FIGURES) -> Exporters:
+        told = ExporterSettings(
+            urls={int(url): url for url in self.texts}, figures=figures
+        )
+        return Exporters(told, self, lambda: 7.0, lambda: self.now_s)
+
+    def later(self, seconds: float, **texts: str | None) -> None:
+        self.now_s += seconds
+        self.texts |= {url.removeprefix("_"): text for url, text in texts.items()}
+
+
+def told(size: float, **traffic: float) -> str:
+    lines = [f'traffic_total{{topic="{t}",way="in"}} {v}' for t, v in traffic.items()]
+    return "\n".join(["# TYPE traffic_total counter", *lines, f"size {size}", ""])
+
+
+def rows(exporters: Exporters, *failures: str) -> list[dict[str, Any]]:
+    """What is told, without absent figures; nothing but `failures` goes wrong."""
+    answer = exporters.read()
+    assert answer.failures == failures
+    named = ("broker", "topic", "partition", *ALL)
+    return [
+        {
+            k: row[k]
+            for k in named
+            if row[k] is not None
+            and not (isinstance(row[k], float) and math.isnan(row[k]))
+        }
+        for row in answer.reports.to_pylist()
+    ]
+
+
+def broker(number: int, **figures: object) -> dict[str, object]:
+    return {"broker": number, "partition": -1, **figures}
+
+
+def test_counters_become_rates_from_the_second_scrape_on() -> None:
+    brokers = Brokers({"1": told(5, a=100, b=7), "2": told(6, a=50)})
+    exporters = brokers.exporters()
+    assert rows(exporters) == [broker(1, size_bytes=5.0), broker(2, size_bytes=6.0)]
+    brokers.later(20, _1=told(8, a=300, b=7), _2=told(6, a=60))
+    assert rows(exporters) == [
+        broker(1, size_bytes=8.0),
+        broker(1, topic="a", bytes_in=10.0),
+        broker(1, topic="b", bytes_in=0.0),
+        broker(2, size_bytes=6.0),
+        broker(2, topic="a", bytes_in=0.5),
+    ]
+
+
+def test_a_counter_that_began_anew_has_no_rate_once() -> None:
+    brokers = Brokers({"1": told(1, a=100, b=100)})
+    exporters = brokers.exporters()
+    exporters.read()
+    brokers.later(10, _1=told(1, a=40, b=200))
+    assert rows(exporters)[1:] == [broker(1, topic="b", bytes_in=10.0)]
+    brokers.later(10, _1=told(1, a=90, b=200))
+    assert rows(exporters)[1] == broker(1, topic="a", bytes_in=5.0)
+
+
+def test_a_sum_of_which_one_part_began_anew_is_absent() -> None:
+    def page(produced: int, one: int, other: int) -> str:
+        return (
+            f"produced {produced}\n"
+            f'fetched{{version="1"}} {one}\nfetched{{version="2"}} {other}\n'
+        )
+
+    brokers = Brokers({"1": page(0, 10, 10)})
+    both = (selector("rate(produced)"), selector("rate(fetched)"))
+    exporters = brokers.exporters({"requests": both})
+    exporters.read()
+    brokers.later(10, _1=page(10, 30, 5))
+    assert rows(exporters) == []
+    brokers.later(10, _1=page(10, 50, 15))
+    assert rows(exporters) == [broker(1, requests=3.0)]
+
+
+def test_a_series_that_is_new_waits_for_its_second_scrape() -> None:
+    brokers = Brokers({"1": told(1)})
+    exporters = brokers.exporters({"bytes_in": (selector("rate(traffic_total)"),)})
+    missing = "broker 1: 1 has no series for bytes_in (traffic_total); check preset"
+    assert rows(exporters, f"{missing} and metrics.") == []
+    brokers.later(10, _1=told(1, a=1_000_000))
+    assert rows(exporters) == []
+    brokers.later(10, _1=told(1, a=1_000_010))
+    assert rows(exporters) == [broker(1, topic="a", bytes_in=1.0)]
+
+
+def test_an_increase_over_a_long_silence_is_no_rate_of_now() -> None:
+    brokers = Brokers({"1": told(1, a=0)})
+    exporters = brokers.exporters()
+    exporters.read()
+    brokers.later(600, _1=told(1, a=600))
+    assert rows(exporters) == [broker(1, size_bytes=1.0)]
+
+
+def test_brokers_that_do_not_answer_leave_the_others() -> None:
+    brokers = Brokers({str(i): told(i) for i in range(6)})
+    exporters = brokers.exporters({"size_bytes": (selector("size"),)})
+    brokers.later(1, _0=None, _2="<html>log in</html>\n", _4=told(4)[:-2])
+    found = rows(
+        exporters,
+        "broker 0: 0 was not read: nobody.",
+        "broker 2: 2 has no series for size_bytes (size); check preset and metrics.",
+        "broker 4: 4 did not answer in Prometheus' text format; is it the address of "
+        "an exporter?",
+    )
+    assert [row["broker"] for row in found] == [1, 3, 5]
+
+
+def test_what_is_no_figure_is_absent_and_counted() -> None:
+    page = 'size NaN\nsize{topic="t"} -1\nsize{topic="u"} +Inf\nsize{topic="v"} 2\n'
+    exporters = Brokers({"1": page}).exporters({"size_bytes": (selector("size"),)})
+    words = "3 values of size_bytes were left out: NaN, infinite, negative, or of no "
+    assert rows(exporters, f"{words}partition.") == [
+        broker(1, topic="v", size_bytes=2.0)
+    ]
+
+
+def test_a_recorded_exporter_of_automq_tells_the_known_rates() -> None:
+    """Node 0 of an AutoMQ 1.7.3, before and after 1000 records of 1000 B came to its
+    one partition and 2000 were read. Its requests and CPU are in the same pages."""
+    before, after = (
+        (RECORDED / f"automq-{when}.txt").read_text() for when in ("before", "after")
+    )
+    brokers = Brokers({"0": before})
+    exporters = brokers.exporters(figures("automq", {}))
+    assert rows(exporters) == []
+    brokers.later(10, _0=after)
+    found = {(row.get("topic"), row["partition"]): row for row in rows(exporters)}
+    whole, part = found[None, -1], found["scraped.by_topic", 0]
+    assert 100_000 < part["bytes_in"] < 105_000
+    assert 200_000 < part["bytes_out"] < 210_000
+    assert part["bytes_in"] < whole["bytes_in"] < 1.01 * part["bytes_in"]
+    assert whole["bytes_out"] == part["bytes_out"]
+    assert whole["requests"] == pytest.approx(0.5)
+    assert whole["cpu_cores"] == pytest.approx(0.031)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["size", "size x\n", "size{ 1\n", 'size{a="b} 1\n', "size\n", 'size{a="b"c} 1\n'],
+)
+def test_text_that_is_no_metrics_is_no_series(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no end|no sample"):
+        parse(text, [selector("size")])
+
+
+PIECES = ["size", "{", "}", '"', "a=", "\\", " ", "1", "\n", "#", ","]
+
+
+@given(text=st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
+def test_no_text_breaks_the_parser(text: str) -> None:
+    try:
+        (found,) = parse(f"{text}\n", [selector("size")])
+    except ValueError:
+        return
+    assert all(isinstance(value, float) for value in found.values())
+
+
+NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+
+
+@given(values=st.dictionaries(st.tuples(NAMES, NAMES), st.floats(0), max_size=5))
+def test_what_the_reference_client_writes_is_read_as_it_was(
+    values: dict[tuple[str, str], float],
+) -> None:
+    registry = CollectorRegistry()
+    gauge = Gauge("size", "of logs", ["topic", "kind"], registry=registry)
+    grown = Counter("traffic", "of clients", ["topic", "way"], registry=registry)
+    for (topic, other), value in values.items():
+        gauge.labels(topic, other).set(value)
+        grown.labels(topic, "in").inc(1)
+    text = generate_latest(registry).decode()
+    (found,) = parse(text, [selector("size")])
+    assert found == {
+        frozenset({("topic", topic), ("kind", other)}): value
+        for (topic, other), value in values.items()
+    }
+    one_way, both, none = parse(
+        text,
+        [selector(f"traffic_total{pairs}") for pairs in ('{way="in"}', "", '{way=""}')],
+    )
+    assert one_way == both
+    assert len(both) == len({topic for topic, _ in values})
+    assert none == {}

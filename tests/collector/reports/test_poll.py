@@ -1,0 +1,122 @@
+"""The poller: newest reports, kept a while, and failures in words."""
+
+import math
+import time
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from collector.reports.poll import Poller
+from collector.reports.schema import PROMETHEUS, REPORTS
+from collector.reports.sheet import Answer, Sheet
+
+INTERVAL_S = 10.0
+PATIENCE_S = 60
+
+
+def eventually(done: Callable[[], bool]) -> None:
+    end_s = time.monotonic() + PATIENCE_S
+    while not done():
+        assert time.monotonic() < end_s
+        time.sleep(0.01)
+
+
+def reports(time_ms: int, *brokers: int) -> pa.Table:
+    sheet = Sheet()
+    for broker in brokers:
+        sheet.add(broker, {}, "cpu_cores", 1.0)
+        sheet.add(broker, {"topic": "t"}, "bytes_in", 5.0)
+    return sheet.table(time_ms)
+
+
+class Script:
+    """Gives one answer after the other; the last for ever."""
+
+    place = "the lab"
+    needed = 2
+
+    def __init__(self, *answers: Answer | Exception) -> None:
+        self._left = list(answers)
+
+    def read(self) -> Answer:
+        answer = self._left.pop(0) if len(self._left) > 1 else self._left[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+
+def test_a_figure_that_a_place_does_not_tell_is_nan() -> None:
+    table = reports(7, 3)
+    assert table.schema == REPORTS
+    of_broker, of_topic = table.to_pylist()
+    assert (of_broker["cpu_cores"], of_topic["bytes_in"]) == (1.0, 5.0)
+    assert of_broker["source"] == PROMETHEUS
+    assert math.isnan(of_broker["bytes_in"])
+    assert math.isnan(of_topic["cpu_cores"])
+
+
+def test_before_the_first_answer_there_is_nothing() -> None:
+    poller = Poller(Script(Answer(reports=reports(1), failures=())), INTERVAL_S)
+    assert poller.reports().equals(REPORTS.empty_table())
+    state = poller.state()
+    assert (state.read_at_ms, state.brokers, state.failures) == (None, (), ())
+    assert (state.source, state.place) == (PROMETHEUS, "the lab")
+
+
+def test_reports_are_read_in_the_background_again_and_again() -> None:
+    first = Answer(reports=reports(1_000, 1, 2), failures=())
+    second = Answer(reports=reports(2_000, 1, 2), failures=("one is missing",))
+    script = Script(first, second)
+    with Poller(script, 0.01, lambda: 2.0) as poller:
+        poller.start()
+        eventually(lambda: 2_000 in poller.reports()["time_ms"].to_pylist())
+        state = poller.state()
+    assert state.read_at_ms == 2_000
+    assert state.brokers == (1, 2)
+    assert state.failures == ("one is missing",)
+
+
+def test_what_breaks_a_look_is_told_and_the_next_is_taken() -> None:
+    script = Script(KeyError("hush"), Answer(reports=reports(1_000, 4), failures=()))
+    with Poller(script, 0.01, lambda: 1.0) as poller:
+        poller.start()
+        eventually(lambda: bool(poller.state().brokers))
+    assert poller.state().failures == ()
+
+
+def test_a_look_that_breaks_is_told_without_what_it_held() -> None:
+    script = Script(KeyError("hush"))
+    with Poller(script, 0.01) as poller:
+        poller.start()
+        eventually(lambda: bool(poller.state().failures))
+        assert poller.state().failures == ("the lab was not read: KeyError.",)
+
+
+def test_reports_are_given_out_for_three_intervals() -> None:
+    now_s = [1000.0]
+    idle = Script(Answer(reports=reports(0), failures=()))
+    poller = Poller(idle, INTERVAL_S, lambda: now_s[0])
+
+    def take(*brokers: int) -> list[int]:
+        found = reports(int(1000 * now_s[0]), *brokers)
+        poller.take(Answer(reports=found, failures=()))
+        now_s[0] += INTERVAL_S
+        return sorted(set(poller.reports()["broker"].to_pylist()))
+
+    assert take(1, 2) == [1, 2]
+    assert [take(1) for _ in range(4)] == [[1, 2], [1, 2], [1, 2], [1]]
+    assert poller.state().brokers == (1,)
+    assert poller.reports().num_rows == 2 * 4
+    assert [take() for _ in range(4)] == [[1], [1], [1], []]
+    state = poller.state()
+    assert (state.read_at_ms, state.brokers) == (1_040_000, ())
+
+
+def test_it_is_settled_once_as_many_looks_were_taken_as_are_needed() -> None:
+    failed = Answer(reports=reports(0), failures=("nobody there",))
+    poller = Poller(Script(failed), INTERVAL_S)
+    settled = []
+    for _ in range(3):
+        settled.append(poller.is_settled)
+        poller.take(failed)
+    assert settled == [False, False, True]

@@ -1,0 +1,282 @@
+"""Reports out of a Prometheus server: its documented answers, and all others."""
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.reports.prometheus import PrometheusServer, ServerSettings
+from collector.reports.schema import REPORTS
+from collector.reports.selectors import Figures, figures, selector
+from collector.reports.sheet import Answer
+from collector.reports.web import Access, Web
+from tests.collector.reports.pages import Page, pages, query_of, vector
+
+CPU = 'sum by (id, topic, partition) (rate(cpu_total{id!=""}[120s]))'
+SIZE = 'sum by (id, topic, partition) (size{kind="log",id!=""})'
+FIGURES: Figures = {
+    "cpu_cores": (selector("rate(cpu_total)"),),
+    "size_bytes": (selector('size{kind="log"}'),),
+}
+NOW_S = 1_800_000_000.5
+
+
+def server(url: str, **own: Any) -> PrometheusServer:
+    told = {"figures": FIGURES, "broker_label": "id", **own}
+    web = Web(Access(timeout_s=5))
+    return PrometheusServer(ServerSettings(url=url, **told), web, lambda: NOW_S)
+
+
+def read(answers: Callable[[str], Page] | Mapping[str, Page], **own: Any) -> Answer:
+    """One look at a server that answers queries so, and others with nothing."""
+    by_query = answers if callable(answers) else lambda q: answers.get(q, vector())
+    with pages(lambda path: by_query(query_of(path))) as at:
+        found = server(at.url, **own).read()
+        return Answer(
+            reports=found.reports,
+            failures=tuple(words.replace(at.url, "URL") for words in found.failures),
+        )
+
+
+def rows(answer: Answer) -> list[dict[str, Any]]:
+    """Reports without the figures that they have not."""
+    assert answer.reports.schema == REPORTS
+    return [
+        {k: v for k, v in row.items() if not (isinstance(v, float) and math.isnan(v))}
+        for row in answer.reports.to_pylist()
+    ]
+
+
+def report(broker: int, **figures: object) -> dict[str, object]:
+    head = {"source": "prometheus", "time_ms": 1_800_000_000_500, "broker": broker}
+    return {**head, "topic": None, "partition": -1, **figures}
+
+
+def test_brokers_topics_and_partitions_become_reports() -> None:
+    place = {"id": "2", "topic": "a.b_c"}
+    found = read(
+        {
+            CPU: vector(({"id": "1"}, "1.5"), ({"id": "2"}, "0.25")),
+            SIZE: vector(
+                ({"id": "2"}, "30"), (place, "20"), ({**place, "partition": "7"}, "1e1")
+            ),
+        }
+    )
+    topic = {"topic": "a.b_c"}
+    assert rows(found) == [
+        report(1, cpu_cores=1.5),
+        report(2, cpu_cores=0.25, size_bytes=30.0),
+        report(2, size_bytes=20.0) | topic,
+        report(2, size_bytes=10.0) | topic | {"partition": 7},
+    ]
+    assert found.failures == ()
+
+
+def test_a_sum_of_which_one_part_fails_is_absent() -> None:
+    def answer(query: str) -> Page:
+        return Page(status=503) if "fetch" in query else vector(({"id": "1"}, "3"))
+
+    both = (selector("produce"), selector("fetch"))
+    found = read(answer, figures={"requests": both, "cpu_cores": (selector("cpu"),)})
+    assert rows(found) == [report(1, cpu_cores=3.0)]
+    assert found.failures == ("URL/api/v1/query did not answer (HTTP 503).",)
+
+
+def test_what_several_series_give_for_one_place_is_summed() -> None:
+    both = {"requests": (selector("produce"), selector("fetch"))}
+    found = read(
+        {
+            'sum by (id, topic, partition) (produce{id!=""})': vector(
+                ({"id": "1"}, "3"), ({"id": "2"}, "5")
+            ),
+            'sum by (id, topic, partition) (fetch{id!=""})': vector(({"id": "1"}, "4")),
+        },
+        figures=both,
+    )
+    assert rows(found) == [report(1, requests=7.0), report(2, requests=5.0)]
+    assert found.failures == ()
+
+
+def test_the_operators_labels_are_in_every_query() -> None:
+    asked: list[str] = []
+
+    def note(query: str) -> Page:
+        asked.append(query)
+        return vector(({"id": "1"}, "1"))
+
+    read(note, labels={"cluster": 'the "big" one\\'}, rate_window_s=60)
+    assert sorted(asked) == [
+        "sum by (id, topic, partition) "
+        r'(rate(cpu_total{cluster="the \"big\" one\\",id!=""}[60s]))',
+        "sum by (id, topic, partition) "
+        r'(size{kind="log",cluster="the \"big\" one\\",id!=""})',
+    ]
+
+
+def test_the_configured_pattern_tells_brokers_ids() -> None:
+    cpu = vector(({"id": "kafka-0"}, "1"), ({"id": "kafka-12"}, "2"))
+    found = read({CPU: cpu, SIZE: cpu}, broker_pattern=r"kafka-(\d+)")
+    assert [row["broker"] for row in rows(found)] == [0, 12]
+
+
+@pytest.mark.parametrize("told", ["kafka-0:9404", "", "-1", "9" * 12, "²"])
+def test_a_label_that_is_no_id_is_named_and_never_guessed(told: str) -> None:
+    found = read({CPU: vector(({"id": told}, "1"), ({"id": "3"}, "2"))})
+    assert rows(found) == [report(3, cpu_cores=2.0)]
+    assert found.failures[0] == (
+        f"URL: cpu_total has id={json.dumps(told, ensure_ascii=False)}, which is no "
+        "broker's id; check broker_label and broker_pattern."
+    )
+
+
+def test_series_without_the_label_are_absent_and_said_to_be() -> None:
+    found = read({SIZE: vector(({"id": "1"}, "4"))}, labels={})
+    assert rows(found) == [report(1, size_bytes=4.0)]
+    assert found.failures == (
+        "URL has no series cpu_total with a label id, so cpu_cores is absent; check "
+        "preset, metrics, labels and broker_label.",
+    )
+
+
+def test_what_is_no_figure_is_absent_and_counted() -> None:
+    odd = [({"id": str(i)}, text) for i, text in enumerate(["NaN", "+Inf", "-1", "2"])]
+    partition = {"id": "3", "topic": "t", "partition": "x"}
+    found = read({CPU: vector(*odd), SIZE: vector((partition, "1"))})
+    assert rows(found) == [report(3, cpu_cores=2.0)]
+    assert found.failures == (
+        "3 values of cpu_cores were left out: NaN, infinite, negative, or of no "
+        "partition.",
+        "1 values of size_bytes were left out: NaN, infinite, negative, or of no "
+        "partition.",
+    )
+
+
+def test_brokers_that_fall_silent_are_missing_and_named_for_an_hour() -> None:
+    alive = {str(i) for i in range(6)}
+    now_s = [NOW_S]
+
+    def answer(_: str) -> Page:
+        return vector(*(({"id": i}, "1") for i in sorted(alive)))
+
+    with pages(lambda path: answer(query_of(path))) as at:
+        told = ServerSettings(url=at.url, figures=FIGURES, broker_label="id")
+        source = PrometheusServer(told, Web(Access()), lambda: now_s[0])
+        assert source.read().failures == ()
+        alive -= {"1", "3", "5"}
+        now_s[0] += 15
+        found = source.read()
+        assert found.reports["broker"].to_pylist() == [0, 2, 4]
+        words = f"{at.url} tells nothing of broker 1, 3, 5 any more."
+        assert found.failures == (words,)
+        now_s[0] += 3600
+        assert source.read().failures == ()
+
+
+def test_one_figure_that_fails_leaves_the_others() -> None:
+    def answer(query: str) -> Page:
+        failed = {"status": "error", "errorType": "execution", "error": "too many"}
+        if query == CPU:
+            return Page(json.dumps(failed).encode(), 422)
+        return vector(({"id": "1"}, "4"))
+
+    found = read(answer)
+    assert rows(found) == [report(1, size_bytes=4.0)]
+    assert found.failures == ("URL/api/v1/query did not answer (HTTP 422: too many).",)
+
+
+@pytest.mark.parametrize("status", [401, 404])
+def test_a_refusal_of_all_is_told_once(status: int) -> None:
+    found = read(lambda _: Page(status=status))
+    assert rows(found) == []
+    (words,) = found.failures
+    assert f"HTTP {status}" in words
+
+
+def test_what_a_server_warns_of_is_told() -> None:
+    partial = vector(({"id": "1"}, "4"), warnings=["one store did not answer"])
+    found = read({CPU: partial, SIZE: vector(({"id": "1"}, "1"))})
+    assert found.failures == ("URL/api/v1/query warns: one store did not answer.",)
+    assert rows(found) == [report(1, cpu_cores=4.0, size_bytes=1.0)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"<html>log in</html>",
+        b"[1]",
+        b"null",
+        b"{",
+        b"[" * 100_000,
+        b"\xff",
+        b'{"status":"success","data":null}',
+        b'{"status":"success","data":{"resultType":"scalar","result":[1,"2"]}}',
+        b'{"status":"success","data":{"resultType":"vector","result":[{"metric":{}}]}}',
+        b'{"status":"success","data":{"resultType":"vector","result":[7]}}',
+        b'{"data":{"resultType":"vector","result":[{"metric":[],"value":[1,"2"]}]}}',
+        b'{"data":{"resultType":"vector","result":[{"metric":{},"value":[1,"x"]}]}}',
+        b'{"data":{"resultType":"vector","result":[]},"warnings":7}',
+    ],
+)
+def test_an_answer_that_is_no_vector_is_told(body: bytes) -> None:
+    found = read(lambda _: Page(body))
+    assert rows(found) == []
+    assert found.failures == (
+        "URL/api/v1/query did not answer as a Prometheus does; is it the address of "
+        "one?",
+    )
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.floats() | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["metric", "value", "id"]), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+class Fixed(Web):
+    """Answers everything with one document."""
+
+    document: object = None
+
+    def get(self, url: str, accept: str) -> bytes:
+        return json.dumps(self.document).encode()
+
+
+FIXED = Fixed(Access())
+
+
+@given(result=JSON)
+def test_no_answer_breaks_the_reading(result: object) -> None:
+    FIXED.document = {"data": {"resultType": "vector", "result": result}}
+    told = ServerSettings(url="http://x", figures=FIGURES, broker_label="id")
+    found = PrometheusServer(told, FIXED).read()
+    assert found.reports.schema == REPORTS
+    assert found.failures
+
+
+def test_every_preset_asks_by_the_label_and_only_for_figures_of_reports() -> None:
+    asked: list[str] = []
+
+    def note(query: str) -> Page:
+        asked.append(query)
+        return vector()
+
+    for preset in ("jmx", "strimzi", "automq"):
+        found = read(note, figures=figures(preset, {}))
+        assert found.failures
+        assert set(figures(preset, {})) < set(REPORTS.names)
+    assert all('id!=""' in query for query in asked)
+
+
+def test_the_address_may_have_a_path() -> None:
+    with pages(lambda _: vector(({"id": "1"}, "1"))) as at:
+        server(f"{at.url}/prometheus/").read()
+        assert all(p.startswith("/prometheus/api/v1/query?") for p, _ in at.asked)

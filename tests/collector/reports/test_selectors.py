@@ -1,0 +1,58 @@
+"""Selectors: how they are written, and what the presets name."""
+
+import pytest
+
+from collector.reports.schema import FIGURES
+from collector.reports.selectors import PRESETS, figures, selector
+from model.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("text", "written", "counter"),
+    [
+        ("up", "up", False),
+        ("rate(a:b_total)", "a:b_total", True),
+        ('a{b="c"}', 'a{b="c"}', False),
+        (' rate( a { b = "c, }" , d="" , } ) ', 'a{b="c, }",d=""}', True),
+        ("a{}", "a", False),
+    ],
+)
+def test_a_selector_is_a_name_with_labels_or_a_rate_of_it(
+    text: str, written: str, counter: bool
+) -> None:
+    found = selector(text)
+    assert (str(found), found.counter) == (written, counter)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "1a", "a b", "rate(a", "a)", "a{b}", 'a{b!="c"}', 'a{b="c" d="e"}', "sum(a)"],
+)
+def test_what_is_no_selector_is_refused_with_how_to_say_it(text: str) -> None:
+    with pytest.raises(ConfigError, match="names no series; say NAME, or NAME") as no:
+        selector(text)
+    assert repr(text) in str(no.value)
+
+
+def test_a_label_of_empty_text_is_one_that_is_not_there() -> None:
+    found = selector('size{kind="log",future=""}')
+    assert found.takes("size", {"kind": "log", "topic": "t"})
+    assert not found.takes("size", {"kind": "log", "future": "true"})
+    assert not found.takes("size", {"topic": "t"})
+    assert not found.takes("sizes", {"kind": "log"})
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_a_preset_tells_traffic_requests_and_cpu(preset: str) -> None:
+    told = set(figures(preset, {}))
+    assert told >= {"bytes_in", "bytes_out", "requests"}
+    assert told & {"cpu_cores", "cpu_share"}
+    assert told <= set(FIGURES)
+
+
+def test_the_operators_own_names_replace_those_of_a_preset() -> None:
+    own = {"bytes_in": ("a", "rate(b)"), "requests": (), "cpu_share": ("load",)}
+    found = figures("jmx", own)
+    assert [str(s) for s in found["bytes_in"]] == ["a", "b"]
+    assert "requests" not in found
+    assert set(found) == set(PRESETS["jmx"]) - {"requests"} | {"cpu_share"}
