@@ -23,6 +23,7 @@ from pydantic_settings import (
 from collector.site import LOCAL, master_of, properties_of
 from control.capacities import CapacitySettings
 from control.policy import AutoLimits
+from control.prometheus import PrometheusSettings
 from control.throttling import AutoThrottleSettings
 from model.errors import ConfigError
 from model.exchange.source import nearest
@@ -125,6 +126,10 @@ class Settings(BaseSettings):
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
+    prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = (
+        None
+    )
+    """Where CPU, requests and brokers' totals are read."""
     tier: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where the remote tier's segments are."""
     wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
@@ -258,8 +263,10 @@ def _names(model: type[BaseModel], trail: tuple[str, ...]) -> set[str]:
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:
-    """The pydantic model behind a field, through `| None`; None for others."""
-    candidates = (annotation, *getattr(annotation, "__args__", ()))
+    """The model behind a field, through `| None` and `Annotated`; None for others."""
+    inner = getattr(annotation, "__args__", ())
+    # `Annotated` has what it annotates as its origin.
+    candidates = (annotation, *(getattr(a, "__origin__", a) for a in inner))
     if getattr(annotation, "__origin__", None) in (dict, tuple, list):
         return None
     return next(
