@@ -9,6 +9,7 @@ from control.capacities import CapacityTeller, capacities_of
 from control.loop import Loop, LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
+from control.prometheus import poller_of
 from control.settings import Settings
 from control.view import Mode
 from model.capacities import Capacities
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from collector.collector import Collector
     from collector.recording import Recorder, Recording
     from collector.replay import Replayed
+    from collector.reports.reporters import Polled
     from collector.site import SparkSite
     from executor.connect import Executor
     from model.pseudonyms import Pseudonyms
@@ -104,6 +106,7 @@ def observer(
             metric_topics=metric_topics(settings.cruise_control_topic)
             if recorder is None
             else (),
+            polled=_polled(settings) if recorder is None else (),
             capacities=capacities or capacities_of(settings),
             apart=recorder is not None,
         ),
@@ -119,6 +122,10 @@ def _spark_site(settings: Settings) -> "SparkSite":
         properties=settings.spark,
         shared_state=settings.spark_shared_state,
     )
+
+
+def _polled(settings: Settings) -> "tuple[Polled, ...]":
+    return (poller_of(settings.prometheus),) if settings.prometheus else ()
 
 
 def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from collector.reports.selectors import figures
+from control import compose
 from control.prometheus import PrometheusSettings, poller_of
 from control.settings import load
 from model.errors import ConfigError
@@ -120,6 +121,18 @@ def test_what_does_not_fit_is_named_and_no_secret(text: str, words: str) -> None
 def test_a_file_that_is_not_there_is_named_before_anything_is_read(key: str) -> None:
     with pytest.raises(ConfigError, match="nowhere"):
         poller_of(told(SERVER + f'{key} = "nowhere"'))
+
+
+def test_a_collector_asks_what_the_settings_name() -> None:
+    told(SERVER)
+    settings = load({"bootstrap_server": "127.0.0.1:9"})
+    (state,) = compose.observer(settings).reporters.poll_states()
+    assert (state.source, state.place) == ("prometheus", "http://p:9090")
+
+
+def test_without_a_table_a_collector_asks_nobody() -> None:
+    settings = load({"bootstrap_server": "127.0.0.1:9"})
+    assert compose.observer(settings).reporters.poll_states() == ()
 
 
 def test_a_secret_may_come_from_the_environment(

@@ -5,16 +5,24 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
 from collector.jars import default_cache_dir, fetch, read_pins
+from collector.metadata import ClusterReader
+from collector.probe import Probe
+from collector.reports.complete import complete
 from collector.reports.exporters import Exporters, ExporterSettings
-from collector.reports.schema import FIGURES
+from collector.reports.schema import FIGURES, PROMETHEUS
 from collector.reports.selectors import figures
 from collector.reports.web import Access, Web
+from collector.vectors import ORIGINS, Window, load_vectors
 from lab.local import LocalCluster, LocalPlan
 from lab.ports import HOST, free_ports
+from model.connection.client import Connection
 
 pytestmark = pytest.mark.kafka
 PINS = Path(__file__).with_name("jars.tsv")
@@ -135,3 +143,31 @@ def test_a_brokers_exporter_tells_the_known_rates(
         size = found[TOPIC, partition]["size_bytes"]
         assert size > 2 * RECORDS / 2 * RECORD_BYTES
         assert math.isnan(found[TOPIC, partition]["bytes_in"])
+
+
+def test_exporters_complete_what_the_probe_sees(scraped: Scraped) -> None:
+    sources = [exporters(scraped, 1, "jmx"), exporters(scraped, 2, "strimzi")]
+    connection = Connection(scraped.cluster.bootstrap)
+    with ClusterReader(connection) as reader, Probe(connection) as probe:
+        samples = [probe.sample(reader.read())]
+        for source in sources:
+            source.read()
+        produce(scraped.cluster)
+        consume(scraped.cluster)
+        reports = pa.concat_tables([source.read().reports for source in sources])
+        samples.append(probe.sample(reader.read()))
+    window = Window(window_ms=600_000, fan_out=1.0)
+    vectors = load_vectors(pa.concat_tables(samples), window)
+    found = complete(vectors, reports, {}).vectors.to_pylist()
+    told = ORIGINS.index(PROMETHEUS)
+    for row in found:
+        if row["topic"] == TOPIC:
+            assert (row["cpu_by"], row["requests_by"]) == (told, told)
+            assert row["cpu"] > 0
+            assert row["requests"] > 0
+    for broker in RULES:
+        whole = reports.filter(
+            (pc.field("broker") == broker) & pc.field("topic").is_null()
+        )
+        parts = [row["cpu"] for row in found if row["broker"] == broker]
+        assert np.nansum(parts) <= whole["cpu_cores"][0].as_py() * (1 + 1e-9)
