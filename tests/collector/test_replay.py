@@ -17,7 +17,7 @@ from collector.assemble import assemble, newest_vectors
 from collector.history import History
 from collector.java import find_java
 from collector.recording import Recorder, canonical, read_recording, to_bytes
-from collector.replay import Replayed, ReplaySettings, replay, replay_in
+from collector.replay import Replayed, replay_in
 from collector.samples import SAMPLES
 from collector.spark import Spark
 from collector.spool import Spool
@@ -26,6 +26,7 @@ from collector.vectors import OLDEST, VECTORS, Window, load_vectors
 from model.errors import ConfigError
 from model.pseudonyms import Pseudonyms
 from model.snapshot_file import write_snapshot
+from tests import offline
 from tests.collector.rows import START_MS, cluster, sample, table, topic
 
 if TYPE_CHECKING:
@@ -144,13 +145,17 @@ def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte(
     check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
-def test_a_real_cluster_that_was_recorded_is_replayed_by_a_spark_of_its_own(
+def test_a_real_cluster_that_was_recorded_is_replayed_by_the_command(
     tmp_path: Path,
 ) -> None:
+    """In a process of its own, for there is one Spark in each."""
     state = FIXTURES / "recorded"
-    found = replay(read_recording(state), ReplaySettings(state_dir=tmp_path))
-    check(state, found, tmp_path)
-    assert {p.name for p in tmp_path.iterdir()} == {"again.json", "spark.log"}
+    run = offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
+    assert (run.returncode, run.stdout) == (0, ""), run.stderr
+    assert "replayed; its loads are those recorded, byte for byte" in run.stderr
+    again = (tmp_path / "again.json").read_bytes()
+    assert again == (state / "snapshot.json").read_bytes()
+    assert {p.name for p in (tmp_path / "state").iterdir()} == {"spark.log"}
 
 
 def test_a_synthetic_cluster_is_replayed_as_a_real_one_is(
