@@ -17,7 +17,9 @@ from collector.brokers.births import Births
 from collector.connector import Connector
 from collector.directories import with_capacities, with_directories
 from collector.drivers import spark_options
-from collector.history import History
+from collector.history.ahead import Ahead
+from collector.history.files import History
+from collector.history.settings import HistorySettings
 from collector.java import Java, find_java
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
@@ -35,6 +37,8 @@ from model.errors import ClusterUnreachable, PlimsollError
 from model.snapshot import Broker, BrokerState, Snapshot
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from collector.spark import Spark
     from collector.stream import Job, LoadStream
 
@@ -69,6 +73,8 @@ class CollectorSettings:
     """Reporters that are asked besides; they end with the collector."""
     capacities: Capacities | None = None
     """What the operator says that brokers can carry, over what they tell."""
+    history: HistorySettings = field(default_factory=HistorySettings)
+    """How much of the loads is kept, and what it is used for."""
     apart: bool = False
     """Whether to know nothing from before, and leave nothing behind."""
 
@@ -102,15 +108,21 @@ class Collector(Closing):
         self._vectors = VECTORS.empty_table()
         self._births = Births()
         self._silent: tuple[Silence, ...] = ()
+        self._ahead = Ahead(settings.history.horizon, clock)
         self._failure: PlimsollError | None = None
         self._folder: StateFolder | None = None
         self._spark: Spark | None = None
+        self._session: SparkSession | None = None
         self._stream: LoadStream | None = None
         self._threads = [
             threading.Thread(
                 target=self._guarded, args=(work,), name=f"plimsoll-{name}", daemon=True
             )
-            for name, work in (("watch", self._watch), ("spark", self._run_spark))
+            for name, work in (
+                ("watch", self._watch),
+                ("spark", self._run_spark),
+                ("history", self._keep_history),
+            )
         ]
 
     def start(self) -> None:
@@ -294,6 +306,8 @@ class Collector(Closing):
         self._folder = claim(
             self._settings.state_dir, cluster.cluster_id, apart=self._settings.apart
         )
+        if not self._settings.apart:
+            self._ahead.recall(self._folder.shared)
         now_ms = int(1000 * self._clock())
         self._vectors = newest_vectors(
             self._vectors, self._history().read(now_ms - FRESH_MS, now_ms)
@@ -337,10 +351,26 @@ class Collector(Closing):
             if self._ended():
                 return
             job = self._job(connector)
+            self._session = session
             self._stream = LoadStream(
                 session, job, self._history(), self._take, self._clock
             )
+            self._changed.notify_all()
         self._stream.run()
+
+    def _keep_history(self) -> None:
+        """Past days, once Spark is there; not of a folder that is gone at the end."""
+        from collector.history.keeper import HistoryKeeper
+
+        with self._changed:
+            self._changed.wait_for(lambda: self._session is not None or self._ended())
+            session, folder, cluster = self._session, self._folder, self._cluster
+            if self._ended() or session is None or folder is None or cluster is None:
+                return
+        if folder.kept:
+            HistoryKeeper(
+                self._settings.history, folder.path, cluster.cluster_id, self._clock
+            ).run(session, self._closing, self._ahead)
 
     def _job(self, connector: Connector) -> "Job":
         from collector.stream import Job, SpoolSource, TopicSource
@@ -384,6 +414,7 @@ class Collector(Closing):
 
     def _assemble(self) -> None:
         if self._cluster is not None:
-            self._snapshot = assemble(
+            found = assemble(
                 self._cluster, self._vectors, window_s=self._settings.window_s
             )
+            self._snapshot = self._ahead.add(found)

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.assemble import assemble, newest_vectors
-from collector.history import History
+from collector.history.files import History
 from collector.java import Java, find_java
 from collector.metadata import ClusterState
 from collector.recording import Recording, canonical, to_bytes

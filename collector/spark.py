@@ -61,6 +61,8 @@ _SETTINGS: Final = {
     "spark.app.name": "plimsoll",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
+    # The history's jobs stand in a pool of their own; batches do not wait for them.
+    "spark.scheduler.mode": "FAIR",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.execution.arrow.pyspark.enabled": "true",

@@ -26,6 +26,11 @@ class StateFolder:
     """False for a folder of our own beside one that another process uses."""
     _lock: IO[bytes] | None = field(default=None, repr=False)
 
+    @property
+    def shared(self) -> Path:
+        """The cluster's folder, whoever uses it."""
+        return self.path if self.kept else self.path.parent
+
     def release(self) -> None:
         """Let others have it; a folder of our own is removed."""
         if self._lock is not None:

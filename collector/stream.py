@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from collector.connector import Connector
 from collector.faults import lasting_fault
-from collector.history import History
+from collector.history.files import History
 from collector.packing import PACKED_COLUMNS, Batches, Unpacked, packer, unpack
 from collector.recent import Recent
 from collector.reports.decoding import DECODERS

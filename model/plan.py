@@ -15,12 +15,13 @@ from model.files import (
     validate_document,
     write_document,
 )
+from model.forecast import Forecast
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 
@@ -146,6 +147,9 @@ class Plan(VersionedModel):
     """Mean load per broker of each dimension that counts."""
     brokers: tuple[BrokerChange, ...]
     moves: tuple[Move, ...]
+    forecast: Forecast | None = None
+    """Hours besides now that the plan was made for, and why; None where there is no
+    history. Since 1.3."""
     hash: str = ""
 
     @property
@@ -168,6 +172,16 @@ class Plan(VersionedModel):
     def leader_changes(self) -> int:
         """Moves after which another broker leads."""
         return sum(m.leader_before != m.leader_after for m in self.moves)
+
+    @model_serializer(mode="wrap")
+    def _without_no_forecast(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # A plan of before 1.3 keeps its bytes, and with them its hash.
+        document: dict[str, Any] = whole(self)
+        if document["forecast"] is None:
+            del document["forecast"]
+        return document
 
     def spread(self, resource: str, *, after: bool) -> float:
         """Largest deviation of a broker from the level: 0.08 is 8 % of it."""

@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 
 from model.errors import ConfigError
+from model.forecast import Forecast
 from model.ids import BrokerId, TopicName
 from model.snapshot import (
     Broker,
@@ -108,6 +109,7 @@ class Pseudonyms:
             "brokers": tuple(self._broker(b, dirs[b.id]) for b in header.brokers),
             "topics": tuple(topics[i] for i in order),
             "recent_moves": tuple(map(self._move, header.recent_moves)),
+            "forecast": self._forecast(header.forecast),
         }
         partitions = _reordered(snapshot.partitions, order, dirs)
         return Snapshot(header.model_copy(update=update), partitions)
@@ -122,6 +124,15 @@ class Pseudonyms:
             "topic_id": self._of("id", topic.topic_id),
         }
         return topic.model_copy(update=update)
+
+    def _forecast(self, forecast: Forecast | None) -> Forecast | None:
+        if forecast is None:
+            return None
+        slots = tuple(
+            s.model_copy(update={"topic": self.topic(s.topic) if s.topic else None})
+            for s in forecast.slots
+        )
+        return forecast.model_copy(update={"slots": slots})
 
     def _move(self, move: RecentMove) -> RecentMove:
         return move.model_copy(update={"topic": self.topic(move.topic)})

@@ -1,4 +1,4 @@
-"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.2."""
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.3."""
 
 import itertools
 import math
@@ -18,7 +18,7 @@ from model.files import (
 from model.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
 KIND: Final = "plimsoll.snapshot"
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 
 
 class PartitionColumns(VersionedModel):

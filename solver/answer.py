@@ -55,6 +55,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         levels=_levels(problem),
         brokers=_broker_changes(search, placement),
         moves=_moves(problem, placement, directories),
+        forecast=header.forecast,
     ).seal()
 
 

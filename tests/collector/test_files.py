@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
-from collector.history import KEPT_DAYS, History
+from collector.history.files import KEPT_DAYS, History
 from collector.samples import decode
 from collector.spool import KEPT_S, Spool
 from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch

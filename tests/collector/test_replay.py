@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector.assemble import assemble, newest_vectors
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.recording import Recorder, canonical, read_recording, to_bytes
 from collector.replay import Replayed, replay_in

@@ -14,13 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector import stream as stream_module
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.spark import OPENED, Spark
 from collector.spool import RECORDS, Spool
 from collector.stream import Job, LoadStream, SpoolSource, TopicSource
 from collector.vectors import load_vectors
 from model.errors import ConfigError, PlimsollError
+from tests.collector.history.kept import check_compaction
 from tests.collector.rows import START_MS, WINDOW, figures, rows, sample, table
 
 if TYPE_CHECKING:
@@ -245,3 +246,9 @@ def test_samples_of_a_clock_that_is_ahead_are_named_and_hide_no_others(
     assert "ahead" not in found["topic"].to_pylist()
     assert "1 of" in caplog.text
     assert "set the clocks of all hosts" in caplog.text
+
+
+def test_days_that_spark_compacts_are_those_of_the_kernels(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    check_compaction(session, tmp_path)

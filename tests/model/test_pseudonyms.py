@@ -6,6 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from model.errors import ConfigError
+from model.forecast import Forecast, SlotReason
 from model.pseudonyms import KEPT, Pseudonyms, kept_key, read_key
 from model.snapshot import (
     Broker,
@@ -18,12 +19,15 @@ from model.snapshot import (
 from tests.model.build import brokers, ids, snapshot
 
 FIELDS: Mapping[type[BaseModel], str] = {
-    SnapshotHeader: "cluster_id taken_at_ms brokers topics resources slots sources"
-    " recent_moves",
+    SnapshotHeader: "cluster_id taken_at_ms brokers topics resources slots forecast"
+    " sources recent_moves",
     Broker: "id rack state capacity capacity_from log_dirs",
     LogDir: "path capacity_bytes cordoned",
     Topic: "name topic_id storage internal",
     Source: "name newest_sample_ms window_s samples measured_share",
+    Forecast: "method time_zone days held_back_days missed missed_as_now partitions"
+    " as_now slots unused",
+    SlotReason: "name begins_ms why topic",
     RecentMove: "topic partition left at_ms",
 }
 KEY = b"a key of 16 bytes or more"

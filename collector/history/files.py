@@ -54,7 +54,9 @@ class History:
         tables = []
         for day in range(since_ms // _DAY_MS, until_ms // _DAY_MS + 1):
             folder = self.folder / f"date={_day(day * _DAY_MS)}"
-            tables += [_read(path, since_ms) for path in folder.glob("*.parquet")]
+            tables += [
+                read_vectors(path, since_ms) for path in folder.glob("*.parquet")
+            ]
         found = concatenate([t for t in tables if t is not None], VECTORS)
         return found.filter(
             pa.compute.and_(
@@ -71,7 +73,8 @@ class History:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
-def _read(path: Path, since_ms: int) -> pa.Table | None:
+def read_vectors(path: Path, since_ms: int = 0) -> pa.Table | None:
+    """One file; None where it is damaged, or older than that."""
     # The file is at least as new as what it holds: old ones need not be opened.
     try:
         if 1000 * path.stat().st_mtime < since_ms:

@@ -1,0 +1,173 @@
+"""Snapshots get the hours to come as slots."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from collector.history.choice import choose
+from collector.history.hours import HOUR_MS
+from collector.history.outlook import Outlook, read_outlook
+from collector.history.settings import Horizon
+from collector.history.slots import DAY, WEEK, Calendar, Ints
+from model.forecast import Forecast, SlotReason
+from model.ids import TopicName
+from model.snapshot import Resource, Snapshot
+from model.units import count_text
+
+LEAST_DAYS: Final = {Horizon.DAY: 3, Horizon.WEEK: 8}
+"""Days of history that suffice: two to learn from, or a week, and one held back."""
+MOST_AGE_DAYS: Final = 7
+"""A forecast of older history is none."""
+_HOURS: Final = {Horizon.DAY: DAY, Horizon.WEEK: WEEK}
+_DAYS: Final = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+_FILE: Final = "outlook.parquet"
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True, slots=True)
+class Coming:
+    """What was chosen at one hour."""
+
+    forecast: Forecast
+    """Of no partitions yet."""
+    week: tuple[int, ...]
+    """Hour of the week of each slot."""
+
+
+class Ahead:
+    """Adds slots to snapshots, from the newest outlook.
+
+    Which slots is decided once an hour. One thread uses `add`.
+    """
+
+    def __init__(self, horizon: Horizon, clock: Callable[[], float]) -> None:
+        self._horizon, self._clock = horizon, clock
+        self._outlook: Outlook | None = None
+        self._chosen: tuple[object, Coming] | None = None
+
+    def recall(self, folder: Path) -> None:
+        """Go by what was kept in a cluster's folder."""
+        self._outlook = read_outlook(folder / _FILE)
+
+    def learn(self, outlook: Outlook, folder: Path) -> None:
+        """Go by this outlook from now on, and after the next start."""
+        self._outlook = outlook
+        try:
+            outlook.write(folder / _FILE)
+        except OSError as exc:
+            _log.warning("the outlook cannot be kept in %s: %s", folder, exc)
+
+    def add(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with its slots, or with why it has none."""
+        outlook = self._outlook
+        if outlook is None or self._horizon is Horizon.OFF:
+            return snapshot
+        hour = int(1000 * self._clock()) // HOUR_MS
+        key = id(outlook), hour, snapshot.header.resources
+        if self._chosen is None or self._chosen[0] != key:
+            found = coming(outlook, hour, self._horizon, snapshot.header.resources)
+            self._chosen = key, found
+        return with_slots(snapshot, outlook, self._chosen[1])
+
+
+def coming(
+    outlook: Outlook, hour: int, horizon: Horizon, resources: Sequence[Resource]
+) -> Coming:
+    """The slots that matter after an hour (since the epoch), and why."""
+    told = outlook.told(resources)
+    unused = _too_little(outlook, hour, horizon) or _too_far_off(told)
+    if unused:
+        return Coming(told.model_copy(update={"unused": unused}), ())
+    calendar = Calendar.of(hour, _HOURS[horizon], ZoneInfo(outlook.zone))
+    week, first = _once(calendar.week)
+    loads = {
+        str(r): outlook.by_topic(r)[:, week] for r in resources if outlook.knows(r)
+    }
+    names = [name_of(number) for number in week[1:].tolist()]
+    chosen = choose(loads, outlook.topics, names)
+    if not chosen:
+        unused = f"every hour of the coming {horizon} is like now"
+        return Coming(told.model_copy(update={"unused": unused}), ())
+    slots = tuple(
+        SlotReason(
+            name=names[c.at],
+            begins_ms=(hour + int(first[1 + c.at])) * HOUR_MS,
+            why=c.why,
+            topic=TopicName(c.topic) if c.topic is not None else None,
+        )
+        for c in chosen
+    )
+    picked = tuple(int(week[1 + c.at]) for c in chosen)
+    return Coming(told.model_copy(update={"slots": slots}), picked)
+
+
+def with_slots(snapshot: Snapshot, outlook: Outlook, found: Coming) -> Snapshot:
+    """The snapshot with these slots.
+
+    What is not forecast stays as it is now: sizes, and partitions with too little
+    history, which are counted.
+    """
+    columns, header = snapshot.partitions, snapshot.header
+    at = outlook.rows(snapshot)
+    slot_loads = np.repeat(columns.loads[:, None, :], len(found.week), axis=1)
+    known = np.zeros(len(snapshot), np.bool_)
+    for number, resource in enumerate(header.resources):
+        if outlook.knows(resource):
+            loads = outlook.loads(resource, at)
+            known |= ~np.isnan(loads).all(axis=1)
+            ahead = loads[:, list(found.week)]
+            now = slot_loads[:, :, number]
+            slot_loads[:, :, number] = np.where(np.isnan(ahead), now, ahead)
+    counts = {"partitions": len(snapshot), "as_now": int((~known).sum())}
+    update = {
+        "slots": tuple(s.name for s in found.forecast.slots),
+        "forecast": found.forecast.model_copy(update=counts),
+    }
+    return Snapshot(
+        header.model_copy(update=update),
+        replace(columns, slot_loads=slot_loads) if found.week else columns,
+    )
+
+
+def name_of(week: int) -> str:
+    """An hour of the week, as slots are named: `tue-14`."""
+    return f"{_DAYS[week // DAY]}-{week % DAY:02d}"
+
+
+def _once(week: Ints) -> tuple[Ints, Ints]:
+    """Hours of the week, each the first time it comes, and when that is.
+
+    When clocks are put back, one comes twice.
+    """
+    _, first = np.unique(week, return_index=True)
+    first.sort()
+    return week[first], first
+
+
+def _too_little(outlook: Outlook, hour: int, horizon: Horizon) -> str:
+    """Why the history does not suffice; empty if it does."""
+    least = LEAST_DAYS[horizon]
+    if outlook.days < least:
+        return (
+            f"{outlook.days} of the {count_text(least, 'day')} of history that a look "
+            f"at the coming {horizon} needs"
+        )
+    ended = datetime.fromisoformat(outlook.newest_day).replace(tzinfo=UTC)
+    if hour * HOUR_MS / 1000 - ended.timestamp() > (1 + MOST_AGE_DAYS) * 86_400:
+        return f"the newest day of history is {outlook.newest_day}"
+    return ""
+
+
+def _too_far_off(told: Forecast) -> str:
+    """Why such forecasts are of no use; empty if they are."""
+    if not told.missed:
+        return "no load was known on the days held back"
+    if sum(told.missed.values()) >= sum(told.missed_as_now.values()):
+        return "on the days held back it missed no less than the last hour before them"
+    return ""

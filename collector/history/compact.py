@@ -1,0 +1,102 @@
+"""Raw vectors of past days become hourly statistics, a task for each hour."""
+
+import datetime as dt
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collector.history.files import read_vectors
+from collector.history.hours import HOUR_MS, HOURS, hourly
+from collector.history.slots import DAY
+from collector.history.store import CompactedHistory, spark_type
+from collector.vectors import VECTORS, concatenate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ROWS_PER_FILE: Final = 500_000
+_TASKS: Final = pa.schema(
+    [pa.field("hour", pa.int64()), pa.field("paths", pa.list_(pa.string()))]
+)
+_log = logging.getLogger("plimsoll.collector")
+
+
+def compact(session: "SparkSession", folder: Path, store: CompactedHistory) -> None:
+    """Write the hours of one day of raw vectors, `date=YYYY-MM-DD`, to the store.
+
+    The raw files stay. To do it again gives the same.
+    """
+    day = folder.name.removeprefix("date=")
+    tasks, partitions = _tasks(folder)
+    hours = _hours(session, tasks)
+    files = 1 + partitions * DAY // ROWS_PER_FILE
+    store.write_day(day, hours.repartition(files, "topic", "partition"))
+
+
+def compact_hour(hour: int, paths: list[str]) -> pa.Table:
+    """Schema `HOURS`, of one hour's vectors in these files."""
+    found = (read_vectors(Path(path)) for path in paths)
+    vectors = concatenate([t for t in found if t is not None], VECTORS)
+    inside = pc.and_(
+        pc.greater_equal(vectors["time_ms"], hour * HOUR_MS),
+        pc.less(vectors["time_ms"], (hour + 1) * HOUR_MS),
+    )
+    return hourly(vectors.filter(inside))
+
+
+def _hours(session: "SparkSession", tasks: pa.Table) -> "DataFrame":
+    """Workers read the files themselves; those of other machines have none of them."""
+    if str(session.sparkContext.master).startswith("local"):
+        frame = session.createDataFrame(tasks).repartition(max(1, len(tasks)))
+        return frame.mapInArrow(_compacter(), spark_type(HOURS))
+    made = [compact_hour(row["hour"], row["paths"]) for row in tasks.to_pylist()]
+    return session.createDataFrame(concatenate(made, HOURS))
+
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def _compacter() -> Callable[[Batches], Batches]:
+    """For a Python worker: tasks to `HOURS`."""
+
+    def convert(batches: Batches) -> Batches:
+        for batch in batches:
+            for row in batch.to_pylist():
+                yield from compact_hour(row["hour"], row["paths"]).to_batches()
+
+    return convert
+
+
+def _tasks(folder: Path) -> tuple[pa.Table, int]:
+    """The files that have vectors of each hour of the day, and the most partitions."""
+    begin = dt.date.fromisoformat(folder.name.removeprefix("date="))
+    first = (begin - dt.date(1970, 1, 1)).days * DAY
+    paths: dict[int, list[str]] = {hour: [] for hour in range(first, first + DAY)}
+    partitions = 0
+    for path in sorted(folder.glob("*.parquet")):
+        try:
+            oldest_ms, newest_ms, rows = _span(path)
+        except (OSError, ValueError) as exc:
+            _log.warning("the history file %s is passed over: %s", path, exc)
+            continue
+        partitions = max(partitions, rows)
+        for hour in range(oldest_ms // HOUR_MS, newest_ms // HOUR_MS + 1):
+            # A file of the first seconds of a day may begin in the one before.
+            if hour in paths:
+                paths[hour].append(str(path))
+    busy = {hour: found for hour, found in paths.items() if found}
+    return pa.table([list(busy), list(busy.values())], schema=_TASKS), partitions
+
+
+def _span(path: Path) -> tuple[int, int, int]:
+    """Oldest and newest time of a file's vectors, and how many they are."""
+    footer = pq.read_metadata(path)
+    column = footer.schema.names.index("time_ms")
+    groups = [footer.row_group(i) for i in range(footer.num_row_groups)]
+    known = [g.column(column).statistics for g in groups]
+    return min(s.min for s in known), max(s.max for s in known), footer.num_rows

@@ -1,0 +1,134 @@
+"""What hours to come will bring, and how far off such forecasts were.
+
+Spark's Python workers run this, so nothing but numpy is imported here.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
+
+import numpy as np
+
+from collector.history.slots import DAY, WEEK, Floats, Ints, Past, quotient, usual
+
+LEAST_HOURS: Final = 48
+"""Hours of a partition that must be known for a forecast of it."""
+HELD_BACK_DAYS: Final = 3
+"""The newest so many days are forecast from what was before them, to see the error."""
+MOST_TREND: Final = 2.0
+"""A day or week that was further off says little of the next one."""
+
+
+class Forecaster(Protocol):
+    """A way to foretell loads."""
+
+    @property
+    def name(self) -> str:
+        """As plans and `status` tell it."""
+
+    def ahead(self, past: Past, week: Ints) -> Floats:
+        """(n, a) mean loads at the next a hours.
+
+        week: (a,) hour of the week of each. NaN where nothing can be said.
+        """
+
+
+@dataclass(frozen=True, slots=True)
+class AsNow:
+    """The newest known hour again: what a plan for now alone takes for granted."""
+
+    name: str = "as now"
+
+    def ahead(self, past: Past, week: Ints) -> Floats:
+        """See `Forecaster`."""
+        known = past.samples > 0
+        if not known.shape[1]:
+            return np.full((len(known), len(week)), np.nan)
+        newest = known.shape[1] - 1 - np.argmax(known[:, ::-1], axis=1)
+        value = past.mean[np.arange(len(known)), newest]
+        return np.repeat(value[:, None], len(week), axis=1)
+
+
+@dataclass(frozen=True, slots=True)
+class SeasonalTrend:
+    """Seasonal naive with trend: what is usual at an hour of the week, grown till then.
+
+    Growth is that of the newest week over the one before it. Beside it goes what the
+    last day carried against what is usual at its hours. An hour of the week that was
+    never seen is taken as that hour of other days.
+    """
+
+    name: str = "seasonal with trend"
+
+    def ahead(self, past: Past, week: Ints) -> Floats:
+        """See `Forecaster`."""
+        growth = _growth(past)[:, None]
+        age = np.arange(past.mean.shape[1])[::-1] / WEEK
+        grown = past.mean * growth**age
+        weekly = usual(past, grown)
+        weekly = np.where(np.isnan(weekly), _daily(past, grown), weekly)
+        level = _ratio(grown[:, -DAY:], weekly[:, past.week[-DAY:]])[:, None]
+        coming = (1 + np.arange(len(week))) / WEEK
+        found: Floats = weekly[:, week] * level * growth**coming
+        return found
+
+
+def _growth(past: Past) -> Floats:
+    """(n,) of a week; 1 where there are no two weeks."""
+    newest, before = past.mean[:, -WEEK:], past.mean[:, -2 * WEEK : -WEEK]
+    return _ratio(newest[:, newest.shape[1] - before.shape[1] :], before)
+
+
+def _ratio(above: Floats, below: Floats) -> Floats:
+    """(n,) of the sums over hours that are known of both, within bounds; else 1."""
+    known = ~np.isnan(above) & ~np.isnan(below)
+    sums = (np.where(known, m, 0.0).sum(axis=1) for m in (above, below))
+    ratio = quotient(*sums)
+    ratio = np.where(np.isnan(ratio), 1.0, ratio)
+    return np.clip(ratio, 1 / MOST_TREND, MOST_TREND)
+
+
+def _daily(past: Past, values: Floats) -> Floats:
+    """(n, 168) what is usual at the hour of the day, of (n, h) values."""
+    by_day = replace(past, week=past.week % DAY)
+    return np.tile(usual(by_day, values)[:, :DAY], WEEK // DAY)
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """How far forecasts of held-back days were off, (n,) sums over their hours."""
+
+    missed: Floats
+    """Of the amounts that a forecast was too high or too low."""
+    carried: Floats
+    """Of the loads that came."""
+
+
+def held_back(hours: int) -> int:
+    """How many days of so many hours are held back; 0 where they are too few."""
+    return max(0, min(HELD_BACK_DAYS, (hours - LEAST_HOURS) // DAY))
+
+
+def enough(past: Past) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """(n,) whether so much is known that a forecast can be made."""
+    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (past.samples > 0).sum(
+        axis=1
+    ) >= LEAST_HOURS
+    return found
+
+
+def backtest(forecaster: Forecaster, past: Past) -> Missed:
+    """Forecast each of the newest days from the hours before it, and compare.
+
+    Hours and partitions of which too little was known do not count.
+    """
+    missed, carried = np.zeros(len(past.mean)), np.zeros(len(past.mean))
+    hours = past.mean.shape[1]
+    for day in range(1, held_back(hours) + 1):
+        cut = past.until(hours - DAY * day)
+        came = slice(hours - DAY * day, hours - DAY * (day - 1))
+        found = forecaster.ahead(cut, past.week[came])
+        actual = past.mean[:, came]
+        counts = enough(cut)[:, None] & ~np.isnan(found) & ~np.isnan(actual)
+        missed += np.where(counts, np.abs(found - actual), 0.0).sum(axis=1)
+        carried += np.where(counts, actual, 0.0).sum(axis=1)
+    return Missed(missed, carried)

@@ -1,0 +1,63 @@
+"""A day's load vectors become statistics by hour.
+
+Spark's Python workers run `hourly`, so nothing but numpy and pyarrow is imported here.
+"""
+
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from collector.history.statistics import dense, statistics
+from collector.vectors import VECTORS
+
+HOUR_MS: Final = 3_600_000
+QUANTITIES: Final = tuple(f.name for f in VECTORS if f.type == pa.float64())
+"""What is kept of a vector: all that is a figure."""
+STATISTICS: Final = ("mean", "p95", "max", "samples")
+
+HOURS: Final = pa.schema(
+    [
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("hour", pa.int32()),
+        *(
+            pa.field(f"{q}_{s}", pa.int32() if s == "samples" else pa.float32())
+            for q in QUANTITIES
+            for s in STATISTICS
+        ),
+    ]
+)
+"""One row per partition and hour: statistics of the vectors of that hour.
+
+hour: hours since the epoch. p95 is exact: one of the values. NaN where no vector of
+the hour knew the quantity; samples: vectors that did.
+"""
+
+
+def hourly(vectors: pa.Table) -> pa.Table:
+    """Schema `HOURS`, in no order, of vectors of the schema `VECTORS`."""
+    topics = vectors["topic"].combine_chunks().dictionary_encode()
+    topic = topics.indices.to_numpy().astype(np.int64)
+    partition = vectors["partition"].to_numpy().astype(np.int64)
+    hour = vectors["time_ms"].to_numpy() // HOUR_MS
+    partitions = int(partition.max(initial=0)) + 1
+    codes, row = dense(topic * partitions + partition)
+    oldest = int(hour.min()) if len(hour) else 0
+    span = int(hour.max(initial=oldest)) - oldest + 1
+    cells, group = dense(row * span + hour - oldest)
+    pid = codes[cells // span]
+    columns: dict[str, Any] = {
+        "topic": topics.dictionary.take(pa.array(pid // partitions)),
+        "partition": pa.array((pid % partitions).astype(np.int32)),
+        "hour": pa.array((oldest + cells % span).astype(np.int32)),
+    }
+    for name in QUANTITIES:
+        found = statistics(group, vectors[name].to_numpy(), len(cells))
+        columns |= {
+            f"{name}_mean": found.mean,
+            f"{name}_p95": found.p95,
+            f"{name}_max": found.largest,
+            f"{name}_samples": found.count,
+        }
+    return pa.table([columns[f.name] for f in HOURS], schema=HOURS)

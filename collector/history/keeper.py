@@ -1,0 +1,162 @@
+"""Keeps history small and the outlook new, beside the stream and out of its way."""
+
+import datetime as dt
+import logging
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import quote
+from zoneinfo import ZoneInfo
+
+from collector.history.ahead import Ahead
+from collector.history.compact import compact
+from collector.history.forecast import SeasonalTrend, held_back
+from collector.history.outlook import COLUMNS, Outlook
+from collector.history.settings import HistorySettings, Horizon
+from collector.history.slots import DAY, WEEK, Calendar
+from collector.history.store import CompactedHistory, spark_type
+from collector.history.week import WEEKS, Terms, week_of
+from model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+LATE_S: Final = 300
+"""A day is compacted this long after its end, when its last batches are there."""
+HOUR_S: Final = 3600
+ROWS_PER_TASK: Final = 1_000_000
+_POOL: Final = "history"
+_log = logging.getLogger("plimsoll.collector")
+
+
+class HistoryKeeper:
+    """Compacts days that are over, forgets old ones, and renews the outlook.
+
+    folder: the cluster's, with its raw days in `history`.
+    """
+
+    def __init__(
+        self,
+        settings: HistorySettings,
+        folder: Path,
+        cluster_id: str,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._settings, self._folder, self._clock = settings, folder, clock
+        self._raw = folder / "history"
+        self._url = (
+            (folder / "hours").absolute().as_uri()
+            if settings.url is None
+            else f"{url_of(settings.url)}/{quote(cluster_id, safe='')}"
+        )
+        self._newest = ""
+
+    def run(
+        self,
+        session: "SparkSession",
+        closing: threading.Event,
+        ahead: Ahead,
+    ) -> None:
+        """Look after it once an hour until `closing`."""
+        # So that a batch of the stream does not wait for all of its tasks.
+        session.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
+        while not closing.is_set():
+            try:
+                outlook = self.renew(session)
+                if outlook is not None:
+                    ahead.learn(outlook, self._folder)
+            except PlimsollError as exc:
+                if not closing.is_set():
+                    _log.warning("%s It is tried again in an hour.", exc)
+            closing.wait(HOUR_S - self._clock() % HOUR_S + LATE_S)
+
+    def renew(self, session: "SparkSession") -> Outlook | None:
+        """Bring all up to date; the new outlook, None where nothing is new."""
+        store = CompactedHistory(session, self._url)
+        days = store.days()
+        over = dt.datetime.fromtimestamp(self._clock() - LATE_S, dt.UTC).date()
+        for folder in sorted(self._raw.glob("date=*")):
+            day = folder.name.removeprefix("date=")
+            if day not in days and day < over.isoformat():
+                compact(session, folder, store)
+        days = store.days()
+        self._forget_raw(days, over)
+        oldest = (over - dt.timedelta(weeks=self._settings.weeks)).isoformat()
+        if days and days[0] < oldest:
+            store.prune(oldest)
+        days = [day for day in days if day >= oldest]
+        off = self._settings.horizon is Horizon.OFF
+        if off or not days or days[-1] == self._newest:
+            return None
+        outlook = outlook_of(store, session, days, self._settings.time_zone)
+        self._newest = days[-1]
+        return outlook
+
+    def _forget_raw(self, days: Sequence[str], over: dt.date) -> None:
+        oldest = (over - dt.timedelta(days=self._settings.raw_days)).isoformat()
+        for day in days:
+            folder = self._raw / f"date={day}"
+            if day < oldest and folder.exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def url_of(place: str) -> str:
+    """A folder or URL as Spark takes it, without a slash at its end."""
+    is_url = re.match(r"[a-z][a-z0-9]+:", place) is not None
+    return (place if is_url else Path(place).absolute().as_uri()).rstrip("/")
+
+
+def outlook_of(
+    store: CompactedHistory, session: "SparkSession", days: Sequence[str], zone: str
+) -> Outlook:
+    """Let Spark make weeks of these days, kept in the store, and take the outlook."""
+    terms = _terms(days, zone)
+    hours = store.read_days(days)
+    tasks = 1 + hours.count() // ROWS_PER_TASK
+    weeks = hours.repartition(tasks, "topic", "partition").mapInArrow(
+        _weeker(terms), spark_type(WEEKS)
+    )
+    store.write_weeks(weeks)
+    table = store.read_weeks(COLUMNS).select(COLUMNS)
+    return Outlook(
+        table.sort_by([("topic", "ascending"), ("partition", "ascending")]),
+        method=terms.forecaster.name,
+        zone=zone,
+        days=len(days),
+        newest_day=days[-1],
+        held_back_days=held_back(len(terms.calendar.week)),
+    )
+
+
+def _terms(days: Sequence[str], zone: str) -> Terms:
+    oldest, newest = (dt.date.fromisoformat(day) for day in (days[0], days[-1]))
+    first = (oldest - dt.date(1970, 1, 1)).days * DAY
+    count = ((newest - oldest).days + 1) * DAY
+    clocks = ZoneInfo(zone)
+    return Terms(
+        calendar=Calendar.of(first, count, clocks),
+        ahead=Calendar.of(first + count, WEEK, clocks),
+        forecaster=SeasonalTrend(),
+    )
+
+
+def _weeker(
+    terms: Terms,
+) -> "Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]":
+    """For a Python worker: all hours of some partitions to `WEEKS`."""
+
+    def convert(batches: "Iterator[pa.RecordBatch]") -> "Iterator[pa.RecordBatch]":
+        import pyarrow as pa
+
+        found = list(batches)
+        if found:
+            yield from week_of(pa.Table.from_batches(found), terms).to_batches()
+
+    return convert

@@ -1,0 +1,134 @@
+"""What the history says of the hours of a week, partition by partition."""
+
+import json
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from collector.history.slots import RATES, WEEK, Floats, Ints
+from model.forecast import Forecast
+from model.snapshot import Resource, Snapshot
+
+_SUMS: Final = ("missed", "missed_as_now", "carried")
+COLUMNS: Final = (
+    *("topic", "partition"),
+    *(f"{q}_ahead" for q in RATES),
+    *(f"{q}_{s}" for q in RATES for s in _SUMS),
+)
+"""Of `WEEKS`, what an outlook needs."""
+_FACTS: Final = ("method", "zone", "days", "newest_day", "held_back_days")
+_META: Final = b"plimsoll"
+_log = logging.getLogger("plimsoll.collector")
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """Forecasts by hour of the week."""
+
+    table: pa.Table
+    """`COLUMNS`, one row per partition, by topic and partition."""
+    method: str
+    zone: str
+    days: int
+    """Of history."""
+    newest_day: str
+    """Of them, `YYYY-MM-DD`."""
+    held_back_days: int
+
+    def write(self, path: Path) -> None:
+        """Keep it for the next start, in one step. Raises OSError."""
+        facts = {name: getattr(self, name) for name in _FACTS}
+        part = path.with_name(f".{path.name}")
+        meta = {_META: json.dumps(facts).encode()}
+        pq.write_table(self.table.replace_schema_metadata(meta), part)
+        part.replace(path)
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """Their names, in order."""
+        names: list[str] = pc.unique(self.table["topic"]).to_pylist()
+        return names
+
+    def told(self, resources: Sequence[Resource]) -> Forecast:
+        """How good it is for these resources, before it is used for any partition."""
+        known = [str(r) for r in resources if self.knows(r)]
+        missed, as_now, carried = (
+            {q: float(pc.sum(self.table[f"{q}_{s}"]).as_py() or 0) for q in known}
+            for s in _SUMS
+        )
+        some = [q for q in known if carried[q] > 0]
+        return Forecast(
+            method=self.method,
+            time_zone=self.zone,
+            days=self.days,
+            held_back_days=self.held_back_days,
+            missed={q: round(missed[q] / carried[q], 4) for q in some},
+            missed_as_now={q: round(as_now[q] / carried[q], 4) for q in some},
+            partitions=0,
+            as_now=0,
+        )
+
+    def knows(self, resource: Resource) -> bool:
+        """Whether it is one that history has forecasts of."""
+        return str(resource) in RATES
+
+    def by_topic(self, resource: Resource) -> Floats:
+        """(topics, 168) sums of what is known."""
+        topic = self.table["topic"].combine_chunks().dictionary_encode()
+        sums = np.zeros((len(self.topics), WEEK))
+        loads = np.nan_to_num(self._matrices[resource][:-1].astype(np.float64))
+        np.add.at(sums, topic.indices.to_numpy(), loads)
+        return sums
+
+    def rows(self, snapshot: Snapshot) -> Ints:
+        """(n,) row of each of a snapshot's partitions; the number of rows for none."""
+        names = [str(t.name) for t in snapshot.header.topics]
+        columns = snapshot.partitions
+        keys = zip(columns.topic.tolist(), columns.partition.tolist(), strict=True)
+        none = len(self.table)
+        return np.array([self._row_of.get((names[t], p), none) for t, p in keys], int)
+
+    def loads(self, resource: Resource, rows: Ints) -> Floats:
+        """(n, 168) of `rows`; NaN where too little is known."""
+        found: Floats = self._matrices[resource][rows].astype(np.float64)
+        return found
+
+    @cached_property
+    def _row_of(self) -> dict[tuple[str, int], int]:
+        topics, numbers = (self.table[c].to_pylist() for c in ("topic", "partition"))
+        pairs = zip(topics, numbers, strict=True)
+        return {pair: row for row, pair in enumerate(pairs)}
+
+    @cached_property
+    def _matrices(self) -> dict[str, np.ndarray[tuple[int, int], np.dtype[np.float32]]]:
+        """(n + 1, 168) by quantity; the last row is of partitions without any."""
+        found = {}
+        for name in RATES:
+            values = self.table[f"{name}_ahead"].combine_chunks().flatten().to_numpy()
+            none = np.full(WEEK, np.nan, np.float32)
+            found[name] = np.append(values, none).reshape(-1, WEEK)
+        return found
+
+
+def read_outlook(path: Path) -> Outlook | None:
+    """What was kept; None where there is none, or it cannot be used."""
+    try:
+        table = pq.ParquetFile(path).read()
+        facts = json.loads(table.schema.metadata[_META])
+        return Outlook(
+            table.select(COLUMNS).replace_schema_metadata(),
+            **{name: facts[name] for name in _FACTS},
+        )
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError) as exc:
+        _log.warning("the outlook %s is passed over: %s", path, exc)
+        return None

@@ -1,0 +1,27 @@
+"""How much of the loads is kept, where, and what it is used for."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Horizon(StrEnum):
+    """How far ahead plans look."""
+
+    DAY = "day"
+    WEEK = "week"
+    OFF = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistorySettings:
+    """Of one cluster's history."""
+
+    url: str | None = None
+    """Where compacted days are, by cluster id; None for the cluster's own folder."""
+    raw_days: int = 3
+    """Raw vectors of as many days stay beside their compacted form."""
+    weeks: int = 8
+    """Compacted days of as many weeks stay; they say what is usual."""
+    horizon: Horizon = Horizon.DAY
+    time_zone: str = "UTC"
+    """By whose clocks hours of the week are told apart."""

@@ -1,0 +1,172 @@
+"""Hours of weeks past become the hours of a week: what is usual at each.
+
+Spark's Python workers run this, so nothing but numpy and pyarrow is imported here.
+"""
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from collector.history.hours import QUANTITIES
+from collector.history.statistics import dense
+
+DAY: Final = 24
+WEEK: Final = 168
+RATES: Final = tuple(q for q in QUANTITIES if q not in ("disk", "total_bytes"))
+"""What follows people's days and weeks; sizes do not."""
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar:
+    """Hours without a gap between them."""
+
+    first_hour: int
+    """Since the epoch."""
+    week: Ints
+    """(h,) hour of the week of each, 0 for the one that begins on Monday at 0:00."""
+
+    @classmethod
+    def of(cls, first_hour: int, count: int, zone: tzinfo) -> Self:
+        """By the clocks of a zone; what they have twice a year counts twice."""
+        local = (
+            datetime.fromtimestamp(3600 * hour, UTC).astimezone(zone)
+            for hour in range(first_hour, first_hour + count)
+        )
+        week = np.fromiter((DAY * t.weekday() + t.hour for t in local), np.int64, count)
+        return cls(first_hour, week)
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """One quantity of n partitions over the h hours of a calendar.
+
+    (n, h) each, NaN where unknown, of the statistics of `HOURS`.
+    """
+
+    mean: Floats
+    p95: Floats
+    largest: Floats
+    samples: Floats
+    """0 where unknown."""
+    week: Ints
+    """(h,) as of the calendar."""
+
+    def until(self, end: int) -> "Past":
+        """The first `end` hours."""
+        return Past(
+            mean=self.mean[:, :end],
+            p95=self.p95[:, :end],
+            largest=self.largest[:, :end],
+            samples=self.samples[:, :end],
+            week=self.week[:end],
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """One quantity by hour of the week, (n, 168) each; NaN where it was never seen."""
+
+    mean: Floats
+    """Of all samples."""
+    p95: Floats
+    """Mean of the exact p95 of each hour, weighed by its samples."""
+    largest: Floats
+    samples: Floats
+    confidence: Floats
+    """weeks / (weeks + 1) / (1 + spread): how many weeks knew the hour, and how far
+    their means lie from one another (root mean square, as a share of the mean). 0 for
+    none, 0.5 for one week, 0.8 for four that are alike."""
+
+
+def slots(past: Past) -> Slots:
+    """What is usual at each hour of the week. The same bits however n is cut."""
+    samples = _by_week(past, past.samples)
+    mean = usual(past, past.mean)
+    return Slots(
+        mean=mean,
+        p95=usual(past, past.p95),
+        largest=_by_week(past, past.largest, np.fmax, np.nan),
+        samples=samples,
+        confidence=_confidence(past, mean),
+    )
+
+
+def usual(past: Past, values: Floats) -> Floats:
+    """(n, 168) mean of (n, h) values by hour of the week, weighed by samples."""
+    sums = _by_week(past, np.nan_to_num(values) * past.samples)
+    return quotient(sums, _by_week(past, past.samples))
+
+
+def pasts(hours: pa.Table, calendar: Calendar) -> tuple[pa.Table, dict[str, Past]]:
+    """A table of the schema `HOURS` as matrices, one `Past` for each of `RATES`.
+
+    Beside them topic and partition of their n rows. Hours outside the calendar do not
+    count.
+    """
+    topics = hours["topic"].combine_chunks().dictionary_encode()
+    topic = topics.indices.to_numpy().astype(np.int64)
+    partition = hours["partition"].to_numpy().astype(np.int64)
+    partitions = int(partition.max(initial=0)) + 1
+    codes, row = dense(topic * partitions + partition)
+    column = hours["hour"].to_numpy() - calendar.first_hour
+    inside = (column >= 0) & (column < len(calendar.week))
+    at = row[inside], column[inside]
+
+    def matrix(name: str, empty: float) -> Floats:
+        found = np.full((len(codes), len(calendar.week)), empty)
+        found[at] = hours[name].to_numpy()[inside]
+        return found
+
+    ids = {
+        "topic": topics.dictionary.take(pa.array(codes // partitions)),
+        "partition": pa.array(codes % partitions, pa.int32()),
+    }
+    return pa.table(ids), {
+        name: Past(
+            mean=matrix(f"{name}_mean", np.nan),
+            p95=matrix(f"{name}_p95", np.nan),
+            largest=matrix(f"{name}_max", np.nan),
+            samples=np.nan_to_num(matrix(f"{name}_samples", 0.0)),
+            week=calendar.week,
+        )
+        for name in RATES
+    }
+
+
+def quotient(above: Floats, below: Floats) -> Floats:
+    """NaN where there is nothing to divide by."""
+    out = np.full(above.shape, np.nan)
+    np.divide(above, below, out=out, where=below > 0)
+    return out
+
+
+def _by_week(
+    past: Past, values: Floats, combine: Any = np.add, empty: float = 0.0
+) -> Floats:
+    """(n, 168) values of (n, h) combined by hour of the week.
+
+    Row by row and not by a product of matrices, whose last bits depend on its size.
+    """
+    order = np.argsort(past.week, kind="stable")
+    present, first = np.unique(past.week[order], return_index=True)
+    found = np.full((len(values), WEEK), empty)
+    if len(present):
+        found[:, present] = combine.reduceat(values[:, order], first, axis=1)
+    return found
+
+
+def _confidence(past: Past, mean: Floats) -> Floats:
+    known = past.samples > 0
+    weeks = _by_week(past, known.astype(np.float64))
+    off = np.where(known, past.mean - mean[:, past.week], 0.0)
+    spread = np.sqrt(np.nan_to_num(quotient(_by_week(past, off * off), weeks)))
+    spread = np.nan_to_num(quotient(spread, mean))
+    found: Floats = weeks / (weeks + 1) / (1 + spread)
+    return found

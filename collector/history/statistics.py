@@ -1,0 +1,87 @@
+"""Exact statistics of many small groups of loads: one sort, then sums over runs.
+
+Spark's Python workers run this, so nothing but numpy is imported here.
+"""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float32]
+Ints = NDArray[np.int64]
+
+_SPARSE: Final = 8
+"""Codes that reach this many times their number are made dense by sorting."""
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """(groups,) each; NaN where a group has no value."""
+
+    mean: Floats
+    p95: Floats
+    """The smallest value that 95 % of the group's values do not exceed."""
+    largest: Floats
+    count: NDArray[np.int32]
+
+
+def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
+    """Of the values of each group, in single precision.
+
+    Values that are NaN, infinite or negative are no loads and do not count. Bits of
+    floats that are not negative sort as the floats do; so one key of group and bits is
+    sorted, which is several times faster than a sort by two columns.
+
+    Parameters
+    ----------
+    group
+        (n,) from 0 to groups - 1; groups < 2**32.
+    values
+        (n,) float.
+    """
+    values = values.astype(np.float32)
+    known = (values >= 0) & (values < np.inf)
+    if not known.all():
+        group, values = group[known], values[known]
+    # Minus zero has the bits of a large number.
+    keys = (values + np.float32(0)).view(np.uint32).astype(np.uint64)
+    keys |= group.astype(np.uint64) << np.uint64(32)
+    keys.sort()
+    ordered = keys.astype(np.uint32).view(np.float32)
+    count = np.bincount(group, minlength=groups)
+    some = np.flatnonzero(count)
+    first = (np.cumsum(count) - count)[some]
+    of_some = count[some]
+    return Statistics(
+        mean=_spread(some, _sums(ordered, first) / of_some, groups),
+        p95=_spread(some, ordered[first + (95 * of_some + 99) // 100 - 1], groups),
+        largest=_spread(some, ordered[first + of_some - 1], groups),
+        count=count.astype(np.int32),
+    )
+
+
+def dense(codes: Ints) -> tuple[Ints, Ints]:
+    """The different codes in ascending order, and (n,) the position of each among them.
+
+    Codes are not negative.
+    """
+    size = int(codes.max(initial=-1)) + 1
+    if size > _SPARSE * len(codes):
+        return np.unique(codes, return_inverse=True)
+    present = np.zeros(size, np.bool_)
+    present[codes] = True
+    return np.flatnonzero(present), (np.cumsum(present) - 1)[codes]
+
+
+def _sums(ordered: Floats, first: Ints) -> NDArray[np.float64]:
+    if not len(first):
+        return np.zeros(0)
+    return np.add.reduceat(ordered, first, dtype=np.float64)
+
+
+def _spread(at: Ints, values: NDArray[Any], groups: int) -> Floats:
+    found = np.full(groups, np.nan, np.float32)
+    found[at] = values
+    return found

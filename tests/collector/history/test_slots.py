@@ -1,0 +1,108 @@
+"""Hours of weeks become the hours of a week."""
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+
+from collector.history.forecast import SeasonalTrend
+from collector.history.hours import HOUR_MS, hourly
+from collector.history.slots import WEEK, Calendar, Past, pasts, slots
+from collector.history.week import Terms, week_of
+from tests.collector.history.cycles import FIRST_HOUR, daily, hours_of, vectors_of
+
+ORDERS = ("orders", 3)
+AUDIT = ("größe.v1", 0)
+
+
+def calendar(hours: int) -> Calendar:
+    return Calendar.of(FIRST_HOUR, hours, dt.UTC)
+
+
+def past_of(*weeks: float) -> Past:
+    """One partition whose every hour of a week has that load; NaN for none."""
+    mean = np.repeat(np.array([weeks]), WEEK, axis=1)
+    samples = np.where(np.isnan(mean), 0.0, 10.0)
+    week = np.tile(np.arange(WEEK), len(weeks))
+    return Past(mean=mean, p95=mean, largest=mean, samples=samples, week=week)
+
+
+def test_an_hours_vectors_become_one_row() -> None:
+    times = [FIRST_HOUR * HOUR_MS + 60_000 * i for i in range(70)]
+    found = hourly(vectors_of([ORDERS, AUDIT], times, np.arange(140.0).reshape(2, 70)))
+    rows = {(r["topic"], r["partition"], r["hour"]): r for r in found.to_pylist()}
+    assert len(rows) == 4
+    first = rows["orders", 3, FIRST_HOUR]
+    assert first["net_in_mean"] == 29.5
+    assert (first["net_in_p95"], first["net_in_max"]) == (56.0, 59.0)
+    assert first["net_in_samples"] == 60
+    assert rows["größe.v1", 0, FIRST_HOUR + 1]["net_in_max"] == 139.0
+
+
+def test_what_was_not_known_in_an_hour_has_no_samples() -> None:
+    found = hourly(vectors_of([ORDERS], [0, 1], np.array([[np.nan, np.nan]])))
+    assert found["net_in_samples"].to_pylist() == [0]
+    assert np.isnan(found["net_in_mean"].to_pylist()[0])
+    assert found["disk_samples"].to_pylist() == [2]
+
+
+def test_nothing_becomes_no_hours() -> None:
+    assert hourly(vectors_of([], [], np.zeros((0, 0)))).num_rows == 0
+
+
+def test_a_slot_is_the_mean_of_its_hours_weighed_by_their_samples() -> None:
+    past = past_of(10.0, 40.0)
+    past.samples[0, 0] = 30.0
+    found = slots(past)
+    assert found.mean[0, 0] == pytest.approx((30 * 10 + 10 * 40) / 40)
+    assert found.mean[0, 1] == pytest.approx(25.0)
+    assert found.samples[0, 0] == 40.0
+    assert found.largest[0].tolist() == [40.0] * WEEK
+
+
+def test_confidence_grows_with_weeks_and_falls_with_their_spread() -> None:
+    def confidence(*weeks: float) -> float:
+        return float(slots(past_of(*weeks)).confidence[0, 17])
+
+    assert confidence(np.nan) == 0.0
+    assert confidence(10.0) == 0.5
+    assert confidence(10.0, np.nan, 10.0) == pytest.approx(2 / 3)
+    assert confidence(10.0, 10.0, 10.0, 10.0) == 0.8
+    assert confidence(0.0, 0.0) == pytest.approx(2 / 3)
+    assert confidence(5.0, 15.0) == pytest.approx(2 / 3 / 1.5)
+
+
+def test_an_hour_that_was_never_seen_is_unknown() -> None:
+    found = slots(past_of(10.0).until(5))
+    assert np.isnan(found.mean[0, 5:]).all()
+    assert np.isnan(found.largest[0, 5:]).all()
+    assert found.samples[0, 5:].sum() == 0
+
+
+def test_hours_of_the_week_are_those_of_the_zones_clocks() -> None:
+    assert Calendar.of(FIRST_HOUR, 2, dt.UTC).week.tolist() == [0, 1]
+    assert Calendar.of(FIRST_HOUR, 2, ZoneInfo("Asia/Tokyo")).week.tolist() == [9, 10]
+    # On Sunday, 29 March, the hour from 2 to 3 is left out in Berlin.
+    sunday = FIRST_HOUR + 27 * 24
+    night = Calendar.of(sunday, 3, ZoneInfo("Europe/Berlin")).week
+    assert night.tolist() == [145, 147, 148]
+
+
+def test_the_same_bits_however_partitions_are_cut() -> None:
+    random = np.random.default_rng(3)
+    hours = hours_of([ORDERS, AUDIT], random.exponential(1e6, (2, 500)))
+    terms = Terms(
+        calendar=calendar(504), ahead=calendar(WEEK), forecaster=SeasonalTrend()
+    )
+    whole = week_of(hours, terms).sort_by("topic")
+    for name, row in (("größe.v1", 0), ("orders", 1)):
+        alone = week_of(hours.filter(np.asarray(hours["topic"]) == name), terms)
+        assert alone.equals(whole.slice(row, 1))
+
+
+def test_hours_outside_the_calendar_do_not_count() -> None:
+    hours = hours_of([ORDERS], daily(48, peak=14)[None])
+    ids, found = pasts(hours, calendar(24))
+    assert ids.to_pylist() == [{"topic": "orders", "partition": 3}]
+    assert found["net_in"].mean.shape == (1, 24)

@@ -1,0 +1,50 @@
+"""The kernel that all history goes through, beside plain Python."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collector.history.statistics import dense, statistics
+from tests.collector.history import oracle
+
+VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
+ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=200)
+
+
+@given(ROWS)
+def test_statistics_are_those_of_each_groups_loads(
+    rows: list[tuple[int, float]],
+) -> None:
+    group = np.array([g for g, _ in rows], np.int64)
+    found = statistics(group, np.array([v for _, v in rows], np.float64), 10)
+    known = oracle.statistics(rows)
+    for number in range(10):
+        mean, p95, largest, count = known.get(number, (np.nan, np.nan, np.nan, 0))
+        assert found.count[number] == count
+        assert found.mean[number] == pytest.approx(mean, rel=1e-6, nan_ok=True)
+        assert found.p95[number] == pytest.approx(p95, rel=0, nan_ok=True)
+        assert found.largest[number] == pytest.approx(largest, rel=0, nan_ok=True)
+
+
+def test_p95_is_exact_where_interpolation_would_not_be() -> None:
+    values = np.arange(1, 21, dtype=np.float64)
+    assert statistics(np.zeros(20, np.int64), values, 1).p95.tolist() == [19.0]
+    assert statistics(np.zeros(21, np.int64), np.append(values, 21), 1).p95 == [20.0]
+
+
+def test_the_order_of_the_values_changes_no_bit() -> None:
+    random = np.random.default_rng(5)
+    group, values = random.integers(0, 50, 5000), random.exponential(1e6, 5000)
+    order = random.permutation(5000)
+    found = statistics(group, values, 50)
+    again = statistics(group[order], values[order], 50)
+    assert found.mean.tobytes() == again.mean.tobytes()
+    assert found.p95.tobytes() == again.p95.tobytes()
+
+
+@given(st.lists(st.integers(0, 10_000), max_size=50))
+def test_codes_are_made_dense_in_their_order(codes: list[int]) -> None:
+    different, at = dense(np.array(codes, np.int64))
+    assert different.tolist() == sorted(set(codes))
+    assert different[at].tolist() == codes
