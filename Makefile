@@ -52,8 +52,8 @@ soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-moves bench-peers bench-probe bench-schedule bench-solver
-bench: bench-solver bench-peers bench-schedule bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-schedule bench-solver
+bench: bench-solver bench-peers bench-schedule bench-pipeline bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -74,11 +74,17 @@ bench-peers: $(VENV)/dev.stamp ## measure the planner beside other balancers
 	$(BIN)/python -P -m benchmarks.cruise
 	$(BIN)/python -P -m benchmarks.peers
 
+bench-pipeline: $(VENV)/dev.stamp ## measure decoders, and the history's statistics beside polars and DuckDB
+	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/bench.txt
+	$(BIN)/python -P -m benchmarks.decoders
+	$(BIN)/python -P -m benchmarks.pipeline $(ARGS)
+
 .PHONY: requirements
 requirements: ## pin the dependencies anew, with hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
+	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
 
 .PHONY: clean
 clean: ## remove what the targets made here

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from benchmarks.machine import processor
 from benchmarks.moves_on import table
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.samples import SAMPLES
 from collector.spark import Spark

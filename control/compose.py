@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from control.capacities import CapacityTeller, capacities_of
+from control.history import history_settings
 from control.loop import Loop, LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
@@ -108,6 +109,7 @@ def observer(
             else (),
             polled=_polled(settings) if recorder is None else (),
             capacities=capacities or capacities_of(settings),
+            history=history_settings(settings.history, settings.forecast),
             apart=recorder is not None,
         ),
         on_batch=recorder.add if recorder is not None else None,

@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from control.render_forecast import forecast_lines
 from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
 from model.skew import BrokerSkew, TopicSkew
-from model.snapshot import Count, Resource, Snapshot
+from model.snapshot import Count, Resource, Snapshot, SnapshotHeader
 from model.units import (
     bytes_text,
     count_text,
@@ -85,6 +86,7 @@ def status_document(
         "taken_at": time_text(header.taken_at_ms),
         "age_s": round((now_ms - header.taken_at_ms) / 1000, 1),
         "sources": [s.model_dump(mode="json") for s in header.sources],
+        **_forecast(header),
         "notes": list(notes),
         "within_band": within_band,
         "objective": rounded(evaluation.objective),
@@ -109,6 +111,11 @@ def status_document(
         ],
         "partitions": [_partition(snapshot, i) for i in range(len(snapshot))],
     }
+
+
+def _forecast(header: SnapshotHeader) -> dict[str, Any]:
+    told = header.forecast
+    return {} if told is None else {"forecast": told.model_dump(mode="json")}
 
 
 def _partition(snapshot: Snapshot, index: int) -> dict[str, Any]:
@@ -145,6 +152,7 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
         f"{seconds_text(s.window_s)}, {percent_text(s.measured_share)} measured"
         for s in header.sources
     ]
+    lines += forecast_lines(header.forecast)
     resources = header.resources
     rows = [
         [
@@ -185,6 +193,7 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
+        *forecast_lines(plan.forecast),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")

@@ -22,6 +22,7 @@ from pydantic_settings import (
 
 from collector.site import LOCAL, master_of, properties_of
 from control.capacities import CapacitySettings
+from control.history import ForecastTable, HistoryTable
 from control.policy import AutoLimits
 from control.prometheus import PrometheusSettings
 from control.throttling import AutoThrottleSettings
@@ -100,6 +101,10 @@ class Settings(BaseSettings):
     """Time between two samples."""
     window_s: Annotated[float, Field(gt=0)] = 15.0
     """Time that loads are averaged over."""
+    history: Annotated[HistoryTable, _from_json(HistoryTable)] = HistoryTable()
+    """How much of the loads is kept, and where."""
+    forecast: Annotated[ForecastTable, _from_json(ForecastTable)] = ForecastTable()
+    """Which hours to come plans are made for."""
     samples_topic: str | None = None
     """Topic that samples go to; by default they go to files under `state_dir`."""
     cruise_control_topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (

@@ -21,7 +21,7 @@ class SlotReason(FileModel):
     """In which most of the difference lies, where that is why."""
 
 
-class Forecast(FileModel):
+class LoadForecast(FileModel):
     """Where the loads of a snapshot's slots come from, and how good they are."""
 
     method: str

@@ -15,7 +15,7 @@ from model.files import (
     validate_document,
     write_document,
 )
-from model.forecast import Forecast
+from model.forecast import LoadForecast
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import BrokerState, StorageKind
@@ -147,7 +147,7 @@ class Plan(VersionedModel):
     """Mean load per broker of each dimension that counts."""
     brokers: tuple[BrokerChange, ...]
     moves: tuple[Move, ...]
-    forecast: Forecast | None = None
+    forecast: LoadForecast | None = None
     """Hours besides now that the plan was made for, and why; None where there is no
     history. Since 1.3."""
     hash: str = ""

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from model.errors import ConfigError
-from model.forecast import Forecast
+from model.forecast import LoadForecast
 from model.ids import BrokerId, TopicName
 from model.snapshot import (
     Broker,
@@ -125,7 +125,7 @@ class Pseudonyms:
         }
         return topic.model_copy(update=update)
 
-    def _forecast(self, forecast: Forecast | None) -> Forecast | None:
+    def _forecast(self, forecast: LoadForecast | None) -> LoadForecast | None:
         if forecast is None:
             return None
         slots = tuple(

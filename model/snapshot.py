@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from model.files import FileModel
-from model.forecast import Forecast
+from model.forecast import LoadForecast
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot_checks import check_snapshot
 
@@ -176,7 +176,7 @@ class SnapshotHeader(FileModel):
     """The columns of `loads`, in order."""
     slots: tuple[str, ...] = ()
     """Names of further hours that a plan must be level at, besides now; at most 7."""
-    forecast: Forecast | None = None
+    forecast: LoadForecast | None = None
     """Why those hours, and by what; None where there is no history. Since 1.3."""
     sources: tuple[Source, ...] = ()
     recent_moves: tuple[RecentMove, ...] = ()

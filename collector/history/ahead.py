@@ -15,7 +15,7 @@ from collector.history.hours import HOUR_MS
 from collector.history.outlook import Outlook, read_outlook
 from collector.history.settings import Horizon
 from collector.history.slots import DAY, WEEK, Calendar, Ints
-from model.forecast import Forecast, SlotReason
+from model.forecast import LoadForecast, SlotReason
 from model.ids import TopicName
 from model.snapshot import Resource, Snapshot
 from model.units import count_text
@@ -34,7 +34,7 @@ _log = logging.getLogger("plimsoll.collector")
 class Coming:
     """What was chosen at one hour."""
 
-    forecast: Forecast
+    forecast: LoadForecast
     """Of no partitions yet."""
     week: tuple[int, ...]
     """Hour of the week of each slot."""
@@ -164,7 +164,7 @@ def _too_little(outlook: Outlook, hour: int, horizon: Horizon) -> str:
     return ""
 
 
-def _too_far_off(told: Forecast) -> str:
+def _too_far_off(told: LoadForecast) -> str:
     """Why such forecasts are of no use; empty if they are."""
     if not told.missed:
         return "no load was known on the days held back"

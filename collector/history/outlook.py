@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.slots import RATES, WEEK, Floats, Ints
-from model.forecast import Forecast
+from model.forecast import LoadForecast
 from model.snapshot import Resource, Snapshot
 
 _SUMS: Final = ("missed", "missed_as_now", "carried")
@@ -57,7 +57,7 @@ class Outlook:
         names: list[str] = pc.unique(self.table["topic"]).to_pylist()
         return names
 
-    def told(self, resources: Sequence[Resource]) -> Forecast:
+    def told(self, resources: Sequence[Resource]) -> LoadForecast:
         """How good it is for these resources, before it is used for any partition."""
         known = [str(r) for r in resources if self.knows(r)]
         missed, as_now, carried = (
@@ -65,7 +65,7 @@ class Outlook:
             for s in _SUMS
         )
         some = [q for q in known if carried[q] > 0]
-        return Forecast(
+        return LoadForecast(
             method=self.method,
             time_zone=self.zone,
             days=self.days,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.spark import Spark
 from collector.spool import Spool

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import control
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.spark import spark_home
 from collector.spool import Spool

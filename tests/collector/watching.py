@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from collector.history import History
+from collector.history.files import History
 from collector.java import find_java
 from collector.spark import Spark
 from collector.stream import Job, LoadStream, SpoolSource

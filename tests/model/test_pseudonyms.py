@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from model.errors import ConfigError
-from model.forecast import Forecast, SlotReason
+from model.forecast import LoadForecast, SlotReason
 from model.pseudonyms import KEPT, Pseudonyms, kept_key, read_key
 from model.snapshot import (
     Broker,
@@ -25,7 +25,7 @@ FIELDS: Mapping[type[BaseModel], str] = {
     LogDir: "path capacity_bytes cordoned",
     Topic: "name topic_id storage internal",
     Source: "name newest_sample_ms window_s samples measured_share",
-    Forecast: "method time_zone days held_back_days missed missed_as_now partitions"
+    LoadForecast: "method time_zone days held_back_days missed missed_as_now partitions"
     " as_now slots unused",
     SlotReason: "name begins_ms why topic",
     RecentMove: "topic partition left at_ms",

@@ -9,7 +9,7 @@ from collector.history.statistics import dense, statistics
 from tests.collector.history import oracle
 
 VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
-ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=200)
+ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)
 
 
 @given(ROWS)
