@@ -38,7 +38,7 @@ class LoadForecast(FileModel):
     partitions: int
     as_now: int
     """Of these partitions, those with too little history: their load at each slot is
-    that of now."""
+    that of now. All where there are no slots."""
     slots: tuple[SlotReason, ...] = ()
     unused: str = ""
     """Why there are no slots, in words; empty where there are."""

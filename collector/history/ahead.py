@@ -51,6 +51,11 @@ class Ahead:
         self._outlook: Outlook | None = None
         self._chosen: tuple[object, Coming] | None = None
 
+    @property
+    def outlook(self) -> Outlook | None:
+        """What it goes by; None where nothing is known yet."""
+        return self._outlook
+
     def recall(self, folder: Path) -> None:
         """Go by what was kept in a cluster's folder."""
         self._outlook = read_outlook(folder / _FILE)
@@ -119,9 +124,8 @@ def with_slots(snapshot: Snapshot, outlook: Outlook, found: Coming) -> Snapshot:
     known = np.zeros(len(snapshot), np.bool_)
     for number, resource in enumerate(header.resources):
         if outlook.knows(resource):
-            loads = outlook.loads(resource, at)
-            known |= ~np.isnan(loads).all(axis=1)
-            ahead = loads[:, list(found.week)]
+            ahead = outlook.loads(resource, at, found.week)
+            known |= ~np.isnan(ahead).all(axis=1)
             now = slot_loads[:, :, number]
             slot_loads[:, :, number] = np.where(np.isnan(ahead), now, ahead)
     counts = {"partitions": len(snapshot), "as_now": int((~known).sum())}

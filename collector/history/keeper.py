@@ -56,7 +56,6 @@ class HistoryKeeper:
             if settings.url is None
             else f"{url_of(settings.url)}/{quote(cluster_id, safe='')}"
         )
-        self._newest = ""
 
     def run(
         self,
@@ -69,7 +68,7 @@ class HistoryKeeper:
         session.sparkContext.setLocalProperty("spark.scheduler.pool", _POOL)
         while not closing.is_set():
             try:
-                outlook = self.renew(session)
+                outlook = self.renew(session, ahead.outlook)
                 if outlook is not None:
                     ahead.learn(outlook, self._folder)
             except PlimsollError as exc:
@@ -77,8 +76,8 @@ class HistoryKeeper:
                     _log.warning("%s It is tried again in an hour.", exc)
             closing.wait(HOUR_S - self._clock() % HOUR_S + LATE_S)
 
-    def renew(self, session: "SparkSession") -> Outlook | None:
-        """Bring all up to date; the new outlook, None where nothing is new."""
+    def renew(self, session: "SparkSession", known: Outlook | None) -> Outlook | None:
+        """Bring all up to date; the new outlook, None where `known` is the newest."""
         store = CompactedHistory(session, self._url)
         days = store.days()
         over = dt.datetime.fromtimestamp(self._clock() - LATE_S, dt.UTC).date()
@@ -93,11 +92,16 @@ class HistoryKeeper:
             store.prune(oldest)
         days = [day for day in days if day >= oldest]
         off = self._settings.horizon is Horizon.OFF
-        if off or not days or days[-1] == self._newest:
+        if off or not days or self._is_of(days, known):
             return None
-        outlook = outlook_of(store, session, days, self._settings.time_zone)
-        self._newest = days[-1]
-        return outlook
+        return outlook_of(store, session, days, self._settings.time_zone)
+
+    def _is_of(self, days: Sequence[str], known: Outlook | None) -> bool:
+        """Whether an outlook is what would be made of these days."""
+        if known is None:
+            return False
+        made_of = known.newest_day, known.days, known.zone
+        return made_of == (days[-1], len(days), self._settings.time_zone)
 
     def _forget_raw(self, days: Sequence[str], over: dt.date) -> None:
         oldest = (over - dt.timedelta(days=self._settings.raw_days)).isoformat()

@@ -96,10 +96,10 @@ class Outlook:
         none = len(self.table)
         return np.array([self._row_of.get((names[t], p), none) for t, p in keys], int)
 
-    def loads(self, resource: Resource, rows: Ints) -> Floats:
-        """(n, 168) of `rows`; NaN where too little is known."""
-        found: Floats = self._matrices[resource][rows].astype(np.float64)
-        return found
+    def loads(self, resource: Resource, rows: Ints, week: Sequence[int]) -> Floats:
+        """(n, hours) of `rows` at hours of the week; NaN where too little is known."""
+        at = np.ix_(rows, np.array(week, np.int64))
+        return self._matrices[resource][at].astype(np.float64)
 
     @cached_property
     def _row_of(self) -> dict[tuple[str, int], int]:

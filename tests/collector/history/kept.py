@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 
 from collector.history.files import History
 from collector.history.forecast import SeasonalTrend
 from collector.history.hours import HOUR_MS, HOURS, hourly
 from collector.history.keeper import HistoryKeeper
-from collector.history.outlook import COLUMNS, Outlook
+from collector.history.outlook import COLUMNS
 from collector.history.settings import HistorySettings
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.week import Terms, week_of
+from model.errors import PlimsollError
 from tests.collector.history.cycles import FIRST_HOUR, MONDAY, daily, vectors_of
 
 if TYPE_CHECKING:
@@ -84,18 +86,20 @@ def check_compaction(session: "SparkSession", folder: Path) -> None:
     vectors = raw()
     write_raw(folder, vectors)
     hours, weeks = by_kernel(vectors)
-    found = keeper(folder).renew(session)
-    assert isinstance(found, Outlook)
+    found = keeper(folder).renew(session, None)
+    assert found is not None
     assert found.days == DAYS
     assert found.newest_day == "2026-03-05"
     assert compacted(folder).equals(hours)
     assert same(found.table, weeks)
     # A day that was cut off is no day; its raw vectors are still there.
     (folder / "hours" / "date=2026-03-05" / "_SUCCESS").unlink()
-    again = keeper(folder).renew(session)
-    assert again is not None
-    assert same(again.table, weeks)
+    assert keeper(folder).renew(session, found) is None
     assert compacted(folder).equals(hours)
+    # Where nobody is, days wait.
+    far = HistoryKeeper(HistorySettings(url="s3a://nowhere"), folder, "c1")
+    with pytest.raises(PlimsollError, match="s3a://nowhere/c1 cannot be used"):
+        far.renew(session, None)
     # Raw days go when they are compacted and old.
     assert raw_days(folder) == ["date=2026-03-03", "date=2026-03-04", "date=2026-03-05"]
 

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.assemble import assemble
+from collector.collector import Collector, CollectorSettings
 from collector.history.ahead import Ahead, coming, name_of, with_slots
 from collector.history.choice import choose
 from collector.history.forecast import SeasonalTrend
@@ -19,7 +20,10 @@ from collector.history.outlook import COLUMNS, Outlook, read_outlook
 from collector.history.settings import Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.week import Terms, week_of
+from collector.samples import SAMPLES
+from collector.state import claim
 from collector.vectors import VECTORS
+from model.connection.client import Connection
 from model.snapshot import Floats, Resource, Snapshot
 from model.snapshot_checks import MOST_SLOTS
 from tests.collector.history.cycles import FIRST_HOUR, daily, hours_of
@@ -59,14 +63,16 @@ def outlook(days: int = DAYS, **other: Any) -> Outlook:
     return replace(made, **other)
 
 
-def snapshot() -> Snapshot:
-    """The partitions of the outlook, and one that it does not know."""
-    state = cluster(
-        topic("night", [[1], [2]]),
-        topic("office", [[3]]),
-        topic("other", [[1]]),
-        topic("steady", [[2]]),
-    )
+TOPICS = (
+    topic("night", [[1], [2]]),
+    topic("office", [[3]]),
+    topic("other", [[1]]),
+    topic("steady", [[2]]),
+)
+
+
+def now() -> pa.Table:
+    """Vectors of the outlook's partitions, and of one that it does not know."""
     rows = [
         dict.fromkeys(VECTORS.names)
         | {"topic": name, "partition": number, "time_ms": 1, "broker": 1}
@@ -75,7 +81,11 @@ def snapshot() -> Snapshot:
         | {"in_measured": True, "out_measured": True}
         for name, number in [*PARTITIONS, ("other", 0)]
     ]
-    return assemble(state, pa.Table.from_pylist(rows, schema=VECTORS), window_s=15.0)
+    return pa.Table.from_pylist(rows, schema=VECTORS)
+
+
+def snapshot() -> Snapshot:
+    return assemble(cluster(*TOPICS), now(), window_s=15.0)
 
 
 def loads_of(found: Snapshot) -> Floats:
@@ -177,6 +187,30 @@ def test_an_outlook_is_there_after_the_next_start(tmp_path: Path) -> None:
     assert np.array_equal(loads_of(found), loads_of(wanted), equal_nan=True)
 
 
+@pytest.mark.parametrize("beside", [False, True])
+def test_a_collector_goes_by_the_outlook_in_its_clusters_folder(
+    tmp_path: Path, beside: bool
+) -> None:
+    settings = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
+    other = claim(tmp_path, "c1") if beside else None
+    try:
+        folder = tmp_path / "clusters" / "c1"
+        folder.mkdir(parents=True, exist_ok=True)
+        outlook().write(folder / "outlook.parquet")
+        watcher = Collector(
+            Connection("127.0.0.1:1"), settings, clock=lambda: 3600.0 * NOW_HOUR
+        )
+        watcher._see(cluster(*TOPICS))
+        watcher._take(SAMPLES.empty_table(), now())
+        found = watcher.snapshot()
+        watcher.close()
+    finally:
+        if other is not None:
+            other.release()
+    assert found is not None
+    assert "mon-15" in found.header.slots
+
+
 def test_an_outlook_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "outlook.parquet"
     assert read_outlook(path) is None
@@ -191,6 +225,7 @@ def test_hours_of_the_week_have_names_to_read() -> None:
 HOURS = st.integers(1, 30)
 
 
+@settings(deadline=None)
 @given(HOURS, st.integers(1, 4), st.integers(0, 10_000))
 def test_any_loads_give_few_hours_each_once(hours: int, topics: int, seed: int) -> None:
     random = np.random.default_rng(seed)

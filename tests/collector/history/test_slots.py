@@ -4,6 +4,7 @@ import datetime as dt
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from collector.history.forecast import SeasonalTrend
@@ -99,6 +100,18 @@ def test_the_same_bits_however_partitions_are_cut() -> None:
     for name, row in (("größe.v1", 0), ("orders", 1)):
         alone = week_of(hours.filter(np.asarray(hours["topic"]) == name), terms)
         assert alone.equals(whole.slice(row, 1))
+
+
+def test_what_older_files_lack_is_unknown() -> None:
+    hours = hours_of([ORDERS], daily(24, peak=14)[None])
+    for name in ("net_out_mean", "net_out_p95", "net_out_max", "net_out_samples"):
+        at = hours.schema.get_field_index(name)
+        field = hours.schema.field(at)
+        hours = hours.set_column(at, field, pa.nulls(24, field.type))
+    found = pasts(hours, calendar(24))[1]
+    assert slots(found["net_out"]).samples.sum() == 0
+    assert np.isnan(slots(found["net_out"]).mean).all()
+    assert slots(found["net_in"]).samples.sum() == 240
 
 
 def test_hours_outside_the_calendar_do_not_count() -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.history.statistics import dense, statistics
@@ -12,6 +12,7 @@ VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)
 
 
+@settings(deadline=None)
 @given(ROWS)
 def test_statistics_are_those_of_each_groups_loads(
     rows: list[tuple[int, float]],
@@ -43,6 +44,7 @@ def test_the_order_of_the_values_changes_no_bit() -> None:
     assert found.p95.tobytes() == again.p95.tobytes()
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=50))
 def test_codes_are_made_dense_in_their_order(codes: list[int]) -> None:
     different, at = dense(np.array(codes, np.int64))
