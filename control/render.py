@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from control.render_forecast import forecast_lines
+from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
@@ -193,7 +193,7 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
-        *forecast_lines(plan.forecast),
+        *plan_lines(plan),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")
@@ -201,7 +201,8 @@ def plan_text(plan: Plan, summary: str) -> str:
 
 def _brokers_text(plan: Plan) -> str:
     shown = {d for b in plan.brokers for d in b.deviation_before}
-    counted = [d for d in plan.levels if d in shown]
+    # Of hours to come the largest deviations stand with them; there are many.
+    counted = [d for d in plan.levels if d in shown and "@" not in d]
     rows = [
         [
             str(b.id),

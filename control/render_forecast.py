@@ -1,11 +1,37 @@
 """What plans and `status` say of the hours to come."""
 
+from collections.abc import Mapping
+
 from model.forecast import LoadForecast, SlotReason
+from model.plan import Plan
 from model.units import count_text, percent_text
 
 
-def forecast_lines(told: LoadForecast | None) -> list[str]:
-    """By what loads were foretold, how far off that was, and each slot with its why."""
+def plan_lines(plan: Plan) -> list[str]:
+    """As `forecast_lines`, with how far brokers are off at each hour now and after."""
+    slots = plan.forecast.slots if plan.forecast is not None else ()
+    return forecast_lines(plan.forecast, {s.name: _spread(plan, s.name) for s in slots})
+
+
+def _spread(plan: Plan, slot: str) -> str:
+    """The largest of all that counts at that hour; empty where nothing does."""
+    keys = [key for key in plan.levels if key.endswith(f"@{slot}")]
+    if not keys:
+        return ""
+    before, after = (
+        percent_text(max(plan.spread(key, after=late) for key in keys))
+        for late in (False, True)
+    )
+    return f"; brokers off by {before} -> {after} at most"
+
+
+def forecast_lines(
+    told: LoadForecast | None, more: Mapping[str, str] | None = None
+) -> list[str]:
+    """By what loads were foretold, how far off that was, and each slot with its why.
+
+    more: what else is said of a slot, by its name.
+    """
     if told is None:
         return []
     if told.unused:
@@ -25,7 +51,10 @@ def forecast_lines(told: LoadForecast | None) -> list[str]:
             f"{told.as_now} of {count_text(told.partitions, 'partition')} have too "
             "little history: at each hour as now"
         )
-    return lines + [f"  {slot.name}: {_why(slot)}" for slot in told.slots]
+    more = more or {}
+    return lines + [
+        f"  {slot.name}: {_why(slot)}{more.get(slot.name, '')}" for slot in told.slots
+    ]
 
 
 def _why(slot: SlotReason) -> str:

@@ -12,7 +12,7 @@ from model.units import percent_text
 
 MORE: Final = 1.1
 """A peak that is not so many times what flows now changes no plan."""
-LEAST_APART: Final = 0.05
+LEAST_APART: Final = 0.1
 """Hours that differ by less of their load are alike: a plan for one suits both."""
 
 

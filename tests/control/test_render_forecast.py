@@ -1,7 +1,11 @@
 """What people read of the hours that a plan was made for."""
 
+from dataclasses import replace
+
+import numpy as np
+
 from control.render import plan_text, status_text
-from control.render_forecast import forecast_lines
+from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import evaluate
 from model.forecast import LoadForecast, SlotReason
 from model.goals import Goals, SolveLimits
@@ -31,8 +35,10 @@ TOLD = LoadForecast(
 )
 
 
-def told(forecast: LoadForecast | None) -> Snapshot:
-    plain = snapshot(brokers(3), [(1,), (1,), (2,)])
+PLAIN = snapshot(brokers(3), [(1,), (1,), (2,)])
+
+
+def told(forecast: LoadForecast | None, plain: Snapshot = PLAIN) -> Snapshot:
     return Snapshot(
         plain.header.model_copy(update={"forecast": forecast}), plain.partitions
     )
@@ -67,6 +73,22 @@ def test_plan_and_status_say_it_and_are_silent_without_history() -> None:
         status = status_text(seen, evaluate(seen, goals, ()), 0)
         for text in (plan, status):
             assert ("seasonal with trend" in text) == (forecast is not None)
+
+
+def test_a_plan_says_how_far_brokers_are_off_at_each_hour() -> None:
+    plain = snapshot(brokers(2), [(1,), (1,), (2,), (2,)])
+    loads = np.full((4, 2, len(plain.header.resources)), 5e6)
+    loads[:2, 1] = 2e7
+    seen = Snapshot(
+        told(TOLD, plain).header.model_copy(update={"slots": ("mon-15", "tue-03")}),
+        replace(plain.partitions, slot_loads=loads),
+    )
+    result = solve(seen, Goals(), SolveLimits(work=0.5))
+    assert result.best is not None
+    *_, before, after = plan_lines(result.best)
+    assert before.endswith("; brokers off by 0.0 % -> 0.0 % at most")
+    assert after.endswith("in backup; brokers off by 60.0 % -> 0.0 % at most")
+    assert "@" not in plan_text(result.best, "a plan").partition("why")[0]
 
 
 def test_a_plan_without_history_has_the_bytes_of_before() -> None:
