@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.files import read_vectors
-from collector.history.hours import HOUR_MS, HOURS, hourly
+from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.slots import DAY
 from collector.history.store import CompactedHistory, spark_type
-from collector.vectors import VECTORS, concatenate
+from collector.vectors import concatenate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -41,7 +41,9 @@ def compact(session: "SparkSession", folder: Path, store: CompactedHistory) -> N
 def compact_hour(hour: int, paths: list[str]) -> pa.Table:
     """Schema `HOURS`, of one hour's vectors in these files."""
     found = (read_vectors(Path(path)) for path in paths)
-    vectors = concatenate([t for t in found if t is not None], VECTORS)
+    # An hour of a large cluster is millions of rows.
+    needed = (t.select(NEEDED.names).cast(NEEDED) for t in found if t is not None)
+    vectors = concatenate(list(needed), NEEDED)
     inside = pc.and_(
         pc.greater_equal(vectors["time_ms"], hour * HOUR_MS),
         pc.less(vectors["time_ms"], (hour + 1) * HOUR_MS),

@@ -16,6 +16,14 @@ QUANTITIES: Final = tuple(f.name for f in VECTORS if f.type == pa.float64())
 """What is kept of a vector: all that is a figure."""
 STATISTICS: Final = ("mean", "p95", "max", "samples")
 
+NEEDED: Final = pa.schema(
+    [
+        *(VECTORS.field(name) for name in ("topic", "partition", "time_ms")),
+        *(pa.field(q, pa.float32()) for q in QUANTITIES),
+    ]
+)
+"""Of vectors, what hours are made of, as narrow as it may be."""
+
 HOURS: Final = pa.schema(
     [
         pa.field("topic", pa.string()),
@@ -36,7 +44,7 @@ the hour knew the quantity; samples: vectors that did.
 
 
 def hourly(vectors: pa.Table) -> pa.Table:
-    """Schema `HOURS`, in no order, of vectors of the schema `VECTORS`."""
+    """Schema `HOURS`, in no order, of vectors of the schema `VECTORS` or `NEEDED`."""
     topics = vectors["topic"].combine_chunks().dictionary_encode()
     topic = topics.indices.to_numpy().astype(np.int64)
     partition = vectors["partition"].to_numpy().astype(np.int64)
