@@ -1,4 +1,4 @@
-"""Raw vectors of past days become hourly statistics, a task for each hour."""
+"""Raw vectors of past days become hourly statistics, hour by hour."""
 
 import datetime as dt
 import logging
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS_PER_FILE: Final = 500_000
-_TASKS: Final = pa.schema(
+ROWS_PER_TASK: Final = 1_000_000
+"""Of raw vectors; an hour is never divided."""
+_PATHS: Final = pa.schema(
     [pa.field("hour", pa.int64()), pa.field("paths", pa.list_(pa.string()))]
 )
 _log = logging.getLogger("plimsoll.collector")
@@ -32,10 +34,10 @@ def compact(session: "SparkSession", folder: Path, store: CompactedHistory) -> N
     The raw files stay. To do it again gives the same.
     """
     day = folder.name.removeprefix("date=")
-    tasks, partitions = _tasks(folder)
-    hours = _hours(session, tasks)
+    hours, rows, partitions = _hours_in(folder)
+    found = _compacted(session, hours, 1 + rows // ROWS_PER_TASK)
     files = 1 + partitions * DAY // ROWS_PER_FILE
-    store.write_day(day, hours.repartition(files, "topic", "partition"))
+    store.write_day(day, found.repartition(files, "topic", "partition"))
 
 
 def compact_hour(hour: int, paths: list[str]) -> pa.Table:
@@ -51,12 +53,12 @@ def compact_hour(hour: int, paths: list[str]) -> pa.Table:
     return hourly(vectors.filter(inside))
 
 
-def _hours(session: "SparkSession", tasks: pa.Table) -> "DataFrame":
+def _compacted(session: "SparkSession", hours: pa.Table, tasks: int) -> "DataFrame":
     """Workers read the files themselves; those of other machines have none of them."""
     if str(session.sparkContext.master).startswith("local"):
-        frame = session.createDataFrame(tasks).repartition(max(1, len(tasks)))
+        frame = session.createDataFrame(hours).repartition(min(tasks, DAY))
         return frame.mapInArrow(_compacter(), spark_type(HOURS))
-    made = [compact_hour(row["hour"], row["paths"]) for row in tasks.to_pylist()]
+    made = [compact_hour(row["hour"], row["paths"]) for row in hours.to_pylist()]
     return session.createDataFrame(concatenate(made, HOURS))
 
 
@@ -64,7 +66,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def _compacter() -> Callable[[Batches], Batches]:
-    """For a Python worker: tasks to `HOURS`."""
+    """For a Python worker: files of hours to `HOURS`."""
 
     def convert(batches: Batches) -> Batches:
         for batch in batches:
@@ -74,25 +76,27 @@ def _compacter() -> Callable[[Batches], Batches]:
     return convert
 
 
-def _tasks(folder: Path) -> tuple[pa.Table, int]:
-    """The files that have vectors of each hour of the day, and the most partitions."""
+def _hours_in(folder: Path) -> tuple[pa.Table, int, int]:
+    """The files that have vectors of each hour of the day; all rows, and the most of
+    one file."""
     begin = dt.date.fromisoformat(folder.name.removeprefix("date="))
     first = (begin - dt.date(1970, 1, 1)).days * DAY
     paths: dict[int, list[str]] = {hour: [] for hour in range(first, first + DAY)}
-    partitions = 0
+    counts = [0]
     for path in sorted(folder.glob("*.parquet")):
         try:
-            oldest_ms, newest_ms, rows = _span(path)
+            oldest_ms, newest_ms, count = _span(path)
         except (OSError, ValueError) as exc:
             _log.warning("the history file %s is passed over: %s", path, exc)
             continue
-        partitions = max(partitions, rows)
+        counts.append(count)
         for hour in range(oldest_ms // HOUR_MS, newest_ms // HOUR_MS + 1):
             # A file of the first seconds of a day may begin in the one before.
             if hour in paths:
                 paths[hour].append(str(path))
     busy = {hour: found for hour, found in paths.items() if found}
-    return pa.table([list(busy), list(busy.values())], schema=_TASKS), partitions
+    table = pa.table([list(busy), list(busy.values())], schema=_PATHS)
+    return table, sum(counts), max(counts)
 
 
 def _span(path: Path) -> tuple[int, int, int]:

@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 PARTITIONS = [("orders", 0), ("orders", 1), ("größe.v1", 0)]
-DAYS = 4
+DAYS = 3
 PER_HOUR = 2
 
 
 def raw() -> pa.Table:
-    """Vectors of four days, two an hour."""
+    """Vectors of three days, two an hour."""
     random = np.random.default_rng(11)
     cycles = [daily(DAYS * DAY, peak=peak) for peak in (3, 11, 20)]
     loads = np.repeat(1e6 * np.stack(cycles), PER_HOUR, axis=1)
@@ -52,7 +52,7 @@ def write_raw(folder: Path, vectors: pa.Table) -> None:
 
 def keeper(folder: Path) -> HistoryKeeper:
     now = MONDAY + dt.timedelta(days=DAYS, hours=1)
-    return HistoryKeeper(HistorySettings(), folder, "c1", now.timestamp)
+    return HistoryKeeper(HistorySettings(raw_days=2), folder, "c1", now.timestamp)
 
 
 def compacted(folder: Path) -> pa.Table:
@@ -89,11 +89,11 @@ def check_compaction(session: "SparkSession", folder: Path) -> None:
     found = keeper(folder).renew(session, None)
     assert found is not None
     assert found.days == DAYS
-    assert found.newest_day == "2026-03-05"
+    assert found.newest_day == "2026-03-04"
     assert compacted(folder).equals(hours)
     assert same(found.table, weeks)
     # A day that was cut off is no day; its raw vectors are still there.
-    (folder / "hours" / "date=2026-03-05" / "_SUCCESS").unlink()
+    (folder / "hours" / "date=2026-03-04" / "_SUCCESS").unlink()
     assert keeper(folder).renew(session, found) is None
     assert compacted(folder).equals(hours)
     # Where nobody is, days wait.
@@ -101,7 +101,7 @@ def check_compaction(session: "SparkSession", folder: Path) -> None:
     with pytest.raises(PlimsollError, match="s3a://nowhere/c1 cannot be used"):
         far.renew(session, None)
     # Raw days go when they are compacted and old.
-    assert raw_days(folder) == ["date=2026-03-03", "date=2026-03-04", "date=2026-03-05"]
+    assert raw_days(folder) == ["date=2026-03-03", "date=2026-03-04"]
 
 
 def raw_days(folder: Path) -> list[str]:
