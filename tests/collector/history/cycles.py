@@ -58,3 +58,8 @@ def hours_of(partitions: Sequence[Partition], net_in: NDArray[Any]) -> pa.Table:
         column[f"{quantity}_samples"] = np.where(np.isnan(known), 0, 10)
     table = pa.table([pa.array(column[f.name], f.type) for f in HOURS], schema=HOURS)
     return table.filter(pa.array(~np.isnan(values)))
+
+
+def same(left: pa.Table, right: pa.Table) -> bool:
+    """Whether all figures are; NaN is equal to itself."""
+    return repr(left.to_pydict()) == repr(right.to_pydict())
