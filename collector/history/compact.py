@@ -14,6 +14,7 @@ from collector.history.files import read_vectors
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.slots import DAY
 from collector.history.store import CompactedHistory, spark_type
+from collector.site import is_local
 from collector.vectors import concatenate
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def compact_hour(hour: int, paths: list[str]) -> pa.Table:
 
 def _compacted(session: "SparkSession", hours: pa.Table, tasks: int) -> "DataFrame":
     """Workers read the files themselves; those of other machines have none of them."""
-    if str(session.sparkContext.master).startswith("local"):
+    if is_local(str(session.sparkContext.master)):
         frame = session.createDataFrame(hours).repartition(min(tasks, DAY))
         return frame.mapInArrow(_compacter(), spark_type(HOURS))
     made = [compact_hour(row["hour"], row["paths"]) for row in hours.to_pylist()]
