@@ -359,11 +359,13 @@ class Collector(Closing):
         self._stream.run()
 
     def _keep_history(self) -> None:
-        """Past days, once Spark is there; not of a folder that is gone at the end."""
+        """Past days, after the first loads; not of a folder that is gone at the end."""
         from collector.history.keeper import HistoryKeeper
 
         with self._changed:
-            self._changed.wait_for(lambda: self._session is not None or self._ended())
+            self._changed.wait_for(
+                lambda: None not in (self._session, self._snapshot) or self._ended()
+            )
             session, folder, cluster = self._session, self._folder, self._cluster
             if self._ended() or session is None or folder is None or cluster is None:
                 return
