@@ -132,6 +132,19 @@ def by_spark_in_place(session: "SparkSession", source: Path, out: Path) -> None:
     frame.write.mode("overwrite").parquet(out.as_uri())
 
 
+def _reader(batches: Batches) -> Batches:
+    for batch in batches:
+        for path in batch.column("path").to_pylist():
+            yield from weekly(pq.ParquetFile(path).read()).to_batches()
+
+
+def by_spark_reading(session: "SparkSession", source: Path, out: Path) -> None:
+    """As days are compacted: workers are given files, and read them themselves."""
+    paths = pa.table({"path": sorted(map(str, source.glob("*.parquet")))})
+    frame = session.createDataFrame(paths).repartition(THREADS)
+    frame.mapInArrow(_reader, _SPARK).write.mode("overwrite").parquet(out.as_uri())
+
+
 def by_duckdb(source: Path, out: Path) -> None:
     import duckdb
 
@@ -245,6 +258,7 @@ def rounds(
     ways: dict[str, Callable[[Path], None]] = {
         "Spark": partial(by_spark, session, source),
         "Spark, no exchange": partial(by_spark_in_place, session, source),
+        "Spark, files read by workers": partial(by_spark_reading, session, source),
         "DuckDB": partial(by_duckdb, source),
         "polars": partial(by_polars, source),
     }
@@ -253,8 +267,8 @@ def rounds(
         out = home / f"out-{name.replace(', ', '-').replace(' ', '-')}"
         processes = driver if name.startswith("Spark") else ()
         found.append(measure(name, partial(way, out), processes, runs))
-    for other in ("out-Spark-no-exchange", "out-DuckDB"):
-        check(home / "out-Spark", home / other)
+    for other in ("Spark-no-exchange", "Spark-files-read-by-workers", "DuckDB"):
+        check(home / "out-Spark", home / f"out-{other}")
     shutil.rmtree(source)
     return found
 
@@ -297,7 +311,7 @@ def main() -> None:
             driver = [psutil.Process(), psutil.Process(spark.pid)]
             for values in sizes:
                 text += lines(values, rounds(session, driver, home, values))
-                sys.stderr.write("".join(text[-4:]))
+                sys.stderr.write("".join(text[-5:]))
         finally:
             spark.close()
     TABLE.write_text("".join(text))
