@@ -25,7 +25,7 @@ from tests.collector.rows import START_MS, WINDOW, figures, rows, written
 from tests.collector.watching import SMALL
 
 pytestmark = pytest.mark.spark
-PATIENCE_S = 120
+PATIENCE_S = 300
 PACKAGES = Path(numpy.__file__).parent.parent
 PYTHON: str = sys._base_executable  # type: ignore[attr-defined]  # outside of its venv
 ENVIRON = {"PATH": os.environ["PATH"], "PYTHONPATH": str(PACKAGES)}
