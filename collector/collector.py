@@ -97,6 +97,9 @@ class Collector(Closing):
         on_batch: Callable[[pa.Table, pa.Table], None] | None = None,
     ) -> None:
         self._connection, self._settings, self._clock = connection, settings, clock
+        self._spark_options = (
+            spark_options(connection) if settings.samples_topic else {}
+        )
         self._reporters = Reporters(
             settings.metric_topics, clock, polled=settings.polled
         )
@@ -383,7 +386,7 @@ class Collector(Closing):
         return Job(
             source=SpoolSource(self._home() / "spool")
             if topic is None
-            else TopicSource(spark_options(self._connection), topic, self._clock),
+            else TopicSource(self._spark_options, topic, self._clock),
             checkpoint=checkpoint,
             window=self.window,
             interval_s=settings.interval_s,

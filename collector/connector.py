@@ -42,9 +42,10 @@ class Connector:
         return fetch(self._pins, self._cache_dir)
 
     def options(self, session: "SparkSession") -> Mapping[str, str]:
-        """Of a reader of topics. Raises DownloadFailed."""
+        """Of a reader of topics. Raises DownloadFailed; ConfigError for OAUTHBEARER."""
+        options = spark_options(self._connection)
         if not self._loaded:
             for jar in fetch(self._pins, self._cache_dir):
                 session.sql(f"ADD JAR '{jar.absolute().as_uri()}'")
             self._loaded = True
-        return spark_options(self._connection)
+        return options

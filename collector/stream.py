@@ -30,7 +30,12 @@ from collector.reports.reporters import Reading, Reporters
 from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
 from collector.state import discard_old
 from collector.vectors import VECTORS, Window, concatenate, load_vectors
-from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
+from model.errors import (
+    ConfigError,
+    DownloadFailed,
+    ExecutionStopped,
+    PlimsollError,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -183,7 +188,7 @@ class LoadStream:
         if readings and not self._options:
             try:
                 self._options = connector.options(self._session)
-            except DownloadFailed as exc:
+            except (ConfigError, DownloadFailed) as exc:
                 reporters.put_off(str(exc))
                 return ()
         return readings

@@ -47,7 +47,6 @@ SAMPLE: frozenset[Right] = frozenset(
         (TOPICS, ACLOperation.WRITE),
     }
 )
-READ_ALL: frozenset[Right] = frozenset({(TOPICS, ACLOperation.READ)})
 PASSWORD = "hush; 'hush'"
 """With what must be quoted in a login module's options."""
 SCRAM = "SCRAM-SHA-512"
@@ -71,7 +70,7 @@ RIGHTS: Mapping[str, Collection[Right]] = {
     "sampler": OBSERVE | SAMPLE,
     SCRAM_USER: OBSERVE,
     "CN=certified": OBSERVE,
-    TOKEN_USER: OBSERVE | READ_ALL,
+    TOKEN_USER: OBSERVE,
     # To alter implies to describe, so who lacks that may do neither.
     **{without(right): OBSERVE - {right} for right in OBSERVE},
     **{without(right): EVERY - {right} for right in MOVE | THROTTLE},

@@ -305,14 +305,12 @@ def test_without_the_right_to_read_reports_the_probe_goes_on_alone(
     )
 
 
-def test_reports_are_read_by_spark_after_a_login_by_tokens(
+def test_reports_are_read_with_the_right_to_and_a_login(
     site: Guarded, tmp_path: Path, metrics: str
 ) -> None:
     report(site, metrics)
-    with token_server(TOKEN_USER, PASSWORD) as server:
-        properties = by_tokens(site, tmp_path, server)
-        said = plimsoll(tmp_path, properties, "info", "-o", "json")
-    found = source(said)
+    sampler = site.properties(tmp_path, "sampler")
+    found = source(plimsoll(tmp_path, sampler, "info", "-o", "json"))
     assert (found["readable"], found["records"], found["left_out"]) == (True, 1, {})
 
 
