@@ -1,5 +1,6 @@
 """What tests of several packages share."""
 
+import logging
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,17 @@ def pytest_configure(config: pytest.Config) -> None:
         r"ignore:unclosed <socket.*laddr=\('0\.0\.0\.0':ResourceWarning",
     ):
         config.addinivalue_line("filterwarnings", ignored)
+
+
+@pytest.fixture(autouse=True)
+def _log_as_before() -> Iterator[None]:
+    """Let no test that sets logging up decide what the next ones see."""
+    logger = logging.getLogger("plimsoll")
+    handlers, level, propagate = list(logger.handlers), logger.level, logger.propagate
+    yield
+    logger.handlers[:] = handlers
+    logger.setLevel(level)
+    logger.propagate = propagate
 
 
 @pytest.fixture(scope="session")
