@@ -4,7 +4,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -19,18 +18,15 @@ from collector.directories import with_capacities, with_directories
 from collector.drivers import spark_options
 from collector.history.ahead import Ahead
 from collector.history.files import History
-from collector.history.settings import HistorySettings
-from collector.java import Java, find_java
+from collector.java import find_java
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
-from collector.reports.reporters import Polled, Reporters
-from collector.reports.topics import MetricTopic, metric_topics
-from collector.site import SparkSite
+from collector.reports.reporters import Reporters
+from collector.settings import CollectorSettings
 from collector.spool import Spool
 from collector.state import StateFolder, claim, discard_old
 from collector.topic import SamplesTopic
 from collector.vectors import VECTORS, Window
-from model.capacities import Capacities
 from model.closing import Closing
 from model.connection.client import Connection
 from model.errors import ClusterUnreachable, PlimsollError
@@ -45,38 +41,6 @@ if TYPE_CHECKING:
 LOST_S: Final = 30.0
 """A cluster that was seen and does not answer for this long is lost."""
 _log = logging.getLogger("plimsoll.collector")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CollectorSettings:
-    """How a cluster is watched."""
-
-    state_dir: Path
-    """Samples, checkpoint and history, by cluster id."""
-    cache_dir: Path
-    """Spark's connector."""
-    java: Java | None = None
-    """What Spark runs on; None looks for one."""
-    spark: SparkSite = field(default_factory=SparkSite)
-    """Where Spark works."""
-    interval_s: float = 1.0
-    """Time between two samples."""
-    window_s: float = 15.0
-    """Time that loads are averaged over."""
-    fan_out: float = 1.0
-    """Bytes out per byte in, where the groups' commits cannot be seen."""
-    samples_topic: str | None = None
-    """Where samples go; None for the spool, which changes nothing on the cluster."""
-    metric_topics: tuple[MetricTopic, ...] = metric_topics()
-    """Topics of metrics reporters, which are read where they are there."""
-    polled: tuple[Polled, ...] = ()
-    """Reporters that are asked besides; they end with the collector."""
-    capacities: Capacities | None = None
-    """What the operator says that brokers can carry, over what they tell."""
-    history: HistorySettings = field(default_factory=HistorySettings)
-    """How much of the loads is kept, and what it is used for."""
-    apart: bool = False
-    """Whether to know nothing from before, and leave nothing behind."""
 
 
 class Collector(Closing):

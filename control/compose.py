@@ -91,8 +91,9 @@ def observer(
     say. recorder: gets all that is measured, of a collector that knows nothing from
     before.
     """
-    from collector.collector import Collector, CollectorSettings
+    from collector.collector import Collector
     from collector.reports.topics import metric_topics
+    from collector.settings import CollectorSettings
 
     return Collector(
         _connection_for_use(settings),

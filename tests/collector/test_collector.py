@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
+from collector.settings import CollectorSettings
 from model.connection.client import Connection
 from model.errors import ClusterUnreachable
 from tests.collector.rows import cluster, topic

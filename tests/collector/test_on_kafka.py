@@ -10,10 +10,11 @@ import psutil
 import pytest
 
 from collector.client import Client
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
 from collector.jars import default_cache_dir
 from collector.metadata import ClusterReader
 from collector.probe import Probe
+from collector.settings import CollectorSettings
 from collector.topic import PARTITIONS, RETENTION_MS, SamplesTopic
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster

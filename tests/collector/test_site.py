@@ -13,7 +13,6 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import PySparkRuntimeError
 
-from collector.collector import CollectorSettings
 from collector.faults import lasting_fault
 from collector.java import find_java
 from collector.packing import packer, unpack
@@ -21,6 +20,7 @@ from collector.replay import ReplaySettings, replay
 from collector.reports.decoding import DECODERS
 from collector.reports.schema import REPORTS
 from collector.samples import encode, read_samples
+from collector.settings import CollectorSettings
 from collector.shipping import pack
 from collector.site import SparkSite, is_local, master_of, settings_of
 from collector.spark import Spark

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
 from collector.jars import default_cache_dir
 from collector.reports.topics import CRUISE_CONTROL_TOPIC
+from collector.settings import CollectorSettings
 from model.connection.client import Connection
 from model.connection.jaas import quoted
 from model.connection.reader import read_client_properties

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.assemble import assemble
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
 from collector.history.ahead import Ahead, coming, name_of, with_slots
 from collector.history.choice import choose
 from collector.history.forecast import SeasonalTrend
@@ -21,6 +21,7 @@ from collector.history.settings import Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.week import Terms, week_of
 from collector.samples import SAMPLES
+from collector.settings import CollectorSettings
 from collector.state import claim
 from collector.vectors import VECTORS
 from model.connection.client import Connection

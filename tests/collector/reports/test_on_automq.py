@@ -6,9 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
 from collector.jars import default_cache_dir
 from collector.reports.schema import AUTOMQ
+from collector.settings import CollectorSettings
 from collector.vectors import ORIGINS
 from model.connection.client import Connection
 from model.ids import PartitionId, TopicName

@@ -9,11 +9,12 @@ import pytest
 from confluent_kafka import Producer
 
 from collector.client import Client
-from collector.collector import Collector, CollectorSettings
+from collector.collector import Collector
 from collector.jars import default_cache_dir
 from collector.reports.reporters import ReporterState
 from collector.reports.schema import CRUISE_CONTROL
 from collector.reports.topics import metric_topics
+from collector.settings import CollectorSettings
 from collector.vectors import ORIGINS
 from lab.local import LocalCluster
 from model.connection.client import Connection

@@ -1,0 +1,43 @@
+"""How a cluster is watched."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from collector.history.settings import HistorySettings
+from collector.java import Java
+from collector.reports.reporters import Polled
+from collector.reports.topics import MetricTopic, metric_topics
+from collector.site import SparkSite
+from model.capacities import Capacities
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CollectorSettings:
+    """How a cluster is watched."""
+
+    state_dir: Path
+    """Samples, checkpoint and history, by cluster id."""
+    cache_dir: Path
+    """Spark's connector."""
+    java: Java | None = None
+    """What Spark runs on; None looks for one."""
+    spark: SparkSite = field(default_factory=SparkSite)
+    """Where Spark works."""
+    interval_s: float = 1.0
+    """Time between two samples."""
+    window_s: float = 15.0
+    """Time that loads are averaged over."""
+    fan_out: float = 1.0
+    """Bytes out per byte in, where the groups' commits cannot be seen."""
+    samples_topic: str | None = None
+    """Where samples go; None for the spool, which changes nothing on the cluster."""
+    metric_topics: tuple[MetricTopic, ...] = metric_topics()
+    """Topics of metrics reporters, which are read where they are there."""
+    polled: tuple[Polled, ...] = ()
+    """Reporters that are asked besides; they end with the collector."""
+    capacities: Capacities | None = None
+    """What the operator says that brokers can carry, over what they tell."""
+    history: HistorySettings = field(default_factory=HistorySettings)
+    """How much of the loads is kept, and what it is used for."""
+    apart: bool = False
+    """Whether to know nothing from before, and leave nothing behind."""
