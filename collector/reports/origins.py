@@ -31,8 +31,10 @@ _WHY: Final[Mapping[tuple[str, str], str]] = {
     ("total_bytes", "automq"): "its size of the partition, as directories do not tell",
     ("cpu", "cruise-control"): "the broker's CPU, split by bytes in and out",
     ("cpu", "prometheus"): "the broker's CPU, split by bytes in and out",
+    ("cpu", "assumed"): "its broker tells none: by traffic, at the others' cost",
     ("requests", "cruise-control"): "the broker's requests, split by traffic",
     ("requests", "prometheus"): "its counts, per broker split by traffic",
+    ("requests", "assumed"): "its broker tells none: by traffic, at the others' cost",
 }
 _NOBODY_WHY: Final = "no source that was found tells"
 
