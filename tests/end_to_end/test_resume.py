@@ -103,7 +103,8 @@ def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
 ) -> None:
     topic = f"resume-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]])
-    fill(local_cluster.bootstrap, topic, [20])
+    # Kafka lets ten seconds' worth through before a throttle holds.
+    fill(local_cluster.bootstrap, topic, [8])
     write_plan(
         tmp_path / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
     )
@@ -112,6 +113,7 @@ def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
     kill_after(shell.start(*slow), shell, 2)
     with KafkaAdmin(shell.bootstrap, 10.0) as admin:
         assert all(throttled(admin, topic))
+        wait_until(lambda: placement(shell.bootstrap, topic) == {0: [3, 2]})
         back = shell.plimsoll("rollback", "--allow-changes", "--yes")
         assert back.returncode == 0, back.stderr
         assert "its throttle is gone" in back.stderr
