@@ -163,10 +163,6 @@ def _throttled(cluster: LocalCluster) -> str:
             f"{100 * copied / RATE / ran.report.duration_s:.0f} %",
         ],
         [
-            "from the first request to the last leader",
-            f"{ran.broker_s:.1f} s, {100 * copied / RATE / ran.broker_s:.0f} %",
-        ],
-        [
             f"most in any {WINDOW_S} s",
             f"{bytes_text(max(rates))}/s ({100 * max(rates) / RATE:.0f} %)",
         ],
