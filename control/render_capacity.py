@@ -19,7 +19,8 @@ def capacity_text(snapshot: Snapshot, evaluation: Evaluation) -> str:
     return table(["broker", *(f"capacity {r}" for r in shown)], rows)
 
 
-def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
+def told_capacity(broker: Broker, resource: Resource) -> str:
+    """What a broker can carry of a resource, and who says so."""
     capacity = broker.capacity.get(resource)
     if capacity is None:
         return "unknown"
@@ -27,5 +28,11 @@ def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
     if resource is not Resource.CPU:
         words = load_text(resource, capacity)
     source = broker.capacity_from.get(resource)
-    words += f" ({source})" if source else ""
-    return words if load is None else f"{percent_text(load / capacity)} of {words}"
+    return f"{words} ({source})" if source else words
+
+
+def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
+    words, capacity = told_capacity(broker, resource), broker.capacity.get(resource)
+    if load is None or capacity is None:
+        return words
+    return f"{percent_text(load / capacity)} of {words}"

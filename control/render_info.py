@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from control.render import load_text, table
+from control.render import table
+from control.render_capacity import told_capacity
 from model.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
 
@@ -187,22 +188,11 @@ def _known(document: Mapping[str, Any]) -> list[list[str]]:
 def _brokers(brokers: Sequence[Broker]) -> str:
     shown = [r for r in Resource if any(r in b.capacity for b in brokers)]
     rows = [
-        [str(b.id), b.rack or "-", b.state.value, *(_capacity(b, r) for r in shown)]
+        [str(b.id), b.rack or "-", b.state.value, *(told_capacity(b, r) for r in shown)]
         for b in brokers
     ]
     heads = [f"capacity {r}" for r in shown]
     return table(["broker", "rack", "state", *heads], rows)
-
-
-def _capacity(broker: Broker, resource: Resource) -> str:
-    capacity = broker.capacity.get(resource)
-    if capacity is None:
-        return "unknown"
-    words = f"{capacity:.4g} %"
-    if resource is not Resource.CPU:
-        words = load_text(resource, capacity)
-    source = broker.capacity_from.get(resource)
-    return f"{words} ({source})" if source else words
 
 
 def _remarks(info: Info) -> list[str]:
