@@ -25,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.machine import processor
+from benchmarks.processes import Tree
 from collector.history.statistics import dense, statistics
 from collector.java import find_java
 from collector.spark import Spark
@@ -51,7 +52,7 @@ RESULT: Final = pa.schema(
         pa.field("hour", pa.int32()),
         *(pa.field(f"{m}_{s}", pa.float32()) for m in METRICS for s in ("mean", "p95")),
         *(pa.field(f"{m}_max", pa.float32()) for m in METRICS),
-        *(pa.field(f"{m}_count", pa.int32()) for m in METRICS),
+        *(pa.field(f"{m}_samples", pa.int32()) for m in METRICS),
     ]
 )
 _SPARK: Final = ", ".join(
@@ -100,12 +101,7 @@ def weekly(rows: pa.Table) -> pa.Table:
     }
     for metric in METRICS:
         found = statistics(group, rows[metric].to_numpy(), len(cells))
-        columns |= {
-            f"{metric}_mean": found.mean,
-            f"{metric}_p95": found.p95,
-            f"{metric}_max": found.largest,
-            f"{metric}_count": found.count,
-        }
+        columns |= found.columns(metric)
     return pa.table([columns[f.name] for f in RESULT], schema=RESULT)
 
 
@@ -150,7 +146,7 @@ def by_duckdb(source: Path, out: Path) -> None:
 
     columns = ", ".join(
         f"avg({m}) {m}_mean, quantile_disc({m}, 0.95) {m}_p95, max({m}) {m}_max, "
-        f"count({m}) {m}_count"
+        f"count({m}) {m}_samples"
         for m in METRICS
     )
     with duckdb.connect(config={"threads": THREADS}) as connection:
@@ -170,7 +166,7 @@ def by_polars(source: Path, out: Path) -> None:
             pl.col(m).mean().alias(f"{m}_mean"),
             pl.col(m).quantile(0.95, "nearest").alias(f"{m}_p95"),
             pl.col(m).max().alias(f"{m}_max"),
-            pl.col(m).count().alias(f"{m}_count"),
+            pl.col(m).count().alias(f"{m}_samples"),
         )
     ]
     frame = pl.scan_parquet(f"{source}/*.parquet").group_by("pid", "hour")
@@ -189,13 +185,15 @@ class Watch:
         self.most_mib = 0.0
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._look)
-        self._cpu_s = _cpu_s()
+        self._tree = Tree()
+        self._cpu_s = self._tree.cpu_s()
         self._begun_s = time.perf_counter()
         self._thread.start()
 
     def stop(self) -> tuple[float, float]:
         """Wall and CPU seconds."""
-        wall_s, cpu_s = time.perf_counter() - self._begun_s, _cpu_s() - self._cpu_s
+        wall_s = time.perf_counter() - self._begun_s
+        cpu_s = self._tree.cpu_s() - self._cpu_s
         self._end.set()
         self._thread.join()
         return wall_s, cpu_s
@@ -206,14 +204,6 @@ class Watch:
             self.most_mib = max(self.most_mib, held)
             if self._end.wait(0.05):
                 return
-
-
-def _cpu_s() -> float:
-    own = psutil.Process()
-    times = [p.cpu_times() for p in (own, *own.children(recursive=True))]
-    return float(
-        sum(t.user + t.system + t.children_user + t.children_system for t in times)
-    )
 
 
 def measure(

@@ -62,10 +62,5 @@ def hourly(vectors: pa.Table) -> pa.Table:
     }
     for name in QUANTITIES:
         found = statistics(group, vectors[name].to_numpy(), len(cells))
-        columns |= {
-            f"{name}_mean": found.mean,
-            f"{name}_p95": found.p95,
-            f"{name}_max": found.largest,
-            f"{name}_samples": found.count,
-        }
+        columns |= found.columns(name)
     return pa.table([columns[f.name] for f in HOURS], schema=HOURS)

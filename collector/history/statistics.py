@@ -24,7 +24,16 @@ class Statistics:
     p95: Floats
     """The smallest value that 95 % of the group's values do not exceed."""
     largest: Floats
-    count: NDArray[np.int32]
+    samples: NDArray[np.int32]
+
+    def columns(self, quantity: str) -> dict[str, Floats | NDArray[np.int32]]:
+        """By name of the column of a table of statistics."""
+        return {
+            f"{quantity}_mean": self.mean,
+            f"{quantity}_p95": self.p95,
+            f"{quantity}_max": self.largest,
+            f"{quantity}_samples": self.samples,
+        }
 
 
 def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
@@ -58,7 +67,7 @@ def statistics(group: Ints, values: NDArray[Any], groups: int) -> Statistics:
         mean=_spread(some, _sums(ordered, first) / of_some, groups),
         p95=_spread(some, ordered[first + (95 * of_some + 99) // 100 - 1], groups),
         largest=_spread(some, ordered[first + of_some - 1], groups),
-        count=count.astype(np.int32),
+        samples=count.astype(np.int32),
     )
 
 

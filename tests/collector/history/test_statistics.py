@@ -22,7 +22,7 @@ def test_statistics_are_those_of_each_groups_loads(
     known = oracle.statistics(rows)
     for number in range(10):
         mean, p95, largest, count = known.get(number, (np.nan, np.nan, np.nan, 0))
-        assert found.count[number] == count
+        assert found.samples[number] == count
         assert found.mean[number] == pytest.approx(mean, rel=1e-6, nan_ok=True)
         assert found.p95[number] == pytest.approx(p95, rel=0, nan_ok=True)
         assert found.largest[number] == pytest.approx(largest, rel=0, nan_ok=True)
