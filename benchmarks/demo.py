@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-import psutil
+from benchmarks.processes import Tree
 
 HERE = Path(__file__).parent
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
@@ -21,30 +21,17 @@ SAMPLE_S = 0.5
 
 
 class Memory(threading.Thread):
-    """The largest proportional set size of a process tree, by kind of process."""
+    """The largest proportional set size of a process tree."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
-        self._root = psutil.Process(pid)
+        self._tree = Tree(pid)
         self.peak_bytes = 0
 
     def run(self) -> None:
-        while self._root.is_running():
-            self.peak_bytes = max(self.peak_bytes, self._sum())
+        while self._tree.running:
+            self.peak_bytes = max(self.peak_bytes, self._tree.pss_bytes())
             time.sleep(SAMPLE_S)
-
-    def _sum(self) -> int:
-        total = 0
-        try:
-            tree = [self._root, *self._root.children(recursive=True)]
-        except psutil.NoSuchProcess:
-            return 0
-        for process in tree:
-            try:
-                total += process.memory_full_info().pss
-            except (psutil.NoSuchProcess, psutil.AccessDenied):
-                continue
-        return total
 
 
 def help_cpu_s() -> float:

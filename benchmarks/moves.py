@@ -3,19 +3,20 @@
 With --only, the other sections of the table stay as they are.
 """
 
-import argparse
-import tempfile
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
 from benchmarks.machine import processor
 from benchmarks.moves_automq import automq
 from benchmarks.moves_kafka import replicated, tiered
-from benchmarks.sections import known_sections
+from benchmarks.sections import Section, measure_sections
 
 TABLE: Final = Path(__file__).with_name("moves.md")
-SECTIONS: Final[dict[str, tuple[str, str, Callable[[Path], str]]]] = {
+WORDS: Final = (
+    "Moves carried out by the executor as `plimsoll apply` does, with a producer "
+    "(acks=all, idempotent) and a consumer that count every record; `make bench-moves`"
+)
+SECTIONS: Final[dict[str, Section]] = {
     "automq": (
         "AutoMQ",
         "Three nodes, their S3 on the same machine. Pacing defaults are lifted: 100 "
@@ -45,26 +46,7 @@ SECTIONS: Final[dict[str, tuple[str, str, Callable[[Path], str]]]] = {
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS)
-    given = parser.parse_args()
-    texts = known_sections(TABLE)
-    for key in [given.only] if given.only else SECTIONS:
-        title, words, measure = SECTIONS[key]
-        with tempfile.TemporaryDirectory(prefix="plimsoll-") as folder:
-            texts[title] = f"## {title}\n\n{words}\n\n{measure(Path(folder))}"
-        _write(texts)
-    print(TABLE.read_text())
-
-
-def _write(texts: Mapping[str, str]) -> None:
-    head = (
-        f"Moves carried out by the executor as `plimsoll apply` does, with a producer "
-        f"(acks=all, idempotent) and a consumer that count every record; "
-        f"`make bench-moves`, {processor()}.\n\n"
-    )
-    titles = [title for title, _, _ in SECTIONS.values() if title in texts]
-    TABLE.write_text(head + "\n".join(texts[title] for title in titles))
+    measure_sections(TABLE, f"{WORDS}, {processor()}.", SECTIONS)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,11 @@
 
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final
 
-from benchmarks.moves_on import Carried, balance, filled, next_of, spread, table
+from benchmarks.moves_on import Carried, balance, filled, next_of, spread
+from benchmarks.sections import table
 from executor.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
 from lab.load import Load
@@ -26,18 +28,19 @@ CASES: Final = (
 )
 
 
-def automq(folder: Path) -> str:
+def automq() -> str:
     """The section, or why there is none."""
     home = automq_home()
     if home is None:
         return "Not measured: no AutoMQ was there (PLIMSOLL_AUTOMQ_HOME).\n"
-    cluster = AutoMQCluster(home, folder / "automq")
-    processes = Processes(folder / "load")
-    try:
-        return _measured(cluster.wait_ready(), processes)
-    finally:
-        processes.close()
-        cluster.close()
+    with TemporaryDirectory(prefix="plimsoll-") as folder:
+        cluster = AutoMQCluster(home, Path(folder) / "automq")
+        processes = Processes(Path(folder) / "load")
+        try:
+            return _measured(cluster.wait_ready(), processes)
+        finally:
+            processes.close()
+            cluster.close()
 
 
 def _measured(cluster: AutoMQCluster, processes: Processes) -> str:

@@ -3,10 +3,10 @@
 import statistics
 import time
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Final
 
-from benchmarks.moves_on import Carried, Looking, balance, filled, spread, table
+from benchmarks.moves_on import Carried, Looking, balance, filled, spread
+from benchmarks.sections import table
 from collector.jars import default_cache_dir
 from executor.admin import local_bytes
 from executor.concurrency import Concurrency
@@ -55,7 +55,7 @@ class Arrivals(Looking):
         return [(b - a) / (until - since) for (since, a), (until, b) in pairs]
 
 
-def tiered(_folder: Path) -> str:
+def tiered() -> str:
     """The section of moves through the remote tier, plain ones beside them."""
     with LocalCluster(default_cache_dir()) as cluster:
         pairs = [
@@ -128,7 +128,7 @@ def _stall(load: LoadReport) -> str:
     return f"{stall.duration_s:.2f} s" if stall else "under 0.05 s"
 
 
-def replicated(_folder: Path) -> str:
+def replicated() -> str:
     """The section of throttled moves."""
     plan = LocalPlan(brokers=4, tier=False)
     with LocalCluster(default_cache_dir(), plan) as cluster:

@@ -179,12 +179,6 @@ def spread(values: Sequence[float]) -> str:
     return f"{statistics.median(values):.2f} / {max(values):.2f} s"
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """As Markdown."""
-    lines = [headers, ["---"] * len(headers), *rows]
-    return "".join("| " + " | ".join(line) + " |\n" for line in lines)
-
-
 def next_of(broker: int, brokers: Sequence[int], by: int = 1) -> list[int]:
     """The list with the broker that follows, round and round."""
     return [brokers[(brokers.index(broker) + by) % len(brokers)]]

@@ -3,7 +3,6 @@
 With --only, the other sections of the table stay as they are.
 """
 
-import argparse
 import json
 import os
 import signal
@@ -23,8 +22,7 @@ from kafka import KafkaAdminClient
 from kafka.protocol.parser import KafkaProtocol
 
 from benchmarks.machine import processor
-from benchmarks.moves_on import table
-from benchmarks.sections import known_sections
+from benchmarks.sections import Section, measure_sections, table
 from collector.jars import default_cache_dir
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
@@ -292,41 +290,40 @@ def _status(bootstrap: str, folder: str) -> tuple[float, Any]:
     return time.perf_counter() - begun_s, json.loads(run.stdout)
 
 
-SECTIONS: Final[dict[str, tuple[str, str, Callable[[LocalCluster], str]]]] = {
+def _on_cluster(measure: Callable[[LocalCluster], str]) -> Callable[[], str]:
+    """On a new one."""
+
+    def measured() -> str:
+        with LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as cluster:
+            return measure(cluster)
+
+    return measured
+
+
+SECTIONS: Final[dict[str, Section]] = {
     "status": (
         "A known load",
         "A producer at set rates; what its log takes beside the values of 1,000 bytes "
         "is about 1 %.",
-        status,
+        _on_cluster(status),
     ),
     "changes": (
         "A cluster that changes",
         "Looked at once a second. Brokers are fenced after 3 s without a heartbeat.",
-        changes,
+        _on_cluster(changes),
     ),
     "cost": (
         "Many partitions",
         f"Three brokers, one replica, nothing written; {LOOKS} looks after the first, "
         f"{PAUSE_S} s between them. A look is metadata and one sample.",
-        cost,
+        _on_cluster(cost),
     ),
 }
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--only", choices=SECTIONS)
-    given = parser.parse_args()
-    texts = known_sections(TABLE)
     words = "The agentless probe on the local Kafka; `make bench-probe`"
-    head = f"{words}, {processor()}.\n\n"
-    for key in [given.only] if given.only else SECTIONS:
-        title, words, measure = SECTIONS[key]
-        with LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as cluster:
-            texts[title] = f"## {title}\n\n{words}\n\n{measure(cluster)}"
-        titles = [title for title, _, _ in SECTIONS.values() if title in texts]
-        TABLE.write_text(head + "\n".join(texts[title] for title in titles))
-    print(TABLE.read_text())
+    measure_sections(TABLE, f"{words}, {processor()}.", SECTIONS)
 
 
 if __name__ == "__main__":

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
-import psutil
 import pyarrow as pa
 
 from benchmarks.machine import processor
-from benchmarks.moves_on import table
+from benchmarks.processes import Tree
+from benchmarks.sections import table
 from collector.history.files import History
 from collector.java import find_java
 from collector.samples import SAMPLES
@@ -63,27 +63,6 @@ def sample(number: int, partitions: int) -> pa.Table:
     }
     arrays = [pa.array(columns[field.name]).cast(field.type) for field in SAMPLES]
     return pa.table(arrays, schema=SAMPLES)
-
-
-class Tree:
-    """This process and all that it has started."""
-
-    def __init__(self) -> None:
-        self._root = psutil.Process()
-
-    def cpu_s(self) -> float:
-        """User and system seconds of those that run, and of those that ended."""
-        total = 0.0
-        for process in [self._root, *self._root.children(recursive=True)]:
-            times = process.cpu_times()
-            total += times.user + times.system
-            total += times.children_user + times.children_system
-        return total
-
-    def pss_bytes(self) -> int:
-        """Memory, with what is shared counted once."""
-        every = [self._root, *self._root.children(recursive=True)]
-        return sum(process.memory_full_info().pss for process in every)
 
 
 class Fed:
