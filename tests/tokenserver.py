@@ -2,14 +2,13 @@
 
 import base64
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any
 from urllib.parse import parse_qs
+
+from tests.serving import Handler, serving
 
 
 @dataclass
@@ -38,7 +37,7 @@ def token_server(client_id: str, secret: str) -> Iterator[TokenServer]:
     state = TokenServer(client_id, secret)
     pair = base64.b64encode(f"{client_id}:{secret}".encode()).decode()
 
-    class Handler(BaseHTTPRequestHandler):
+    class Granting(Handler):
         def do_POST(self) -> None:
             length = int(self.headers["Content-Length"])
             state.forms.append(parse_qs(self.rfile.read(length).decode()))
@@ -49,18 +48,9 @@ def token_server(client_id: str, secret: str) -> Iterator[TokenServer]:
             self.end_headers()
             self.wfile.write(answer)
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        state.url = f"http://127.0.0.1:{server.server_address[1]}/token"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+    with serving(Granting) as url:
+        state.url = f"{url}/token"
+        yield state
 
 
 def _part(value: object) -> str:

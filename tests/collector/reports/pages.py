@@ -6,10 +6,10 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qs, urlsplit
+
+from tests.serving import Handler, serving
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ def pages(
     """One that answers each path with its query, until the block ends."""
     state = Pages("")
 
-    class Handler(BaseHTTPRequestHandler):
+    class Answering(Handler):
         def do_GET(self) -> None:
             state.asked.append((self.path, dict(self.headers)))
             page = answer(self.path)
@@ -58,27 +58,12 @@ def pages(
                     return
                 self.wfile.write(bytes([byte]))
 
-        def log_message(self, *_: Any) -> None:
-            pass
-
-    class Server(ThreadingHTTPServer):
-        def handle_error(self, *_: Any) -> None:
-            """Who asked has gone away."""
-
-    with Server(("127.0.0.1", 0), Handler) as server:
-        if certificate is not None:
-            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(certificate)
-            server.socket = context.wrap_socket(server.socket, server_side=True)
-        scheme = "https" if certificate else "http"
-        state.url = f"{scheme}://127.0.0.1:{server.server_address[1]}"
-        thread = threading.Thread(target=server.serve_forever, args=(0.05,))
-        thread.start()
-        try:
-            yield state
-        finally:
-            server.shutdown()
-            thread.join()
+    tls = None
+    if certificate is not None:
+        tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        tls.load_cert_chain(certificate)
+    with serving(Answering, tls) as state.url:
+        yield state
 
 
 def vector(*series: tuple[Mapping[str, str], str], **more: object) -> Page:
