@@ -22,6 +22,11 @@ from tests.executor.records import fill
 PARTITIONS = 16
 
 
+@pytest.fixture
+def topic() -> str:
+    return f"resume-{uuid.uuid4().hex[:6]}"
+
+
 def killed_resumed_and_rolled_back(shell: Shell, plan: Plan, events: int) -> None:
     topic = plan.moves[0].topic
     before = placement(shell.bootstrap, topic)
@@ -63,9 +68,8 @@ def roll_back(shell: Shell, run_id: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.kafka
 @pytest.mark.parametrize("events", [1, 13])
 def test_on_the_local_kafka(
-    local_cluster: LocalCluster, tmp_path: Path, events: int
+    local_cluster: LocalCluster, topic: str, tmp_path: Path, events: int
 ) -> None:
-    topic = f"resume-{uuid.uuid4().hex[:6]}"
     local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
     plan = plan_for(
         local_cluster.bootstrap, topic, {p: [3, 2 - p % 2] for p in range(PARTITIONS)}
@@ -75,8 +79,9 @@ def test_on_the_local_kafka(
 
 
 @pytest.mark.automq
-def test_on_the_real_automq(automq_cluster: AutoMQCluster, tmp_path: Path) -> None:
-    topic = f"resume-{uuid.uuid4().hex[:6]}"
+def test_on_the_real_automq(
+    automq_cluster: AutoMQCluster, topic: str, tmp_path: Path
+) -> None:
     automq_cluster.create_topic(topic, [[1]] * PARTITIONS)
     plan = plan_for(
         automq_cluster.bootstrap, topic, {p: [2] for p in range(PARTITIONS)}
@@ -97,20 +102,25 @@ def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
     wait_until(lambda: throttled(admin, topic) == ({}, {}, {}, {}))
 
 
-@pytest.mark.kafka
-def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
-    local_cluster: LocalCluster, tmp_path: Path
-) -> None:
-    topic = f"resume-{uuid.uuid4().hex[:6]}"
-    local_cluster.create_topic(topic, [[1, 2]])
-    # Kafka lets ten seconds' worth through before a throttle holds.
-    fill(local_cluster.bootstrap, topic, [8])
-    write_plan(
-        tmp_path / "plan.json", plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
-    )
-    shell = Shell(tmp_path, local_cluster.bootstrap)
+def throttled_and_killed(
+    cluster: LocalCluster, folder: Path, topic: str, megabytes: int
+) -> Shell:
+    """A run whose one move, to [3, 2], goes on without it."""
+    cluster.create_topic(topic, [[1, 2]])
+    fill(cluster.bootstrap, topic, [megabytes])
+    write_plan(folder / "plan.json", plan_for(cluster.bootstrap, topic, {0: [3, 2]}))
+    shell = Shell(folder, cluster.bootstrap)
     slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
     kill_after(shell.start(*slow), shell, 2)
+    return shell
+
+
+@pytest.mark.kafka
+def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
+    local_cluster: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    # Kafka lets ten seconds' worth through before a throttle holds.
+    shell = throttled_and_killed(local_cluster, tmp_path, topic, 8)
     with KafkaAdmin(shell.bootstrap, 10.0) as admin:
         assert all(throttled(admin, topic))
         wait_until(lambda: placement(shell.bootstrap, topic) == {0: [3, 2]})
@@ -123,16 +133,9 @@ def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
 
 @pytest.mark.kafka
 def test_a_throttle_that_a_killed_run_left_is_cleaned_up(
-    local_cluster: LocalCluster, tmp_path: Path
+    local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    topic = f"resume-{uuid.uuid4().hex[:6]}"
-    local_cluster.create_topic(topic, [[1, 2]])
-    fill(local_cluster.bootstrap, topic, [20])
-    plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2]})
-    write_plan(tmp_path / "plan.json", plan)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
-    slow = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
-    kill_after(shell.start(*slow), shell, 2)
+    shell = throttled_and_killed(local_cluster, tmp_path, topic, 20)
     with KafkaAdmin(shell.bootstrap, 10.0) as admin:
         assert all(throttled(admin, topic))
         cleaned = shell.plimsoll("cleanup", "--allow-changes")
