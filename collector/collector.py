@@ -75,6 +75,7 @@ class Collector(Closing):
         self._vectors = VECTORS.empty_table()
         self._births = Births()
         self._silent: tuple[Silence, ...] = ()
+        self._kept = False
         self._ahead = Ahead(settings.history.horizon, clock)
         self._failure: PlimsollError | None = None
         self._folder: StateFolder | None = None
@@ -154,17 +155,15 @@ class Collector(Closing):
         return self._spark.master if self._spark else None
 
     def wait(self, timeout_s: float) -> Snapshot:
-        """The newest snapshot, once there is one.
+        """The newest snapshot, once there is one and a sample of ours was kept.
 
         Raises what ended the watching; ClusterUnreachable when the time is over.
         """
         with self._changed:
-            self._changed.wait_for(
-                lambda: self._snapshot is not None or self._ended(), timeout_s
-            )
+            self._changed.wait_for(lambda: self._ready() or self._ended(), timeout_s)
             if self._failure is not None:
                 raise self._failure
-            if self._snapshot is None:
+            if self._snapshot is None or not self._ready():
                 raise ClusterUnreachable(
                     f"No load of {self._connection.bootstrap} was measured within "
                     f"{timeout_s:.0f} s. Look at the log (-v), and try again."
@@ -212,6 +211,11 @@ class Collector(Closing):
                 self._failure = error
             self._changed.notify_all()
 
+    def _ready(self) -> bool:
+        # Where samples go through a topic, the first loads may be another writer's;
+        # that ours are refused is to be told first.
+        return self._snapshot is not None and self._kept
+
     def _ended(self) -> bool:
         return self._closing.is_set() or self._failure is not None
 
@@ -244,6 +248,9 @@ class Collector(Closing):
                 self._reporters.see_samples(samples)
                 batch.add(samples)
                 self._silent = probe.silent
+                with self._changed:
+                    self._kept = True
+                    self._changed.notify_all()
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:
                     raise
