@@ -81,6 +81,7 @@ class Collector(Closing):
         self._folder: StateFolder | None = None
         self._spark: Spark | None = None
         self._session: SparkSession | None = None
+        self._connector: Connector | None = None
         self._stream: LoadStream | None = None
         self._threads = [
             threading.Thread(
@@ -251,12 +252,11 @@ class Collector(Closing):
                 with self._changed:
                     self._kept = True
                     self._changed.notify_all()
+                answered_s = time.monotonic()
             except ClusterUnreachable as exc:
                 if time.monotonic() - answered_s > LOST_S:
                     raise
                 _log.info("one sample is missing: %s", exc)
-            else:
-                answered_s = time.monotonic()
 
     def _read(self, reader: ClusterReader, probe: Probe) -> ClusterState:
         """Placement, with what brokers told of their disks at the last sample."""
@@ -317,15 +317,14 @@ class Collector(Closing):
                 jars=jars,
                 log_file=settings.state_dir / "spark.log",
             )
-        master = self._spark.master
-        settings.spark.require_samples(master, settings.state_dir, topic)
+        settings.spark.require_samples(self._spark.master, settings.state_dir, topic)
         session = self._spark.start()
         with self._changed:
             self._changed.wait_for(lambda: self._cluster is not None or self._ended())
             if self._ended():
                 return
             job = self._job(connector)
-            self._session = session
+            self._session, self._connector = session, connector
             self._stream = LoadStream(
                 session, job, self._history(), self._take, self._clock
             )
@@ -335,6 +334,7 @@ class Collector(Closing):
     def _keep_history(self) -> None:
         """Past days, after the first loads; not of a folder that is gone at the end."""
         from collector.history.keeper import HistoryKeeper
+        from collector.history.past import past_of
 
         with self._changed:
             self._changed.wait_for(
@@ -345,7 +345,11 @@ class Collector(Closing):
                 return
         if folder.kept:
             HistoryKeeper(
-                self._settings.history, folder.path, cluster.cluster_id, self._clock
+                self._settings.history,
+                folder.path,
+                cluster.cluster_id,
+                self._clock,
+                past_of(cluster, self._connector, self._settings.history),
             ).run(session, self._closing, self._ahead)
 
     def _job(self, connector: Connector) -> "Job":

@@ -1,5 +1,6 @@
 """Spark's way to the records of topics: fetched when a topic is first to be read."""
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,10 +14,7 @@ if TYPE_CHECKING:
 
 
 class Connector:
-    """The Kafka connector of one Spark, and how it reaches one cluster.
-
-    One thread owns it.
-    """
+    """The Kafka connector of one Spark, and how it reaches one cluster."""
 
     def __init__(
         self, connection: Connection, cache_dir: Path, *, loaded: bool = False
@@ -25,6 +23,7 @@ class Connector:
         self._connection, self._cache_dir = connection, cache_dir
         self._pins = read_pins(SPARK_KAFKA_PINS, "spark-kafka")
         self._loaded = loaded
+        self._fetching = threading.Lock()
 
     @property
     def at_hand(self) -> bool:
@@ -44,8 +43,9 @@ class Connector:
     def options(self, session: "SparkSession") -> Mapping[str, str]:
         """Of a reader of topics. Raises DownloadFailed; ConfigError for OAUTHBEARER."""
         options = spark_options(self._connection)
-        if not self._loaded:
-            for jar in fetch(self._pins, self._cache_dir):
-                session.sql(f"ADD JAR '{jar.absolute().as_uri()}'")
-            self._loaded = True
+        with self._fetching:
+            if not self._loaded:
+                for jar in fetch(self._pins, self._cache_dir):
+                    session.sql(f"ADD JAR '{jar.absolute().as_uri()}'")
+                self._loaded = True
         return options

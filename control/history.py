@@ -20,6 +20,10 @@ class HistoryTable(FileModel):
     """Loads of each window of as many days are kept."""
     weeks: Annotated[int, Field(ge=1, le=52)] = 8
     """Compacted days of as many weeks are kept."""
+    sample_store: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (
+        "__KafkaCruiseControlPartitionMetricSamples"
+    )
+    """Cruise Control's `partition.metric.sample.store.topic`."""
 
 
 class ForecastTable(FileModel):
@@ -54,4 +58,5 @@ def history_settings(
         weeks=history.weeks,
         horizon=Horizon(forecast.horizon),
         time_zone=forecast.time_zone,
+        sample_store=history.sample_store,
     )

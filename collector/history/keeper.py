@@ -16,6 +16,7 @@ from collector.history.ahead import Ahead
 from collector.history.compact import compact
 from collector.history.forecast import SeasonalTrend, held_back
 from collector.history.outlook import COLUMNS, Outlook
+from collector.history.past import Past, begin_with
 from collector.history.settings import HistorySettings, Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.store import CompactedHistory, spark_type
@@ -48,8 +49,11 @@ class HistoryKeeper:
         folder: Path,
         cluster_id: str,
         clock: Callable[[], float] = time.time,
+        past: "Past | None" = None,
     ) -> None:
+        """past: where a store without days may begin."""
         self._settings, self._folder, self._clock = settings, folder, clock
+        self._past = past
         self._raw = folder / "history"
         self._url = (
             (folder / "hours").absolute().as_uri()
@@ -79,15 +83,18 @@ class HistoryKeeper:
     def renew(self, session: "SparkSession", known: Outlook | None) -> Outlook | None:
         """Bring all up to date; the new outlook, None where `known` is the newest."""
         store = CompactedHistory(session, self._url)
-        days = store.days()
         over = dt.datetime.fromtimestamp(self._clock() - LATE_S, dt.UTC).date()
+        oldest = (over - dt.timedelta(weeks=self._settings.weeks)).isoformat()
+        days = store.days()
+        if not days and self._past is not None:
+            begin_with(self._past, session, store, oldest, over.isoformat())
+            days = store.days()
         for folder in sorted(self._raw.glob("date=*")):
             day = folder.name.removeprefix("date=")
             if day not in days and day < over.isoformat():
                 compact(session, folder, store)
         days = store.days()
         self._forget_raw(days, over)
-        oldest = (over - dt.timedelta(weeks=self._settings.weeks)).isoformat()
         if days and days[0] < oldest:
             store.prune(oldest)
         days = [day for day in days if day >= oldest]

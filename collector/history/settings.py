@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
+
+SAMPLE_STORE: Final = "__KafkaCruiseControlPartitionMetricSamples"
 
 
 class Horizon(StrEnum):
@@ -25,3 +28,5 @@ class HistorySettings:
     horizon: Horizon = Horizon.DAY
     time_zone: str = "UTC"
     """By whose clocks hours of the week are told apart."""
+    sample_store: str = SAMPLE_STORE
+    """Cruise Control's topic of what it kept; a history without days begins with it."""

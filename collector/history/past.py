@@ -1,0 +1,93 @@
+"""A history that begins with what another tool kept."""
+
+import datetime as dt
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from collector.connector import Connector
+from collector.history.compact import ROWS_PER_FILE
+from collector.history.hours import HOUR_MS
+from collector.history.sample_store import hours_of
+from collector.history.settings import HistorySettings
+from collector.history.slots import DAY
+from collector.history.store import CompactedHistory, reason_of
+from collector.metadata import ClusterState
+from collector.reports.topics import sight
+from model.errors import PlimsollError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Past = Callable[["SparkSession"], "DataFrame"]
+"""Records of Cruise Control's sample store, column `value`."""
+_log = logging.getLogger("plimsoll.collector")
+
+
+def past_of(
+    cluster: ClusterState, connector: Connector | None, settings: HistorySettings
+) -> Past | None:
+    """All that the topic holds, where it is there.
+
+    To call it raises PlimsollError where it cannot be read.
+    """
+    topic = settings.sample_store
+    if connector is None or sight(cluster, topic).topic_id is None:
+        return None
+
+    def records(session: "SparkSession") -> "DataFrame":
+        options = {
+            **connector.options(session),
+            "subscribe": topic,
+            "startingOffsets": "earliest",
+            "failOnDataLoss": "false",
+        }
+        return session.read.format("kafka").options(**options).load().select("value")
+
+    return records
+
+
+def begin_with(
+    past: Past, session: "SparkSession", store: CompactedHistory, first: str, end: str
+) -> None:
+    """Write its days from `first` until before `end`; without it, say why and go on."""
+    from py4j.protocol import Py4JError
+    from pyspark.errors import PySparkException
+
+    try:
+        hours = hours_of(past(session), _ms(first), _ms(end))
+        count = _write(hours, store)
+    except (Py4JError, PySparkException) as exc:
+        _log.warning(
+            "What Cruise Control kept cannot be read (%s). Give plimsoll's user the "
+            "right READ on its topic.",
+            reason_of(exc),
+        )
+    except PlimsollError as exc:
+        _log.warning("What Cruise Control kept cannot be read: %s", exc)
+    else:
+        _log.info("history begins with %d days that Cruise Control kept", count)
+
+
+def _write(hours: "DataFrame", store: CompactedHistory) -> int:
+    """Day by day; how many they are."""
+    from pyspark import StorageLevel
+    from pyspark.sql import functions as sql
+
+    dated = hours.withColumn("day", sql.floor(hours.hour / DAY))
+    dated = dated.persist(StorageLevel.DISK_ONLY)
+    try:
+        counts = dated.groupBy("day").count().collect()
+        for day, rows in sorted(counts):
+            of_day = dated.filter(dated.day == day).drop("day")
+            date = dt.date(1970, 1, 1) + dt.timedelta(days=day)
+            store.write_day(
+                date.isoformat(), of_day.coalesce(1 + rows // ROWS_PER_FILE)
+            )
+    finally:
+        dated.unpersist()
+    return len(counts)
+
+
+def _ms(day: str) -> int:
+    return (dt.date.fromisoformat(day) - dt.date(1970, 1, 1)).days * DAY * HOUR_MS

@@ -1,0 +1,75 @@
+"""A history that begins with Cruise Control's sample store, on real brokers."""
+
+import datetime as dt
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+
+from collector.collector import Collector
+from collector.history.hours import HOUR_MS, hourly
+from collector.history.keeper import LATE_S
+from collector.history.sample_store import decode
+from collector.history.settings import HistorySettings
+from collector.history.slots import DAY
+from collector.jars import default_cache_dir
+from collector.settings import CollectorSettings
+from lab.local import LocalCluster
+from model.connection.client import Connection
+from tests.collector.history.cycles import same
+from tests.collector.history.kept import compacted, in_order
+from tests.collector.history.store_records import new, old
+from tests.end_to_end.commands import wait_until
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark]
+STORE = "samples.of-cruise-control"
+DAYS = 3
+STEP_MS = HOUR_MS // 4
+PATIENCE_S = 240
+
+
+def kept_until(today_ms: int) -> list[bytes]:
+    """Three days and what is of today; the first day as an older version wrote it."""
+    begin_ms = today_ms - DAYS * DAY * HOUR_MS
+    found = []
+    for step in range((DAYS * DAY + 1) * 4):
+        time_ms, load = begin_ms + step * STEP_MS, 100.0 + step % (4 * DAY)
+        figures = (1.0, 7.0, load, 2 * load)
+        if step < 4 * DAY:
+            found.append(old(time_ms, "orders.v1", 0, *figures))
+        else:
+            found.append(
+                new(time_ms, "orders.v1", 0, *figures, 3.0, 4.0, 5.0, 6.0, 0.0)
+            )
+    return found
+
+
+def test_a_history_without_days_begins_with_what_cruise_control_kept(
+    local_cluster: LocalCluster, tmp_path: Path
+) -> None:
+    # A day is over some minutes after midnight.
+    now = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=LATE_S)
+    midnight = now.replace(hour=0, minute=0, second=0)
+    records = kept_until(int(midnight.timestamp()) * 1000)
+    local_cluster.create_topic(STORE, [[1], [2]], {"retention.ms": "-1"})
+    producer = Producer({"bootstrap.servers": local_cluster.bootstrap})
+    for record in [*records, b"?"]:
+        producer.produce(STORE, record)
+    producer.flush(30)
+
+    settings = CollectorSettings(
+        state_dir=tmp_path,
+        cache_dir=default_cache_dir(),
+        history=HistorySettings(sample_store=STORE),
+    )
+    with Collector(Connection(local_cluster.bootstrap), settings) as watcher:
+        snapshot = watcher.wait(PATIENCE_S)
+        home = tmp_path / "clusters" / snapshot.header.cluster_id
+        weeks = home / "hours" / "weeks"
+        wait_until((weeks / "_SUCCESS").exists)
+    loads, _ = decode(pa.array(records[: DAYS * DAY * 4]))
+    assert same(compacted(home), in_order(hourly(loads)))
+    assert len(list((home / "hours").glob("date=*"))) == DAYS
+    assert pq.read_table(weeks)["topic"].to_pylist() == ["orders.v1"]
