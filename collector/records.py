@@ -16,8 +16,8 @@ Positions = NDArray[np.int32] | NDArray[np.int64]
 """Narrow where that is enough, which is nearly twice as fast."""
 Flags = NDArray[np.bool_]
 
-_WIDEST: Final = 8
-"""Bytes of the widest figure, so that one can be read at the last position, too."""
+_SHORT: Final = 2**16
+"""Numbers of 16 bits are sorted by radix."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,6 @@ class Raw:
     """A batch of records, end to end."""
 
     data: Bytes
-    """All bytes, with a few zeros after them."""
     start: Positions
     """(n,) of each record in `data`."""
     length: Positions
@@ -41,10 +40,7 @@ class Raw:
         _, offsets, data = records.buffers()
         bounds = np.frombuffer(offsets, np.int64) if offsets else np.zeros(1, np.int64)
         bounds = bounds[records.offset : records.offset + len(records) + 1]
-        # Of a slice, its own bytes alone.
-        content = np.zeros(bounds[-1] - bounds[0] + _WIDEST, np.uint8)
-        if data is not None:
-            content[:-_WIDEST] = np.frombuffer(data, np.uint8)[bounds[0] : bounds[-1]]
+        content = np.frombuffer(data or b"", np.uint8)[bounds[0] : bounds[-1]]
         width = np.int32 if len(content) < 2**31 else np.int64
         start = (bounds - bounds[0]).astype(width)
         length = np.diff(start)
@@ -52,13 +48,16 @@ class Raw:
             length[records.is_null().to_numpy(zero_copy_only=False)] = 0
         return cls(content, start[:-1], length)
 
-    def read(self, dtype: str, at: Positions) -> NDArray[Any]:
-        """(n,) figures of a big-endian type that begin at these positions."""
-        kind = np.dtype(dtype)
-        every = np.ndarray(
-            (len(self.data) - kind.itemsize + 1,), kind, self.data, strides=(1,)
-        )
-        return every[at].astype(kind.newbyteorder("="), copy=False)
+    def read(self, kind: str | np.dtype[Any], at: Positions) -> NDArray[Any]:
+        """(n,) values or structures of a type that begin at these positions.
+
+        One gather of bytes takes as long as that of one value, so that fields that lie
+        together are read together.
+        """
+        dtype = np.dtype(kind)
+        places = max(0, len(self.data) - dtype.itemsize + 1)
+        every = np.ndarray((places,), f"V{dtype.itemsize}", self.data, strides=(1,))
+        return every[at].view(dtype)
 
 
 @dataclass(slots=True)
@@ -83,19 +82,29 @@ def texts(
 
     UTF-8 is checked once per distinct text: there are few.
     """
-    ends = np.cumsum(length, dtype=np.int64)
-    total = int(ends[-1]) if len(ends) else 0
-    gather = np.repeat((start - (ends - length)).astype(start.dtype), length)
-    gather += np.arange(total, dtype=start.dtype)
-    offsets = np.concatenate([[0], ends]).astype(np.int64)
+    order = np.argsort(
+        length.astype(np.uint16) if length.max(initial=0) < _SHORT else length,
+        kind="stable",
+    )
+    ascending, start = length[order], start[order]
+    bounds = [0, *(1 + np.flatnonzero(np.diff(ascending))).tolist(), len(order)]
+    parts = [
+        raw.read(f"V{size}", start[of]).data
+        for of in map(slice, bounds, bounds[1:])
+        for size in ascending[of][:1].tolist()
+        if size
+    ]
+    offsets = np.concatenate([[0], np.cumsum(ascending, dtype=np.int64)])
     binary = pa.Array.from_buffers(
         pa.large_binary(),
         len(length),
-        [None, pa.py_buffer(offsets), pa.py_buffer(raw.data.take(gather))],
+        [None, pa.py_buffer(offsets), pa.py_buffer(b"".join(parts))],
     ).dictionary_encode()
     found = _texts(binary.dictionary)
     known = found.is_valid().to_numpy(zero_copy_only=False)
-    return found.take(binary.indices), known.take(binary.indices.to_numpy())
+    index = np.empty(len(order), np.int32)
+    index[order] = binary.indices.to_numpy()
+    return found.take(pa.array(index)), known[index]
 
 
 def _texts(names: pa.Array) -> pa.Array:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.records import Bytes, Positions, Raw, texts
+from collector.records import Raw, texts
 
 VERSION: Final = 1
 ABSENT: Final = -1
@@ -110,7 +110,7 @@ def decode(records: pa.Array) -> Decoded:
     """Samples out of a binary array; what is no sample is counted and left out."""
     raw = Raw.of(records)
     whole = raw.length >= _FIXED_BYTES
-    fixed = _fixed_part(raw.data, raw.start[whole])
+    fixed = raw.read(_FIXED, raw.start[whole])
     name_start = raw.start[whole] + _FIXED_BYTES
     fits = fixed["topic_bytes"] <= raw.length[whole] - _FIXED_BYTES
     known = fixed["version"] == VERSION
@@ -138,13 +138,6 @@ def read_samples(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
     """As a `packing.Decoder`."""
     found = decode(records)
     return found.samples, found.skipped
-
-
-def _fixed_part(data: Bytes, start: Positions) -> NDArray[Any]:
-    """(n,) of dtype `_FIXED`: the part that is alike in all records."""
-    rows = data[start[:, None] + np.arange(_FIXED_BYTES)]
-    fixed: NDArray[Any] = rows.view(_FIXED).reshape(len(start))
-    return fixed
 
 
 def _positive(fixed: NDArray[Any]) -> NDArray[np.bool_]:

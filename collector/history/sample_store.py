@@ -6,7 +6,7 @@ workers run `decode`, so nothing but numpy and pyarrow is imported here.
 """
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -25,12 +25,19 @@ TASKS: Final = 64
 
 _OLD: Final = ("cpu", "disk", "net_in", "net_out")
 _NEW: Final = ("produced", "fetched", "records_in", "copied_in", "copied_out")
-_FIGURES: Final = (_OLD, _OLD + _NEW)
-"""By version, in the order of the record."""
-_FIRST: Final = 5
-"""Version and broker come before the figures,"""
-_LAST: Final = 12
-"""time and partition after them, then the topic."""
+_LAYOUTS: Final = tuple(
+    np.dtype(
+        [
+            ("version", "u1"),
+            ("broker", ">i4"),
+            *((name, ">f8") for name in names),
+            ("time_ms", ">i8"),
+            ("partition", ">i4"),
+        ]
+    )
+    for names in (_OLD, _OLD + _NEW)
+)
+"""By version; the topic follows."""
 _UNITS: Final = {"net_in": 1024.0, "net_out": 1024.0, "disk": 1024.0**2}
 
 
@@ -44,46 +51,43 @@ def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
     sieve = Sieve()
     start, length = sieve.keep(raw.length > 0, "short", raw.start, raw.length)
     version = raw.data[start]
-    good = version < len(_FIGURES)
+    good = version < len(_LAYOUTS)
     start, length, version = sieve.keep(good, "version", start, length, version)
     tables = [
-        _version(raw, sieve, number, start[of], length[of])
-        for number in range(len(_FIGURES))
+        _rows(raw, sieve, layout, start[of], length[of])
+        for number, layout in enumerate(_LAYOUTS)
         for of in [np.flatnonzero(version == number)]
     ]
     return pa.concat_tables(tables), sieve.skipped
 
 
-def _version(
-    raw: Raw, sieve: Sieve, version: int, start: Positions, length: Positions
+def _rows(
+    raw: Raw,
+    sieve: Sieve,
+    layout: np.dtype[np.void],
+    start: Positions,
+    length: Positions,
 ) -> pa.Table:
-    names = _FIGURES[version]
-    time_at = _FIRST + 8 * len(names)
-    head = time_at + _LAST
-    start, length = sieve.keep(length >= head, "short", start, length)
-    at = start[:, None] + _FIRST + 8 * np.arange(len(names))
-    values = raw.read(">f8", at)
-    partition = raw.read(">i4", start + head - 4)
-    good = ((values >= 0) & (values < np.inf)).all(axis=1) & (partition >= 0)
-    start, length, partition, values = sieve.keep(
-        good, "value", start, length, partition, values
-    )
-    topic, named = texts(raw, start + head, length - head)
-    start, partition, values = sieve.keep(named, "topic", start, partition, values)
-    time_ms = raw.read(">i8", start + time_at)
-    figures = dict(zip(names, values.T, strict=True))
+    size = layout.itemsize
+    start, length = sieve.keep(length >= size, "short", start, length)
+    fixed = raw.read(layout, start)
+    good = fixed["partition"] >= 0
+    for name in layout.names[2:-2]:  # type: ignore[index]  # has fields
+        good &= (fixed[name] >= 0) & (fixed[name] < np.inf)
+    fixed, start, length = sieve.keep(good, "value", fixed, start, length)
+    topic, named = texts(raw, start + size, length - size)
+    (fixed,) = sieve.keep(named, "topic", fixed)
+    time_ms, partition = fixed["time_ms"].astype("i8"), fixed["partition"].astype("i4")
     columns = [topic.filter(pa.array(named)), partition, time_ms]
-    return pa.table([*columns, *_quantities(figures, len(start))], schema=NEEDED)
+    return pa.table([*columns, *_quantities(fixed)], schema=NEEDED)
 
 
-def _quantities(
-    figures: dict[str, NDArray[np.float64]], rows: int
-) -> list[NDArray[np.float32]]:
-    found = {name: figures[name] * unit for name, unit in _UNITS.items()}
-    if "produced" in figures:
-        found["requests"] = figures["produced"] + figures["fetched"]
-        found["records_in"] = figures["records_in"]
-    nothing = np.full(rows, np.nan)
+def _quantities(fixed: NDArray[Any]) -> list[NDArray[np.float32]]:
+    found = {name: fixed[name] * unit for name, unit in _UNITS.items()}
+    if fixed.dtype == _LAYOUTS[1]:
+        found["requests"] = fixed["produced"] + fixed["fetched"]
+        found["records_in"] = fixed["records_in"]
+    nothing = np.full(len(fixed), np.nan)
     return [found.get(name, nothing).astype(np.float32) for name in QUANTITIES]
 
 

@@ -17,9 +17,17 @@ from collector.records import Bytes, Positions, Raw, Sieve, texts
 
 VERSION: Final = 0
 _PARTITION, _BROKER = 0, 1
-_HEAD_BYTES: Final = 18
-"""Class, version, time, broker, length of the rack."""
-_ENTRY_BYTES: Final = 9
+_HEAD: Final = np.dtype(
+    [
+        ("kind", "u1"),
+        ("version", "u1"),
+        ("time_ms", ">i8"),
+        ("broker", ">i4"),
+        ("rack_bytes", ">i4"),
+    ]
+)
+_PLACE: Final = np.dtype([("partition", ">i4"), ("entries", ">i4")])
+_ENTRY: Final = np.dtype([("metric", "u1"), ("value", ">f8")])
 Floats = NDArray[np.float64]
 
 FIGURES: Final = (
@@ -68,69 +76,81 @@ def decode(records: pa.Array) -> Decoded:
     raw = Raw.of(records)
     sieve = Sieve()
     start, end = sieve.keep(
-        raw.length >= _HEAD_BYTES, "short", raw.start, raw.start + raw.length
+        raw.length >= _HEAD.itemsize, "short", raw.start, raw.start + raw.length
     )
-    kind = raw.data[start]
-    kind, start, end = sieve.keep(kind <= _BROKER, "class", kind, start, end)
-    kind, start, end = sieve.keep(
-        raw.data[start + 1] == VERSION, "version", kind, start, end
-    )
-    rack = raw.read(">i4", start + 14)
+    head = raw.read(_HEAD, start)
+    head, start, end = sieve.keep(head["kind"] <= _BROKER, "class", head, start, end)
+    good = head["version"] == VERSION
+    head, start, end = sieve.keep(good, "version", head, start, end)
+    rack, at = head["rack_bytes"].astype(np.int32), start + _HEAD.itemsize
     # A length of any size must not overflow.
-    fits = (rack >= 0) & (rack <= end - start - (_HEAD_BYTES + 4))
-    kind, start, end, rack = sieve.keep(fits, "short", kind, start, end, rack)
-    at = start + _HEAD_BYTES + rack
+    fits = (rack >= 0) & (rack <= end - at - 4)
+    head, at, end, rack = sieve.keep(fits, "short", head, at, end, rack)
+    at = at + rack
     tables = []
     for wanted, part in ((_PARTITION, _partitions), (_BROKER, _brokers)):
-        of = np.flatnonzero(kind == wanted)
-        tables.append(part(raw, sieve, start[of], at[of], end[of]))
+        of = np.flatnonzero(head["kind"] == wanted)
+        by = [
+            head[name][of].astype(t)
+            for name, t in (("time_ms", "i8"), ("broker", "i4"))
+        ]
+        tables.append(part(raw, sieve, by, at[of], end[of]))
     return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
 def _partitions(
-    raw: Raw, sieve: Sieve, start: Positions, at: Positions, end: Positions
+    raw: Raw, sieve: Sieve, by: Sequence[Any], at: Positions, end: Positions
 ) -> pa.Table:
-    """Rows of partitions; `at` is where the topic's length is."""
-    length = raw.read(">i4", at)
-    fits = (length >= 0) & (length <= end - at - 12)
-    start, at, end, length = sieve.keep(fits, "short", start, at, end, length)
-    partition = raw.read(">i4", at + 4 + length)
-    good = partition >= 0
-    start, at, end, length, partition = sieve.keep(
-        good, "value", start, at, end, length, partition
+    """Rows of partitions; `by`: time and broker; the topic's length is at `at`."""
+    length = raw.read(">i4", at).astype(np.int32)
+    at = at + 4
+    fits = (length >= 0) & (length <= end - at - _PLACE.itemsize)
+    at, end, length, *by = sieve.keep(fits, "short", at, end, length, *by)
+    place = raw.read(_PLACE, at + length)
+    partition, entries = (place[n].astype(np.int32) for n in ("partition", "entries"))
+    at, end, length, partition, entries, *by = sieve.keep(
+        partition >= 0, "value", at, end, length, partition, entries, *by
     )
-    columns = (start, at + 4, length, partition)
-    (start, at, length, partition), figures = _figures(
-        raw, sieve, at + 8 + length, end, columns
+    behind = at + length + _PLACE.itemsize
+    (at, length, partition, *by), figures = _figures(
+        raw, sieve, behind, end, entries, (at, length, partition, *by)
     )
     topic, named = texts(raw, at, length)
     topic = topic.filter(pa.array(named))
-    start, partition, *figures = sieve.keep(named, "topic", start, partition, *figures)
-    return _table(raw, start, topic, partition, figures)
+    partition, *rest = sieve.keep(named, "topic", partition, *by, *figures)
+    return _table(rest[:2], topic, partition, rest[2:])
 
 
 def _brokers(
-    raw: Raw, sieve: Sieve, start: Positions, at: Positions, end: Positions
+    raw: Raw, sieve: Sieve, by: Sequence[Any], at: Positions, end: Positions
 ) -> pa.Table:
     """Rows of brokers; `at` is where the number of entries is."""
-    (start,), figures = _figures(raw, sieve, at, end, (start,))
-    nowhere = np.full(len(start), -1, np.int32)
-    return _table(raw, start, pa.nulls(len(start), pa.string()), nowhere, figures)
+    entries = raw.read(">i4", at).astype(np.int32)
+    by, figures = _figures(raw, sieve, at + 4, end, entries, by)
+    rows = len(by[0])
+    return _table(by, pa.nulls(rows, pa.string()), np.full(rows, -1, np.int32), figures)
 
 
 def _figures(
-    raw: Raw, sieve: Sieve, at: Positions, end: Positions, columns: Sequence[Any]
+    raw: Raw,
+    sieve: Sieve,
+    at: Positions,
+    end: Positions,
+    entries: NDArray[np.int32],
+    columns: Sequence[Any],
 ) -> tuple[list[Any], list[Floats]]:
-    """The columns without the records that have no good figures, and the figures."""
-    count = raw.read(">i4", at)
-    fits = (count >= 0) & (count <= (end - at - 4) // _ENTRY_BYTES)
-    at, count, *columns = sieve.keep(fits, "short", at, count, *columns)
+    """The columns without the records that have no good figures, and the figures.
+
+    `at` is where the first entry is.
+    """
+    fits = (entries >= 0) & (entries <= (end - at) // _ENTRY.itemsize)
+    at, entries, *columns = sieve.keep(fits, "short", at, entries, *columns)
     found = _Figures(len(at))
-    for entries in set(count.tolist()):
-        rows = np.flatnonzero(count == entries)
-        for entry in range(entries):
-            where = at[rows] + 4 + _ENTRY_BYTES * entry
-            found.take(rows, raw.data[where], raw.read(">f8", where + 1))
+    for number in set(entries.tolist()) - {0}:
+        rows = np.flatnonzero(entries == number)
+        read = raw.read(np.dtype((_ENTRY, number)), at[rows])
+        for entry in read.reshape(-1, number).T:
+            found.take(rows, entry["metric"], entry["value"].astype(np.float64))
     kept = sieve.keep(found.good, "value", *columns, *found.columns())
     return kept[: len(columns)], kept[len(columns) :]
 
@@ -165,17 +185,10 @@ class _Figures:
 
 
 def _table(
-    raw: Raw,
-    start: Positions,
+    by: Sequence[Any],
     topic: pa.Array,
     partition: NDArray[np.int32],
     figures: Sequence[Floats],
 ) -> pa.Table:
-    columns = [
-        pa.array(raw.read(">i8", start + 2)),
-        pa.array(raw.read(">i4", start + 10)),
-        topic,
-        pa.array(partition),
-        *map(pa.array, figures),
-    ]
+    columns = [*by, topic, partition, *figures]
     return pa.table(columns, schema=METRICS)

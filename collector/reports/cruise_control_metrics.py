@@ -5,21 +5,36 @@ One record per figure, of a broker, a topic or a partition (`MetricSerde` and
 so nothing but numpy and pyarrow is imported here.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from collector.records import Positions, Raw, Sieve, texts
 
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2
-_HEAD_BYTES: Final = 15
-"""Class, version, metric, time, broker."""
-_KNOWN: Final = 63
-"""Metric ids are below this."""
+_HEAD: Final = np.dtype(
+    [
+        ("scope", "u1"),
+        ("version", "u1"),
+        ("metric", "u1"),
+        ("time_ms", ">i8"),
+        ("broker", ">i4"),
+    ]
+)
+_BY: Final = (("metric", "i2"), ("time_ms", "i8"), ("broker", "i4"))
+_VALUE: Final = np.dtype([("value", ">f8")])
+_TAILS: Final = (
+    _VALUE,
+    _VALUE,
+    np.dtype([("partition", ">i4"), ("value", ">f8")]),
+)
+"""What stands behind the topic's name, by scope."""
+_LARGEST: Final = 62
+"""Of the metric ids."""
 
 METRICS: Final = pa.schema(
     [
@@ -55,67 +70,59 @@ def decode(records: pa.Array) -> Decoded:
     raw = Raw.of(records)
     sieve = Sieve()
     start, end = sieve.keep(
-        raw.length >= _HEAD_BYTES, "short", raw.start, raw.start + raw.length
+        raw.length >= _HEAD.itemsize, "short", raw.start, raw.start + raw.length
     )
-    scope = raw.data[start]
-    start, end, scope = sieve.keep(scope <= PARTITION, "class", start, end, scope)
-    good = raw.data[start + 1] == VERSION
-    start, end, scope = sieve.keep(good, "version", start, end, scope)
-    good = raw.data[start + 2] < _KNOWN
-    start, end, scope = sieve.keep(good, "metric", start, end, scope)
-    tables = [
-        _scope(raw, sieve, number, start[of], end[of])
-        for number in (BROKER, TOPIC, PARTITION)
-        for of in [np.flatnonzero(scope == number)]
-    ]
+    head = raw.read(_HEAD, start)
+    for field, most, reason in (
+        ("scope", PARTITION, "class"),
+        ("version", VERSION, "version"),
+        ("metric", _LARGEST, "metric"),
+    ):
+        head, start, end = sieve.keep(head[field] <= most, reason, head, start, end)
+    tables = []
+    for scope in (BROKER, TOPIC, PARTITION):
+        of = np.flatnonzero(head["scope"] == scope)
+        by = [head[name][of].astype(kind) for name, kind in _BY]
+        at = start[of] + _HEAD.itemsize
+        tables.append(_scope(raw, sieve, scope, by, at, end[of]))
     return Decoded(metrics=pa.concat_tables(tables), skipped=sieve.skipped)
 
 
 def _scope(
-    raw: Raw, sieve: Sieve, scope: int, start: Positions, end: Positions
+    raw: Raw,
+    sieve: Sieve,
+    scope: int,
+    by: Sequence[Any],
+    at: Positions,
+    end: Positions,
 ) -> pa.Table:
-    """Rows of one scope: a broker's have no topic, a topic's no partition."""
-    head = start + _HEAD_BYTES
-    length = np.zeros_like(start)
+    """Rows of one scope: a broker's have no topic, a topic's no partition.
+
+    by: metric, time and broker. `at` is behind them.
+    """
+    length = np.zeros(len(at), np.int32)
     if scope != BROKER:
-        head, start, end = sieve.keep(head + 4 <= end, "short", head + 4, start, end)
-        length = raw.read(">i4", head - 4)
-    numbered = 4 if scope == PARTITION else 0
-    fits = (length >= 0) & (length <= end - head - (numbered + 8))
-    start, head, length = sieve.keep(fits, "short", start, head, length)
-    value_at = head + length + numbered
-    value = raw.read(">f8", value_at)
-    partition = np.full(len(start), -1, np.int32)
+        at, end, *by = sieve.keep(at + 4 <= end, "short", at + 4, end, *by)
+        length = raw.read(">i4", at - 4).astype(np.int32)
+    kind = _TAILS[scope]
+    fits = (length >= 0) & (length <= end - at - kind.itemsize)
+    at, length, *by = sieve.keep(fits, "short", at, length, *by)
+    tail = raw.read(kind, at + length)
+    value = tail["value"].astype(np.float64)
+    partition = np.full(len(at), -1, np.int32)
     good = (value >= 0) & (value < np.inf)
     if scope == PARTITION:
-        partition = raw.read(">i4", value_at - 4)
+        partition = tail["partition"].astype(np.int32)
         good &= partition >= 0
-    start, head, length, partition, value = sieve.keep(
-        good, "value", start, head, length, partition, value
+    at, length, partition, value, *by = sieve.keep(
+        good, "value", at, length, partition, value, *by
     )
-    topic = pa.nulls(len(start), pa.string())
+    topic = pa.nulls(len(at), pa.string())
     if scope != BROKER:
-        topic, named = texts(raw, head, length)
+        topic, named = texts(raw, at, length)
         topic = topic.filter(pa.array(named))
-        start, partition, value = sieve.keep(named, "topic", start, partition, value)
-    return _table(raw, scope, start, topic, partition, value)
-
-
-def _table(
-    raw: Raw,
-    scope: int,
-    start: Positions,
-    topic: pa.Array,
-    partition: NDArray[np.int32],
-    value: NDArray[np.float64],
-) -> pa.Table:
-    columns = [
-        pa.array(np.full(len(start), scope, np.int8)),
-        pa.array(raw.data[start + 2].astype(np.int16)),
-        pa.array(raw.read(">i8", start + 3)),
-        pa.array(raw.read(">i4", start + 11)),
-        topic,
-        pa.array(partition),
-        pa.array(value),
-    ]
+        partition, value, *by = sieve.keep(named, "topic", partition, value, *by)
+    metric, time_ms, broker = by
+    scopes = np.full(len(value), scope, np.int8)
+    columns = [scopes, metric, time_ms, broker, topic, partition, value]
     return pa.table(columns, schema=METRICS)
