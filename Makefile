@@ -52,11 +52,14 @@ soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-schedule bench-solver bench-stream
-bench: bench-solver bench-peers bench-schedule bench-pipeline bench-stream bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-records bench-schedule bench-solver bench-stream
+bench: bench-solver bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
+
+bench-records: $(VENV)/dev.stamp ## measure raw records, decoded and made into hours; ARGS="--only kafka"
+	$(BIN)/python -P -m benchmarks.records $(ARGS)
 
 bench-stream: $(VENV)/dev.stamp ## measure the streaming job; ARGS="--batches N"
 	$(BIN)/python -P -m benchmarks.stream $(ARGS)
