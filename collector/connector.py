@@ -41,7 +41,7 @@ class Connector:
         return fetch(self._pins, self._cache_dir)
 
     def options(self, session: "SparkSession") -> Mapping[str, str]:
-        """Of a reader of topics. Raises DownloadFailed; ConfigError for OAUTHBEARER."""
+        """Of a reader of topics. Raises DownloadFailed."""
         options = spark_options(self._connection)
         with self._fetching:
             if not self._loaded:

@@ -1,14 +1,16 @@
 """What a `Connection` is to each of the drivers that this package uses."""
 
-from typing import Any
+from typing import Any, Final
 
 from model.connection.client import Connection, Login, Tls, TokenSource
 from model.connection.jaas import quoted
-from model.errors import ConfigError
+from model.connection.tokens import Tokens
+
+_SECURITY: Final = "org.apache.kafka.common.security"
 
 
 def confluent_settings(connection: Connection) -> dict[str, Any]:
-    """Of any of confluent-kafka's clients; not for OAUTHBEARER."""
+    """Of any of confluent-kafka's clients."""
     client = connection.client
     settings: dict[str, Any] = {
         "bootstrap.servers": connection.bootstrap,
@@ -25,18 +27,25 @@ def confluent_settings(connection: Connection) -> dict[str, Any]:
         }
         settings |= {key: value for key, value in shown.items() if value}
         settings["ssl.endpoint.identification.algorithm"] = names
-    if isinstance(client.sasl, Login):
+    match client.sasl:
+        case Login() as login:
+            settings["sasl.username"] = login.username
+            settings["sasl.password"] = login.password
+        case TokenSource() as source:
+            tokens = Tokens(source, client, connection.timeout_s)
+            settings["oauth_cb"] = lambda _: _shown(tokens)
+    if client.sasl is not None:
         settings["sasl.mechanism"] = client.sasl.mechanism
-        settings["sasl.username"] = client.sasl.username
-        settings["sasl.password"] = client.sasl.password
     return settings
 
 
-def spark_options(connection: Connection) -> dict[str, str]:
-    """Of Spark's Kafka connector, whose clients are Java's, on whatever machine.
+def _shown(tokens: Tokens) -> tuple[str, float]:
+    token = tokens.current()
+    return token.text, token.ends_at_s
 
-    Raises ConfigError for OAUTHBEARER.
-    """
+
+def spark_options(connection: Connection) -> dict[str, str]:
+    """Of Spark's Kafka connector, whose clients are Java's, on whatever machine."""
     client = connection.client
     options = {
         "bootstrap.servers": connection.bootstrap,
@@ -46,13 +55,11 @@ def spark_options(connection: Connection) -> dict[str, str]:
         options |= _java_stores(client.tls)
     match client.sasl:
         case Login() as login:
-            options["sasl.mechanism"] = login.mechanism
-            options["sasl.jaas.config"] = _jaas(login)
-        case TokenSource():
-            raise ConfigError(
-                "Spark cannot read topics by OAUTHBEARER yet; leave samples_topic out, "
-                "or log in by SCRAM or PLAIN"
-            )
+            options |= _java_login(login)
+        case TokenSource() as source:
+            options |= _java_tokens(source, client.tls)
+    if client.sasl is not None:
+        options["sasl.mechanism"] = client.sasl.mechanism
     return {f"kafka.{key}": value for key, value in options.items()}
 
 
@@ -71,13 +78,33 @@ def _java_stores(tls: Tls) -> dict[str, str]:
     return options | {"ssl.endpoint.identification.algorithm": names}
 
 
-def _jaas(login: Login) -> str:
+def _java_login(login: Login) -> dict[str, str]:
     module = (
         "plain.PlainLoginModule"
         if login.mechanism == "PLAIN"
         else "scram.ScramLoginModule"
     )
-    return (
-        f"org.apache.kafka.common.security.{module} required "
-        f"username={quoted(login.username)} password={quoted(login.password)};"
-    )
+    shown = {"username": login.username, "password": login.password}
+    return {"sasl.jaas.config": _jaas(module, shown)}
+
+
+def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
+    """Java asks the endpoint itself, and trusts it by what its login module is told."""
+    shown = {"clientId": source.client_id, "clientSecret": source.client_secret}
+    if source.scope:
+        shown["scope"] = source.scope
+    if tls is not None and tls.authorities and source.url.startswith("https:"):
+        shown["ssl.truststore.type"] = "PEM"
+        shown["ssl.truststore.certificates"] = tls.authorities
+    return {
+        "sasl.jaas.config": _jaas("oauthbearer.OAuthBearerLoginModule", shown),
+        "sasl.login.callback.handler.class": (
+            f"{_SECURITY}.oauthbearer.OAuthBearerLoginCallbackHandler"
+        ),
+        "sasl.oauthbearer.token.endpoint.url": source.url,
+    }
+
+
+def _jaas(module: str, shown: dict[str, str]) -> str:
+    pairs = " ".join(f"{key}={quoted(value)}" for key, value in shown.items())
+    return f"{_SECURITY}.{module} required {pairs};"

@@ -31,7 +31,6 @@ from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
 from collector.state import discard_old
 from collector.vectors import VECTORS, Window, concatenate, load_vectors
 from model.errors import (
-    ConfigError,
     DownloadFailed,
     ExecutionStopped,
     PlimsollError,
@@ -188,7 +187,7 @@ class LoadStream:
         if readings and not self._options:
             try:
                 self._options = connector.options(self._session)
-            except (ConfigError, DownloadFailed) as exc:
+            except DownloadFailed as exc:
                 reporters.put_off(str(exc))
                 return ()
         return readings

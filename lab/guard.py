@@ -8,6 +8,7 @@ from typing import Final
 LISTENERS: Final = ("SASL_SSL", "SSL")
 """Of clients; the brokers' own, INNER, stays open to whoever knows its port."""
 _SASL: Final = "listener.name.sasl_ssl"
+_TOKENS: Final = f"{_SASL}.oauthbearer"
 _SECURITY: Final = "org.apache.kafka.common.security"
 
 
@@ -20,8 +21,9 @@ class Guard:
     truststore: Path
     """Who signs clients' certificates, which the listener SSL asks for; as PEM."""
     users: Mapping[str, str] = field(repr=False)
-    """Passwords by name, for SASL PLAIN. For SCRAM, users are made once it runs; for
-    OAUTHBEARER, unsigned tokens are believed, as Kafka does by default."""
+    """Passwords by name, for SASL PLAIN. For SCRAM, users are made once it runs."""
+    key_set: Path
+    """Whose tokens are believed, for SASL OAUTHBEARER; a JWKS (RFC 7517)."""
 
     @property
     def properties(self) -> dict[str, str]:
@@ -51,7 +53,18 @@ class Guard:
                 )
                 for bits in (256, 512)
             },
-            f"{_SASL}.oauthbearer.sasl.jaas.config": (
+            f"{_TOKENS}.sasl.jaas.config": (
                 f"{_SECURITY}.oauthbearer.OAuthBearerLoginModule required;"
             ),
+            f"{_TOKENS}.sasl.server.callback.handler.class": (
+                f"{_SECURITY}.oauthbearer.OAuthBearerValidatorCallbackHandler"
+            ),
+            f"{_TOKENS}.sasl.oauthbearer.jwks.endpoint.url": self.key_set.as_uri(),
         }
+
+    @property
+    def jvm_flags(self) -> tuple[str, ...]:
+        """Of every broker: what it may fetch keys from must be named here, too."""
+        return (
+            f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.key_set.as_uri()}",
+        )

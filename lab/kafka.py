@@ -60,7 +60,8 @@ class LocalKafka:
         jvm_flags: Mapping[int, Sequence[str]] = _NO_FLAGS,
     ) -> None:
         self._processes = processes
-        self._java = [str(java.executable), *JVM_FLAGS]
+        guarded = guard.jvm_flags if guard else ()
+        self._java = [str(java.executable), *JVM_FLAGS, *guarded]
         self._program = ["-cp", class_path(jars), "kafka.Kafka"]
         self._jvm_flags = jvm_flags
         ids = [BrokerId(number) for number in range(1, brokers + 1)]

@@ -23,6 +23,7 @@ from lab.guard import Guard
 from lab.local import LocalCluster, LocalPlan
 from tests.certificates import Authority
 from tests.end_to_end.commands import wait_until
+from tests.tokenserver import Signer
 
 Right = tuple[ResourceType, ACLOperation]
 CLUSTER, TOPICS, GROUPS = ResourceType.CLUSTER, ResourceType.TOPIC, ResourceType.GROUP
@@ -70,7 +71,7 @@ RIGHTS: Mapping[str, Collection[Right]] = {
     "sampler": OBSERVE | SAMPLE,
     SCRAM_USER: OBSERVE,
     "CN=certified": OBSERVE,
-    TOKEN_USER: OBSERVE,
+    TOKEN_USER: OBSERVE | SAMPLE,
     # To alter implies to describe, so who lacks that may do neither.
     **{without(right): OBSERVE - {right} for right in OBSERVE},
     **{without(right): EVERY - {right} for right in MOVE | THROTTLE},
@@ -86,6 +87,7 @@ class Guarded:
     cluster: LocalCluster
     folder: Path
     authority: Authority
+    signer: Signer
 
     @property
     def ca(self) -> Path:
@@ -113,11 +115,14 @@ class Guarded:
 @contextmanager
 def guarded(folder: Path) -> Iterator[Guarded]:
     """Two brokers, and users with their rights."""
-    authority = Authority.make("authority")
+    authority, signer = Authority.make("authority"), Signer.make()
+    key_set = folder / "keys.json"
+    key_set.write_text(signer.key_set())
     guard = Guard(
         keystore=authority.issue(folder / "broker.pem", "broker"),
         truststore=authority.write(folder / "ca.pem"),
         users={user: PASSWORD for user in RIGHTS if "=" not in user},
+        key_set=key_set,
     )
     plan = LocalPlan(brokers=2, tier=False, guard=guard)
     with LocalCluster(default_cache_dir(), plan) as cluster:
@@ -128,7 +133,7 @@ def guarded(folder: Path) -> Iterator[Guarded]:
             _let_in(admin)
         finally:
             admin.close()
-        yield Guarded(cluster, folder, authority)
+        yield Guarded(cluster, folder, authority, signer)
 
 
 def _let_in(admin: KafkaAdminClient) -> None:

@@ -50,7 +50,8 @@ def parse_jaas(text: str) -> LoginModule:
 
 def quoted(value: str) -> str:
     """The value as it stands in such a text."""
-    return '"' + value.replace("\\", r"\\").replace('"', r"\"") + '"'
+    escaped = value.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
+    return f'"{escaped}"'
 
 
 def _tokens(text: str) -> list[tuple[str, str]]:

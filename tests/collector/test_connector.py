@@ -1,11 +1,7 @@
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from collector.connector import Connector
-from model.connection.client import ClientProperties, Connection, TokenSource
-from model.errors import ConfigError
+from model.connection.client import Connection
 
 CLUSTER = Connection("a:1")
 
@@ -23,15 +19,4 @@ def test_a_spark_that_brings_the_connector_gets_no_other(tmp_path: Path) -> None
     connector = Connector(CLUSTER, tmp_path, loaded=True)
     assert connector.at_hand
     assert connector.jars(needed=True) == ()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_topics_are_not_read_by_tokens_and_nothing_is_fetched_for_it(
-    tmp_path: Path,
-) -> None:
-    source = TokenSource(url="http://a/token", client_id="me", client_secret="hush")
-    connection = Connection("a:1", client=ClientProperties(sasl=source))
-    session: Any = None
-    with pytest.raises(ConfigError, match="cannot read topics by OAUTHBEARER"):
-        Connector(connection, tmp_path).options(session)
     assert list(tmp_path.iterdir()) == []

@@ -2,9 +2,11 @@
 
 import json
 import re
+import ssl
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +249,13 @@ def test_a_certificate_of_ones_own_is_as_good_as_a_login(
     assert seen.returncode == 0, seen.stderr
 
 
+def tokens(site: Guarded, secret: str) -> AbstractContextManager[TokenServer]:
+    """By TLS, with a certificate of the brokers' authority."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(site.folder / "broker.pem")
+    return token_server(TOKEN_USER, secret, site.signer, context)
+
+
 def by_tokens(site: Guarded, folder: Path, server: TokenServer) -> Path:
     module = "org.apache.kafka.common.security.oauthbearer.OAuthBearerLoginModule"
     changes = {
@@ -260,14 +269,14 @@ def by_tokens(site: Guarded, folder: Path, server: TokenServer) -> Path:
 
 
 def test_a_login_may_be_by_tokens(site: Guarded, tmp_path: Path) -> None:
-    with token_server(TOKEN_USER, PASSWORD) as server:
+    with tokens(site, PASSWORD) as server:
         seen = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
     assert seen.returncode == 0, seen.stderr
     assert server.forms
 
 
 def test_a_token_that_is_refused_is_said(site: Guarded, tmp_path: Path) -> None:
-    with token_server(TOKEN_USER, "another") as server:
+    with tokens(site, "another") as server:
         refused = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
     assert refused.returncode == 2
     assert f"{server.url} gave no token to the client {TOKEN_USER}" in refused.stderr
@@ -315,9 +324,9 @@ def test_reports_are_read_with_the_right_to_and_a_login(
     assert (found["readable"], found["records"], found["left_out"]) == (True, 1, {})
 
 
-def collector(site: Guarded, folder: Path, user: str) -> Collector:
+def collector(site: Guarded, folder: Path, properties: Path) -> Collector:
     """One that sends its samples through a topic."""
-    client = read_client_properties(site.properties(folder, user))
+    client = read_client_properties(properties)
     return Collector(
         Connection(site.cluster.bootstrap, client=client),
         CollectorSettings(
@@ -334,17 +343,28 @@ def test_a_right_that_is_missing_to_keep_samples_is_named(
 ) -> None:
     words = f"Give plimsoll's user the right {right[1].name} on the"
     with (
-        collector(site, tmp_path, without(right)) as refused,
+        collector(site, tmp_path, site.properties(tmp_path, without(right))) as refused,
         pytest.raises(RightsMissing, match=words),
     ):
         refused.wait(60)
 
 
-def test_samples_may_go_through_a_topic_and_no_secret_stays(
-    site: Guarded, tmp_path: Path
-) -> None:
-    with collector(site, tmp_path, "sampler") as watching:
+def watched(site: Guarded, folder: Path, properties: Path) -> None:
+    with collector(site, folder, properties) as watching:
         snapshot = watching.wait(90)
         assert snapshot.header.cluster_id == site.cluster.cluster_id
         assert snapshot.header.resources
-    assert_no_secret_in(tmp_path / "state")
+    assert_no_secret_in(folder / "state")
+
+
+def test_samples_may_go_through_a_topic_and_no_secret_stays(
+    site: Guarded, tmp_path: Path
+) -> None:
+    watched(site, tmp_path, site.properties(tmp_path, "sampler"))
+
+
+def test_samples_may_go_through_a_topic_by_tokens(
+    site: Guarded, tmp_path: Path
+) -> None:
+    with tokens(site, PASSWORD) as server:
+        watched(site, tmp_path, by_tokens(site, tmp_path, server))

@@ -120,7 +120,10 @@ def test_clients_of_a_guarded_broker_come_by_tls_and_brokers_past_the_guard(
     tmp_path: Path,
 ) -> None:
     guard = Guard(
-        keystore=Path("/k.pem"), truststore=Path("/t.pem"), users={"alice": "hush"}
+        keystore=Path("/k.pem"),
+        truststore=Path("/t.pem"),
+        users={"alice": "hush"},
+        key_set=Path("/keys.json"),
     )
     assert "hush" not in repr(guard)
     cluster = ClusterSettings(

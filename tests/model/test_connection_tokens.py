@@ -62,7 +62,7 @@ def test_a_token_is_kept_for_most_of_its_life_and_then_replaced(
 def test_without_a_life_in_the_answer_the_tokens_own_end_counts(
     server: TokenServer,
 ) -> None:
-    told = json.loads(server.token())
+    told = json.loads(server.granted())
     server.answer = json.dumps({"access_token": told["access_token"]}).encode()
     token = tokens(server.url).current()
     assert token.ends_at_s > 1e9
