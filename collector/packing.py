@@ -1,8 +1,8 @@
-"""How decoded tables come from Spark's Python workers: packed, a few values a batch.
+"""How tables go to Spark's Python workers and come back: packed, a few values a batch.
 
-Spark turns each row that a worker gives it into a row of its own and back; a table in
-one value costs it nothing. Workers run `packer`, so nothing but numpy and pyarrow is
-imported here.
+Spark turns each row that it is given into a row of its own and back; a table in one
+value costs it nothing. Workers run this, so nothing but numpy and pyarrow is imported
+here.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -49,7 +49,7 @@ def packer(source: str, decode: Decoder) -> Callable[[Batches], Batches]:
         for batch in batches:
             found, left_out = decode(batch.column("value"))
             rows: list[tuple[str, int, str | None, bytes | None]] = [
-                (source, batch.num_rows, None, _packed(found))
+                (source, batch.num_rows, None, closed(found))
             ]
             rows += [(source, count, fault, None) for fault, count in left_out.items()]
             columns = [
@@ -70,16 +70,50 @@ def unpack(packed: pa.Table) -> dict[str, Unpacked]:
         of = found.setdefault(row["source"], Unpacked())
         if row["fault"] is None:
             of.records += row["records"]
-            of.tables.append(pa.ipc.open_stream(row["content"]).read_all())
+            of.tables.append(opened(row["content"]))
         else:
             count = of.left_out.get(row["fault"], 0) + row["records"]
             of.left_out[row["fault"]] = count
     return found
 
 
-def _packed(table: pa.Table) -> bytes:
+def divided(table: pa.Table, column: str, parts: int) -> Iterator[pa.Table]:
+    """At most so many tables; what is alike in the column stays together."""
+    if parts == 1:
+        yield table
+        return
+    codes = table[column].combine_chunks().dictionary_encode().indices.to_numpy()
+    for part in range(parts):
+        found = table.filter(pa.array(codes % parts == part))
+        if len(found):
+            yield found
+
+
+def mapper(change: Callable[[pa.Table], pa.Table]) -> Callable[[Batches], Batches]:
+    """For a Python worker: each packed table, column `content`, to another one."""
+
+    def convert(batches: Batches) -> Batches:
+        for batch in batches:
+            found = [
+                closed(change(opened(content)))
+                for content in batch.column("content").to_pylist()
+            ]
+            yield pa.RecordBatch.from_arrays(
+                [pa.array(found, pa.binary())], ["content"]
+            )
+
+    return convert
+
+
+def closed(table: pa.Table) -> bytes:
+    """Arrow's stream of it."""
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, table.schema) as out:
         out.write_table(table)
     packed: bytes = sink.getvalue().to_pybytes()
     return packed
+
+
+def opened(content: bytes) -> pa.Table:
+    """What `closed` made a stream of."""
+    return pa.ipc.open_stream(content).read_all()

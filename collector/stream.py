@@ -23,18 +23,24 @@ import pyarrow as pa
 from collector.connector import Connector
 from collector.faults import lasting_fault
 from collector.history.files import History
-from collector.packing import PACKED_COLUMNS, Batches, Unpacked, packer, unpack
+from collector.packing import (
+    PACKED_COLUMNS,
+    Batches,
+    Unpacked,
+    closed,
+    divided,
+    mapper,
+    opened,
+    packer,
+    unpack,
+)
 from collector.recent import Recent
 from collector.reports.decoding import DECODERS
 from collector.reports.reporters import Reading, Reporters
 from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
 from collector.state import discard_old
 from collector.vectors import VECTORS, Window, concatenate, load_vectors
-from model.errors import (
-    DownloadFailed,
-    ExecutionStopped,
-    PlimsollError,
-)
+from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -59,14 +65,6 @@ _PATIENCE: Final = {
 }
 """With a metric topic: samples wait meanwhile."""
 _STOP_S: Final = 5.0
-_SPARK_TYPES: Final = {
-    pa.string(): "string",
-    pa.int8(): "byte",
-    pa.int32(): "int",
-    pa.int64(): "long",
-    pa.float64(): "double",
-    pa.bool_(): "boolean",
-}
 _log = logging.getLogger("plimsoll.collector")
 
 
@@ -291,14 +289,13 @@ class LoadStream:
 
     def _vectors(self, samples: pa.Table) -> pa.Table:
         """Vectors over the window that these samples fill."""
-        frame = self._session.createDataFrame(samples)
         tasks = 1 + samples.num_rows // SAMPLES_PER_TASK
         # A topic stays together, for its mean stands in where a partition is unknown.
-        frame = frame.coalesce(1) if tasks == 1 else frame.repartition(tasks, "topic")
-        vectors = frame.mapInArrow(
-            _windower(self._job.window), _spark_schema(VECTORS)
-        ).toArrow()
-        return vectors.cast(VECTORS)
+        parts = [closed(part) for part in divided(samples, "topic", tasks)]
+        frame = self._session.createDataFrame(pa.table({"content": parts}))
+        found = frame.mapInArrow(_windower(self._job.window), "content binary")
+        made = [opened(content) for content in found.toArrow()["content"].to_pylist()]
+        return concatenate(made, VECTORS)
 
     def _query_id(self, frame: "DataFrame") -> str:
         """The same for all starts from one checkpoint."""
@@ -307,24 +304,13 @@ class LoadStream:
 
 
 def _windower(window: Window) -> Callable[[Batches], Batches]:
-    """For a Python worker: all samples of some topics to `VECTORS`."""
-
-    def convert(batches: Batches) -> Batches:
-        found = list(batches)
-        if found:
-            vectors = load_vectors(pa.Table.from_batches(found), window)
-            yield from vectors.to_batches()
-
-    return convert
+    """For a Python worker: packed samples of whole topics to packed vectors."""
+    return mapper(lambda samples: load_vectors(samples, window))
 
 
 def _url(folder: Path) -> str:
     """Of a file system of machines, whichever the cluster takes by default."""
     return f"file://{folder.absolute()}"
-
-
-def _spark_schema(schema: pa.Schema) -> str:
-    return ", ".join(f"{field.name} {_SPARK_TYPES[field.type]}" for field in schema)
 
 
 def _not_ahead(samples: pa.Table, now_ms: int) -> pa.Table:

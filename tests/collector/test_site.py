@@ -15,7 +15,7 @@ from pyspark.errors import PySparkRuntimeError
 
 from collector.faults import lasting_fault
 from collector.java import find_java
-from collector.packing import packer, unpack
+from collector.packing import closed, opened, packer, unpack
 from collector.replay import ReplaySettings, replay
 from collector.reports.decoding import DECODERS
 from collector.reports.schema import REPORTS
@@ -60,11 +60,10 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
     tmp_path: Path,
 ) -> None:
     samples = rows(0, 6)
-    (batch,) = samples.to_batches()
     metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
     tasks = [
         (packer("samples", read_samples), records_of(samples)),
-        (_windower(WINDOW), batch),
+        (_windower(WINDOW), pa.record_batch([[closed(samples)]], ["content"])),
         *((packer(source, DECODERS[source]), metrics) for source in DECODERS),
     ]
     lines = [cloudpickle.dumps(task).hex() + "\n" for task in tasks]  # type: ignore[no-untyped-call]
@@ -84,8 +83,8 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
         for line in run.stdout.splitlines()
     )
     assert unpack(pa.table(decoded))["samples"].tables[0].equals(samples)
-    assert vectors.schema == VECTORS
-    assert vectors.num_rows == 4
+    assert opened(vectors["content"][0].as_py()).schema == VECTORS
+    assert opened(vectors["content"][0].as_py()).num_rows == 4
     for source, packed in zip(DECODERS, reports, strict=True):
         assert unpack(pa.table(packed))[source].tables[0].schema == REPORTS
 
