@@ -15,7 +15,7 @@ from typing import Any
 from kafka import KafkaAdminClient
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
-RUN_S = 180.0
+RUN_S = 300.0
 
 
 @dataclass(frozen=True)
