@@ -18,11 +18,17 @@ from textual.screen import Screen
 from control.view import LoopView
 from model.errors import PlimsollError
 from tui.engine import Engine
+from tui.keys import MODE_KEYS
 from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.screens.approve import ApproveScreen
+from tui.screens.history import HistoryScreen
+from tui.screens.log import LogScreen
 from tui.screens.overview import OverviewScreen
+from tui.screens.plan import PlanScreen
 from tui.screens.question import Question
+from tui.screens.run import RunScreen
+from tui.screens.topics import TopicsScreen
 from tui.terminal import signals_end, vanished
 from tui.viewmodel.refusals import refusal
 
@@ -44,11 +50,22 @@ class PlimsollApp(App[None]):
 
     TITLE = "plimsoll"
     CSS_PATH = "plimsoll.tcss"
-    MODES = {"overview": OverviewScreen}
+    MODES = {
+        screen.MODE: screen
+        for screen in (
+            OverviewScreen,
+            PlanScreen,
+            RunScreen,
+            TopicsScreen,
+            HistoryScreen,
+            LogScreen,
+        )
+    }
     DEFAULT_MODE = "overview"
     HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
     BINDINGS = [
+        *MODE_KEYS,
         Binding(
             "A",
             "approve",
@@ -108,6 +125,7 @@ class PlimsollApp(App[None]):
         self._clock = clock
         self._terminal_gone = terminal_gone
         self._leaving = False
+        self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
 
     # ---- views come in
@@ -160,6 +178,16 @@ class PlimsollApp(App[None]):
         ):
             if refusal(action, self.moment) is None:
                 yield SystemCommand(title, words, call)
+
+    def action_show_mode(self, mode: str) -> None:
+        """Open another of the screens."""
+        if mode != self.current_mode:
+            self._previous_mode = self.current_mode
+            self.switch_mode(mode)
+
+    def action_previous_mode(self) -> None:
+        """Open the screen that was open before; again, and this one is back."""
+        self.action_show_mode(self._previous_mode)
 
     def action_approve(self) -> None:
         view = self.moment.view

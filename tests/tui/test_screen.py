@@ -36,22 +36,27 @@ async def test_a_view_from_another_thread_reaches_the_screen() -> None:
         thread.join()
         await on.settle()
         assert "PLAN READY" in on.header
-        assert len(on.table("#moves")) == 4
         assert on.table("#brokers")[0][3] == "!5.00 MB/s"
+        await on.press("2")
+        assert len(on.table("#moves")) == 4
 
 
 async def test_the_way_from_the_first_contact_to_level() -> None:
     async with stage(CONNECTING) as on:
+        await on.press("2")
         assert on.words("#no-moves").startswith("There is no plan yet")
         await on.show(solving())
+        await on.press("1")
         assert on.words("#headline").startswith("OVER broker 1")
         await on.show(plan_ready())
         await on.show(running())
+        await on.press("3")
         bar = on.app.screen.query_one(ProgressBar)
         assert bar.percentage == pytest.approx(0.375)
         await on.show(level_after_run())
-        assert on.words("#headline") == "every broker is within its band"
         assert "DONE" in on.words("#figures")
+        await on.press("1")
+        assert on.words("#headline") == "every broker is within its band"
 
 
 def test_of_views_that_wait_only_the_newest_counts() -> None:
@@ -86,7 +91,7 @@ async def test_a_repaint_changes_only_cells_that_differ() -> None:
 
 async def test_the_cursor_stays_with_its_move_when_the_table_changes() -> None:
     async with stage(plan_ready()) as on:
-        await on.press("down", "down")
+        await on.press("2", "down", "down")
         table = on.app.screen.query_one("#moves", KeyedTable)
         assert table.key_at_cursor == "orders-2"
         await on.show(running())
@@ -100,7 +105,7 @@ async def test_the_cursor_stays_with_its_move_when_the_table_changes() -> None:
 
 async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
     async with stage(plan_ready()) as on:
-        await on.press("down", "enter")
+        await on.press("2", "down", "enter")
         assert isinstance(on.app.screen, ReasonScreen)
         assert str(on.app.screen.query_one("#reason").render()) == moves()[1].reason
         await on.press("escape")
@@ -109,7 +114,7 @@ async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
 
 async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
     async with stage(plan_ready()) as on:
-        await on.press("enter")
+        await on.press("A")
         await on.show(level_after_run())
         assert "LEVEL" in on.header
         assert on.words("#headline").startswith("OVER broker 1")
@@ -120,6 +125,7 @@ async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
 async def test_the_log_follows_its_end_unless_someone_reads_further_up() -> None:
     lines = log(*(f"line {i}" for i in range(40)))
     async with stage(replace(plan_ready(), log=lines)) as on:
+        await on.press("6")
         pane = on.app.screen.query_one(LogPane)
         assert pane.scroll_y == pane.max_scroll_y > 0
         pane.scroll_to(y=3, animate=False, force=True)

@@ -26,7 +26,7 @@ except KeyboardInterrupt:
 def _until_drawn(master: int) -> None:
     """Read what the screen draws until it shows the plan."""
     drawn, deadline = b"", time.monotonic() + 60
-    while b"orders-4" not in drawn:
+    while b"PLAN READY" not in drawn:
         assert time.monotonic() < deadline, drawn[-2000:]
         if select.select([master], [], [], 0.2)[0]:
             drawn += os.read(master, 1 << 16)

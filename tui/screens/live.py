@@ -1,38 +1,68 @@
 """What all screens that show the loop have in common."""
 
 from abc import abstractmethod
+from typing import ClassVar
 
+from textual.app import ComposeResult
 from textual.binding import ActiveBinding
+from textual.containers import Vertical
 from textual.screen import Screen
+from textual.widgets import Footer, Static
 
 from tui.moment import Moment
 from tui.viewmodel.refusals import refusal
 from tui.widgets.header_bar import HeaderBar
+from tui.widgets.mode_bar import ModeBar
 
 
 class LiveScreen(Screen[None]):
-    """Shows each new moment; its body rests while a question lies over it."""
+    """Shows each new moment; its body rests while it is not in front."""
+
+    MODE: ClassVar[str]
+    """Its name in `PlimsollApp.MODES`."""
 
     moment: Moment | None = None
+
+    def compose(self) -> ComposeResult:
+        yield HeaderBar(id="header")
+        yield ModeBar(self.MODE)
+        with Vertical(id="body"):
+            yield from self.body()
+        yield Static(
+            "This terminal is too small for the screen: make it at least 60 columns "
+            "by 16 lines, or press q to leave.",
+            id="too-small",
+        )
+        yield Footer()
+
+    @abstractmethod
+    def body(self) -> ComposeResult:
+        """What stands between header and footer."""
+
+    @abstractmethod
+    def show(self, moment: Moment) -> None:
+        """Show this moment in the body."""
 
     def on_mount(self) -> None:
         self.watch(self.app, "moment", self._arrived)
 
     def _arrived(self, moment: Moment) -> None:
         old, self.moment = self.moment, moment
-        self.query_one(HeaderBar).show_moment(moment)
+        if self in self.app.screen_stack:
+            self.query_one(HeaderBar).show_moment(moment)
         if self.is_active:
-            self.show(moment)
+            self._draw(moment)
         if old is None or _refusals(old) != _refusals(moment):
             self.refresh_bindings()
 
     def on_screen_resume(self) -> None:
         if self.moment is not None:
-            self.show(self.moment)
+            self.query_one(HeaderBar).show_moment(self.moment)
+            self._draw(self.moment)
 
-    @abstractmethod
-    def show(self, moment: Moment) -> None:
-        """Show this moment in the body."""
+    def _draw(self, moment: Moment) -> None:
+        with self.app.batch_update():
+            self.show(moment)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

@@ -43,16 +43,21 @@ class Panel:
     note: str = ""
 
 
-def panel(view: LoopView, width: int) -> Panel:
-    """The run of the newest plan if there is one, else that plan, else the last run."""
-    run, plan = view.run, view.plan
-    if plan is not None and (run is None or run.plan_hash != plan.hash):
-        return _plan_panel(view, plan, width)
-    if run is not None:
-        return _run_panel(view, run, width)
+def plan_panel(view: LoopView, width: int) -> Panel:
+    """The newest plan, or why there is none."""
+    if view.plan is not None:
+        return _plan_panel(view, view.plan, width)
     return Panel(
         title="Plan", lines=(), table=_moves_table((), width, why_no_plan(view))
     )
+
+
+def run_panel(view: LoopView, width: int) -> Panel:
+    """The run that goes on, else the last one."""
+    if view.run is not None:
+        return _run_panel(view, view.run, width)
+    why = "No run was made yet. Approve a plan, and its moves are listed here."
+    return Panel(title="Run", lines=(), table=_moves_table((), width, why))
 
 
 def why_no_plan(view: LoopView) -> str:

@@ -1,15 +1,18 @@
 """The panel of the plan, or of the run that carries it out."""
 
+from collections.abc import Callable
+
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.markup import escape
 from textual.widgets import DataTable, ProgressBar, Static
 
+from control.view import LoopView
 from model.plan import Move
 from tui.moment import Moment
 from tui.screens.reason import ReasonScreen
-from tui.viewmodel.plan import panel
+from tui.viewmodel.plan import Panel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
 
@@ -31,6 +34,10 @@ plan has a score below the bound; the gap is what could at most still be gained.
 
     moment: Moment | None = None
 
+    def __init__(self, panel: Callable[[LoopView, int], Panel]) -> None:
+        super().__init__()
+        self._panel = panel
+
     def compose(self) -> ComposeResult:
         yield Lines(id="figures")
         yield ProgressBar(id="progress", show_eta=False)
@@ -43,7 +50,7 @@ plan has a score below the bound; the gap is what could at most still be gained.
         width = self.size.width
         if not width:
             return
-        shown = panel(moment.view, width - MARGINS)
+        shown = self._panel(moment.view, width - MARGINS)
         self.border_title = escape(shown.title)
         self.border_subtitle = escape(shown.note)
         figures, moves = self.query_one(Lines), self.query_one(KeyedTable)

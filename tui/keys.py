@@ -1,0 +1,35 @@
+"""Keys that lead from screen to screen."""
+
+from textual.binding import Binding
+
+from tui.viewmodel.modes import MODES
+
+MODE_KEYS = [
+    *(
+        Binding(
+            str(number),
+            f"show_mode('{mode.name}')",
+            mode.title,
+            tooltip=mode.purpose,
+            show=False,
+            id=mode.binding,
+        )
+        for number, mode in enumerate(MODES, 1)
+    ),
+    Binding(
+        "minus",
+        "previous_mode",
+        "Previous screen",
+        tooltip="Go back to the screen that was open before",
+        show=False,
+        id="screen.previous",
+    ),
+    Binding(
+        "escape",
+        "show_mode('overview')",
+        "Back",
+        tooltip="Go back to the overview",
+        show=False,
+        id="screen.back",
+    ),
+]

@@ -1,0 +1,28 @@
+"""The names of the screens; that of the open one is reversed, a click opens another."""
+
+from textual.content import Content
+from textual.widgets import Static
+
+from tui.viewmodel.modes import MODES
+
+
+class ModeBar(Static):
+    """One line on top of every screen."""
+
+    def __init__(self, open_mode: str) -> None:
+        super().__init__(id="modes")
+        self._shown = open_mode
+
+    def on_mount(self) -> None:
+        bound = [found.binding for found in self.screen.active_bindings.values()]
+        keys = {b.id: self.app.get_key_display(b) for b in bound}
+        self.update(
+            Content(" ").join(
+                self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}")
+                for mode in MODES
+            )
+        )
+
+    def _entry(self, mode: str, words: str) -> Content:
+        name = Content(f" {words.strip()} ").stylize(f"@click=app.show_mode('{mode}')")
+        return name.stylize("bold reverse") if mode == self._shown else name
