@@ -23,6 +23,12 @@ def bytes_text(value: float) -> str:
     return f"{size:.{decimals}f} {unit}"
 
 
+def short_text(value: float) -> str:
+    """A figure in at most five letters: `7.20M`, `167M`, `0`; the unit is elsewhere."""
+    number, unit = bytes_text(value).split()
+    return number + unit.removesuffix("B")
+
+
 def rate_text(value: float) -> str:
     """Bytes per second: `1.67 MB/s`."""
     return bytes_text(value) + "/s"

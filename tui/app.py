@@ -23,6 +23,7 @@ from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.screens.approve import ApproveScreen
 from tui.screens.history import HistoryScreen
+from tui.screens.live import LiveScreen
 from tui.screens.log import LogScreen
 from tui.screens.overview import OverviewScreen
 from tui.screens.plan import PlanScreen
@@ -31,6 +32,7 @@ from tui.screens.run import RunScreen
 from tui.screens.topics import TopicsScreen
 from tui.terminal import signals_end, vanished
 from tui.viewmodel.refusals import refusal
+from tui.viewmodel.trail import Trail
 
 if TYPE_CHECKING:
     from control.loop import Loop
@@ -62,7 +64,7 @@ class PlimsollApp(App[None]):
         )
     }
     DEFAULT_MODE = "overview"
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (100, "-wide")]
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (120, "-wide")]
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
     BINDINGS = [
         *MODE_KEYS,
@@ -125,6 +127,7 @@ class PlimsollApp(App[None]):
         self._clock = clock
         self._terminal_gone = terminal_gone
         self._leaving = False
+        self._trail = Trail()
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
 
@@ -154,13 +157,22 @@ class PlimsollApp(App[None]):
             self.exit()
 
     def _at(self, view: LoopView) -> Moment:
+        self._remember(view)
         return Moment(
             view=view,
             goals=self._engine.settings.goals,
             now_ms=int(1000 * self._clock()),
             running=self._engine.running,
+            trail=self._trail,
             leaving=self._leaving,
         )
+
+    def _remember(self, view: LoopView) -> None:
+        if view.snapshot is None or view.evaluation is None:
+            return
+        at_ms, samples = view.snapshot.header.taken_at_ms, self._trail.samples
+        if not samples or samples[-1].at_ms != at_ms:
+            self._trail = self._trail.with_sample(at_ms, view.evaluation)
 
     # ---- what a person asks for
 
@@ -190,9 +202,15 @@ class PlimsollApp(App[None]):
         self.action_show_mode(self._previous_mode)
 
     def action_approve(self) -> None:
-        view = self.moment.view
+        view = self._shown.view
         if view.plan is not None and refusal("approve", self.moment) is None:
             self.push_screen(ApproveScreen(view.plan, view.cluster_name, self._approve))
+
+    @property
+    def _shown(self) -> Moment:
+        """What the user sees, which a frozen screen holds back."""
+        held = self.screen.moment if isinstance(self.screen, LiveScreen) else None
+        return held or self.moment
 
     def _approve(self, plan_hash: str) -> None:
         self._engine.approve(plan_hash, by=self._user)

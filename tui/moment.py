@@ -1,9 +1,10 @@
 """What every screen shows at one moment."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from control.view import LoopView
 from model.goals import Goals
+from tui.viewmodel.trail import Trail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -19,5 +20,6 @@ class Moment:
     """Goes on when views stop to come, so that age shows."""
     running: bool
     """Whether a run goes on; the loop's word, not read from the view."""
+    trail: Trail = field(default_factory=Trail)
     leaving: bool = False
     """The user has asked to leave once the run has stopped."""

@@ -4,7 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.viewmodel.bars import LEVEL_MARK, bar
+from tui.viewmodel.bars import (
+    BAND_MARK,
+    COMES,
+    GOES,
+    HEIGHTS,
+    LEVEL_MARK,
+    Marks,
+    bar,
+    sparkline,
+)
 from tui.viewmodel.cells import Role, plain
 
 
@@ -15,22 +24,54 @@ from tui.viewmodel.cells import Role, plain
 def test_a_bar_fills_by_eighths_and_says_when_it_is_beyond(
     share: float, expected: str
 ) -> None:
-    assert plain(bar(share, None, 4, Role.GOOD)) == expected
+    assert plain(bar(share, 4, Role.GOOD)) == expected
+
+
+def _drawn(share: float, marks: Marks, width: int = 6) -> str:
+    return plain(bar(share, width, Role.GOOD, marks))
 
 
 def test_the_level_is_marked_on_filled_and_on_empty_bars() -> None:
-    assert plain(bar(1.0, 0.5, 6, Role.OVER)) == "███│██"
-    assert plain(bar(0.0, 0.5, 6, Role.UNDER)) == "   │  "
+    assert _drawn(1.0, Marks(level=0.5)) == "███│██"
+    assert _drawn(0.0, Marks(level=0.5)) == "   │  "
 
 
-def test_a_load_at_the_level_ends_at_the_mark() -> None:
-    assert plain(bar(0.5, 0.5, 6, Role.GOOD)) == "███│  "
+def test_the_ends_of_the_band_are_marked_where_they_are_not_the_level() -> None:
+    assert _drawn(0.0, Marks(level=0.5, tolerance=0.25), 16) == "      ╎ │ ╎     "
+    assert _drawn(0.0, Marks(level=0.5, tolerance=0.01), 4).strip("│╎ ") == ""
 
 
-@given(st.floats(-1, 5), st.one_of(st.none(), st.floats(-1, 2)), st.integers(1, 40))
+def test_what_the_plan_takes_and_what_it_brings_differ() -> None:
+    assert _drawn(1.0, Marks(after=0.5), 4) == "██" + GOES * 2
+    assert _drawn(0.5, Marks(after=1.0), 4) == "██" + COMES * 2
+    assert _drawn(0.5, Marks(after=0.5), 4) == "██  "
+
+
+@given(
+    st.floats(-1, 5),
+    st.one_of(st.none(), st.floats(-1, 2)),
+    st.one_of(st.none(), st.floats(-1, 5)),
+    st.floats(0, 1),
+    st.integers(1, 40),
+)
 def test_a_bar_is_as_wide_as_it_is_told(
-    share: float, level: float | None, width: int
+    share: float,
+    level: float | None,
+    after: float | None,
+    tolerance: float,
+    width: int,
 ) -> None:
-    drawn = plain(bar(share, level, width, Role.GOOD))
+    marks = Marks(level=level, after=after, tolerance=tolerance)
+    drawn = _drawn(share, marks, width)
     assert len(drawn) == width
     assert drawn.count(LEVEL_MARK) <= 1
+    assert drawn.count(BAND_MARK) <= 2
+
+
+def test_a_course_shows_its_newest_values_at_the_right_and_leaves_gaps() -> None:
+    assert sparkline([0.0, None, 5.0, 10.0, 20.0], 10.0, 6) == " ▁ ▅██"
+    assert sparkline([1.0, 10.0, 0.0], 10.0, 2) == "█▁"
+
+
+def test_what_is_more_than_nothing_looks_like_it() -> None:
+    assert sparkline([0.01, 0.0], 100.0, 2) == HEIGHTS[1] + HEIGHTS[0]

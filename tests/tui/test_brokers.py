@@ -21,21 +21,17 @@ from tests.tui.views import (
     skewed,
     solving,
 )
-from tui.viewmodel.brokers import (
-    LAYOUTS,
-    broker_table,
-    headline,
-    layout_for,
-    levels_line,
-)
+from tui.viewmodel.bars import BAND_MARK, COMES, GOES, LEVEL_MARK
+from tui.viewmodel.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.cells import plain
 from tui.viewmodel.gauges import gauges
+from tui.viewmodel.headline import headline, levels_line
 
-WIDE, NARROW = layout_for(118), layout_for(78)
+BAR = layout_for(118, 2).bar
 
 
 def _rows(view: LoopView, width: int = 118) -> dict[str, dict[str, str]]:
-    table = broker_table(view, GOALS, layout_for(width))
+    table = broker_table(view, GOALS, width)
     keys = [c.key for c in table.columns]
     return {
         row.key: dict(zip(keys, (plain(c) for c in row.cells), strict=True))
@@ -56,8 +52,8 @@ def _with_brokers(view: LoopView, **update: object) -> LoopView:
 
 def test_over_and_under_the_band_have_a_marker_beside_the_number() -> None:
     rows = _rows(solving())
-    assert "!5.00 MB/s" in rows["1"]["net_in-load"]
-    assert "<    0 B/s" in rows["2"]["net_in-load"]
+    assert "!5.00M" in rows["1"]["net_in"]
+    assert "<    0" in rows["2"]["net_in"]
 
 
 def test_within_the_band_there_is_no_marker() -> None:
@@ -66,16 +62,44 @@ def test_within_the_band_there_is_no_marker() -> None:
 
 
 def test_the_level_is_in_the_middle_of_a_bar_without_capacity() -> None:
-    drawn = _rows(solving())["2"]["net_in-load"][: WIDE.bar]
-    assert drawn.index("│") == WIDE.bar // 2
+    drawn = _rows(solving())["2"]["net_in"][:BAR]
+    assert drawn.index(LEVEL_MARK) == BAR // 2
+
+
+def test_the_band_is_marked_to_both_sides_of_the_level() -> None:
+    drawn = _rows(solving(), 198)["2"]["net_in"].strip()
+    assert drawn.replace(" ", "").startswith(BAND_MARK + LEVEL_MARK + BAND_MARK)
+
+
+def test_a_plan_is_drawn_on_the_bar_as_what_goes_and_what_comes() -> None:
+    rows = _rows(plan_ready())
+    assert GOES in rows["1"]["net_in"]
+    assert COMES not in rows["1"]["net_in"]
+    assert COMES in rows["2"]["net_in"]
+    before = _rows(solving())
+    assert not any(ghost in before["1"]["net_in"] for ghost in GOES + COMES)
 
 
 def test_a_bar_is_relative_to_the_capacity_where_it_is_known() -> None:
     view = _with_brokers(solving(), capacity={Resource.NET_IN: 10e6})
     found = gauges(view, GOALS)[BrokerId(1), Resource.NET_IN]
     assert found.scale == 10e6
-    drawn = _rows(view)["1"]["net_in-load"][: WIDE.bar]
-    assert drawn.replace("│", "█").count("█") == WIDE.bar // 2
+    drawn = _rows(view)["1"]["net_in"][:BAR].rstrip()
+    assert len(drawn) == -(-BAR // 2)
+
+
+def test_a_load_beyond_what_a_broker_may_carry_is_told_in_words() -> None:
+    view = _with_brokers(level_after_run(), capacity={Resource.NET_IN: 1.7e6})
+    view = replace(view, plan=None)
+    assert "!" in _rows(view)["1"]["net_in"]
+    assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS))
+
+
+def test_what_is_measured_shows_also_when_it_is_no_goal() -> None:
+    one_goal = GOALS.model_copy(update={"balance": GOALS.balance[:1]})
+    keys = [c.key for c in broker_table(solving(), one_goal, 118).columns]
+    assert {"net_in", "net_out"} <= set(keys)
+    assert "cpu" not in keys
 
 
 def test_levels_follow_the_capacities_where_all_are_known() -> None:
@@ -91,10 +115,10 @@ def test_levels_follow_the_capacities_where_all_are_known() -> None:
     assert levels == pytest.approx([5e6 / 6, 5e6 / 3, 5e6 / 2])
 
 
-def test_a_plan_adds_an_arrow_and_the_deviation_after_it() -> None:
-    assert _rows(solving())["1"]["net_in-off"].split() == ["+200%"]
-    assert _rows(plan_ready())["1"]["net_in-off"].split() == ["+200%", "▼", "-1%"]
-    assert _rows(plan_ready())["3"]["net_in-off"].split() == ["-100%", "▲", "+2%"]
+def test_the_worst_deviation_is_told_with_an_arrow_to_that_after_the_plan() -> None:
+    assert _rows(solving())["1"]["off"].split() == ["in", "+200%"]
+    assert _rows(plan_ready())["1"]["off"].split() == ["in", "+200%", "▼", "-1%"]
+    assert _rows(plan_ready())["3"]["off"].split() == ["in", "-100%", "▲", "+2%"]
 
 
 def test_replicas_and_leaders_show_now_and_after_the_plan() -> None:
@@ -109,17 +133,25 @@ def test_moves_that_are_done_already_do_not_count_twice() -> None:
 
 def test_a_narrow_panel_has_number_and_marker_without_bar() -> None:
     cells = _rows(solving(), 78)["1"]
-    assert cells["net_in-load"].strip() == "!5.00 MB/s"
+    assert cells["net_in"].strip() == "!5.00M"
 
 
-@pytest.mark.parametrize(("least", "layout"), LAYOUTS)
-def test_every_layout_fits_its_panel_and_every_cell_its_column(
-    least: int, layout: object
+@pytest.mark.parametrize("width", [58, 78, 80, 82, 98, 118, 140, 198])
+@pytest.mark.parametrize("loads", [2, 3, 4, 5])
+def test_every_layout_fits_and_has_bars_from_81_columns_on(
+    width: int, loads: int
 ) -> None:
-    table = broker_table(plan_ready(), GOALS, layout_for(least))
-    assert layout_for(least) == layout
-    assert sum(c.width for c in table.columns) <= max(least, 78)
+    layout = layout_for(width, loads)
+    used = layout.beside + loads * (layout.bar + BESIDE)
+    assert used <= max(width, 78)
+    assert (layout.bar > 0) == ((width > 78 and loads < 5) or width >= 98)
+
+
+@pytest.mark.parametrize("width", [78, 82, 118, 198])
+def test_every_cell_fits_its_column(width: int) -> None:
+    table = broker_table(plan_ready(), GOALS, width)
     for row in table.rows:
+        assert len(row.values) == len(table.columns)
         for column, shown in zip(table.columns, row.cells, strict=True):
             assert len(plain(shown)) <= column.width
 
@@ -132,11 +164,11 @@ def test_a_broker_that_is_not_alive_says_so_in_a_word() -> None:
 
 
 def test_brokers_show_before_their_loads_are_known() -> None:
-    assert _rows(measuring())["1"]["net_in-load"].strip() == "-"
+    assert _rows(measuring())["1"]["net_in"].strip() == "-"
 
 
 def test_an_empty_table_says_what_would_fill_it() -> None:
-    table = broker_table(CONNECTING, GOALS, WIDE)
+    table = broker_table(CONNECTING, GOALS, 118)
     assert table.rows == ()
     assert "the cluster has to answer first" in table.why_empty
 
@@ -159,6 +191,6 @@ def test_a_resource_under_its_floor_is_not_judged() -> None:
     quiet = GOALS.model_copy(update={"balance": balance})
     view = replace(solving(), evaluation=evaluate(skewed(), quiet, ()))
     assert "too little load" in plain(headline(view, quiet))
-    assert "in under its floor, not balanced" in levels_line(view)
-    row = broker_table(view, quiet, NARROW).rows[0]
+    assert "in under its floor, not balanced" in levels_line(view, quiet)
+    row = broker_table(view, quiet, 78).rows[0]
     assert not any("!" in plain(c) for c in row.cells)

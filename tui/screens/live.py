@@ -4,7 +4,7 @@ from abc import abstractmethod
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import ActiveBinding
+from textual.binding import ActiveBinding, Binding
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Static
@@ -21,7 +21,20 @@ class LiveScreen(Screen[None]):
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
 
+    BINDINGS = [
+        Binding(
+            "space",
+            "freeze",
+            "Freeze",
+            tooltip="Hold what is shown while the loop goes on; again, and it follows",
+            id="screen.freeze",
+        )
+    ]
+
     moment: Moment | None = None
+    """What is shown: the newest, or the one that was frozen."""
+    frozen = False
+    _newest: Moment | None = None
 
     def compose(self) -> ComposeResult:
         yield HeaderBar(id="header")
@@ -47,17 +60,30 @@ class LiveScreen(Screen[None]):
         self.watch(self.app, "moment", self._arrived)
 
     def _arrived(self, moment: Moment) -> None:
-        old, self.moment = self.moment, moment
+        old, self._newest = self._newest, moment
         if self in self.app.screen_stack:
             self.query_one(HeaderBar).show_moment(moment)
         if self.is_active:
-            self._draw(moment)
+            self._follow()
         if old is None or _refusals(old) != _refusals(moment):
             self.refresh_bindings()
 
     def on_screen_resume(self) -> None:
+        if self._newest is not None:
+            self.query_one(HeaderBar).show_moment(self._newest)
+            self._follow()
+
+    def action_freeze(self) -> None:
+        """Hold what is shown, or follow the loop again."""
+        self.frozen = not self.frozen
+        since_ms = self.moment.now_ms if self.frozen and self.moment else None
+        self.query_one(ModeBar).show(frozen_ms=since_ms)
+        self._follow()
+
+    def _follow(self) -> None:
+        if not self.frozen:
+            self.moment = self._newest
         if self.moment is not None:
-            self.query_one(HeaderBar).show_moment(self.moment)
             self._draw(self.moment)
 
     def _draw(self, moment: Moment) -> None:
@@ -70,9 +96,9 @@ class LiveScreen(Screen[None]):
         return {key: self._told(b) for key, b in super().active_bindings.items()}
 
     def _told(self, binding: ActiveBinding) -> ActiveBinding:
-        if self.moment is None:
+        if self._newest is None:
             return binding
-        words = refusal(binding.binding.action, self.moment)
+        words = refusal(binding.binding.action, self._newest)
         return binding._replace(tooltip=words) if words else binding
 
 

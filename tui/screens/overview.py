@@ -1,22 +1,41 @@
-"""Which broker is over what."""
+"""Which broker is over what, and the broker under the cursor in detail."""
 
 from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.widgets import DataTable
 
+from model.ids import BrokerId
 from tui.moment import Moment
 from tui.screens.live import LiveScreen
+from tui.widgets.broker_detail import BrokerDetail
 from tui.widgets.broker_panel import BrokerPanel
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
 
 
 class OverviewScreen(LiveScreen):
-    """Brokers on top, the newest lines of the log at the bottom."""
+    """Brokers and the newest lines of the log; one broker beside or below them."""
 
     MODE = "overview"
+    AUTO_FOCUS = "#brokers"
 
     def body(self) -> ComposeResult:
-        yield BrokerPanel()
-        yield LogPane()
+        with Vertical(classes="main"):
+            yield BrokerPanel()
+            yield LogPane()
+        yield BrokerDetail()
 
     def show(self, moment: Moment) -> None:
         self.query_one(BrokerPanel).show(moment)
         self.query_one(LogPane).show(moment)
+        self._show_detail()
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        event.stop()
+        self._show_detail()
+
+    def _show_detail(self) -> None:
+        if self.moment is not None:
+            key = self.query_one("#brokers", KeyedTable).key_at_cursor
+            broker = BrokerId(int(key)) if key is not None else None
+            self.query_one(BrokerDetail).show_broker(self.moment, broker)

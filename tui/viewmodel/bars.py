@@ -1,29 +1,91 @@
-"""Bars of eighth blocks with the level marked on them."""
+"""Bars of eighth blocks: load now, load after the plan, level and band on one scale."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
 
 from tui.viewmodel.cells import Cell, Role, Span
 
 EIGHTHS = " ▏▎▍▌▋▊▉█"
+GOES = "▒"
+"""What the plan takes away."""
+COMES = "░"
+"""What the plan adds."""
 LEVEL_MARK = "│"
+BAND_MARK = "╎"
+"""Either end of the band."""
 BEYOND = "»"
 """Ends a bar whose value is beyond its scale."""
+HEIGHTS = "▁▂▃▄▅▆▇█"
 
 
-def bar(share: float, level_share: float | None, width: int, role: Role) -> Cell:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Marks:
+    """What is drawn into a bar; shares of its scale, None for what is not known."""
+
+    level: float | None = None
+    tolerance: float = 0.0
+    """How far the band reaches to either side of the level, relative to it."""
+    after: float | None = None
+    """Where the bar would end after the plan."""
+
+
+def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cell:
     """A bar that fills `share` of `width` cells; 1 is full.
 
-    `level_share` is where the level lies on the same scale; the cell in which it lies
-    shows the mark instead of the bar.
+    A mark stands in place of the cell in which it lies.
     """
-    eighths = round(8 * width * min(max(share, 0.0), 1.0))
-    text = EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
-    text = text.ljust(width)
+    marks = marks or Marks()
+    text = list(_filled(share, marks.after, width))
     if share > 1:
-        text = text[:-1] + BEYOND
-    if level_share is None or not 0 < level_share < 1:
-        return (Span(text, role),)
-    at = min(width - 1, int(level_share * width))
-    return (
-        Span(text[:at], role),
-        Span(LEVEL_MARK, Role.MARK),
-        Span(text[at + 1 :], role),
+        text[-1] = BEYOND
+    roles = [Role.MUTED if letter in GOES + COMES else role for letter in text]
+    for at, mark in _marked(marks, width):
+        text[at], roles[at] = mark, Role.MARK
+    cells = zip(roles, text, strict=True)
+    return tuple(
+        Span("".join(letter for _, letter in group), of)
+        for of, group in groupby(cells, key=lambda cell: cell[0])
     )
+
+
+def _filled(share: float, after: float | None, width: int) -> str:
+    """The part that stays, then what goes or comes."""
+    stays = share if after is None else min(share, after)
+    eighths = round(8 * width * _within(stays))
+    text = EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+    if after is not None:
+        end = round(width * _within(max(share, after)))
+        text += (GOES if after < share else COMES) * (end - len(text))
+    return text.ljust(width)
+
+
+def _marked(marks: Marks, width: int) -> list[tuple[int, str]]:
+    """Where the marks lie; the level last, over the others."""
+    if marks.level is None:
+        return []
+    ends = [marks.level * (1 + side * marks.tolerance) for side in (-1, 1)]
+    found = [(end, BAND_MARK) for end in ends if marks.tolerance]
+    found.append((marks.level, LEVEL_MARK))
+    return [(int(at * width), mark) for at, mark in found if 0 < at < 1]
+
+
+def _within(share: float) -> float:
+    return min(max(share, 0.0), 1.0)
+
+
+def sparkline(values: Sequence[float | None], scale: float, width: int) -> str:
+    """The newest `width` values as heights of a scale; None leaves a gap.
+
+    What is more than nothing has a height of its own, so that it can be told from 0.
+    """
+    newest = values[-width:]
+    return "".join(_height(v, scale) for v in newest).rjust(width)
+
+
+def _height(value: float | None, scale: float) -> str:
+    if value is None:
+        return " "
+    steps = len(HEIGHTS) - 1
+    share = _within(value / scale) if scale > 0 else 0.0
+    return HEIGHTS[round(share * steps) or min(1, round(share * 1e6))]

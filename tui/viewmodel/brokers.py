@@ -1,32 +1,38 @@
 """The table of brokers: which one is over what, and what the plan would change."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from control.view import LoopView
 from model.goals import Goals
 from model.ids import BrokerId
-from model.plan import Plan
-from model.snapshot import Broker, BrokerState, Resource, Snapshot
-from model.units import rate_text
-from tui.viewmodel.bars import bar
-from tui.viewmodel.cells import (
-    Cell,
-    Column,
-    Role,
-    Row,
-    Span,
-    Table,
-    cell,
-    shorten,
-)
-from tui.viewmodel.gauges import RESOURCES, SHORT, Gauge, Gauges, gauges
+from model.plan import BrokerChange, Plan
+from model.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
+from model.units import short_text
+from tui.viewmodel.bars import Marks, bar
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten
+from tui.viewmodel.gauges import SHORT, Gauge, Gauges, gauges, resources_of
+from tui.viewmodel.headline import whole
 
-NAMED = 3
-"""Brokers named one by one in the headline."""
+UNITS = {
+    Resource.NET_IN: "B/s",
+    Resource.NET_OUT: "B/s",
+    Resource.DISK: "B",
+    Resource.REQUESTS: "/s",
+}
+BARS_FROM = 79
+"""Columns under which loads are number and marker alone."""
+BESIDE = 8
+"""Columns of a load beside its bar: a blank, the marker, the number, a blank."""
+FIXED = 5 + 9
+"""Columns of id and state."""
 
-Counts = dict[BrokerId, tuple[str, str]]
-"""`replicas/leaders` of each broker, now and after the plan."""
+LONGEST_BAR = 40
+
+Count = tuple[int, int]
+"""Replicas and leaders of a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,136 +40,122 @@ class Layout:
     """Widths of the columns that give way on a narrow terminal."""
 
     rack: int
-    bar: int
-    """0 for number and marker alone."""
     counts: int
     """Of replicas and leaders; those after the plan show where there is room."""
+    off: int
+    """Of the worst deviation; 0 where there is no room."""
+    bar: int = 0
+    """0 for number and marker alone."""
+
+    @property
+    def beside(self) -> int:
+        """Columns that are not loads."""
+        return FIXED + self.rack + self.counts + self.off
 
 
-LAYOUTS = (
-    (0, Layout(rack=4, bar=0, counts=8)),
-    (98, Layout(rack=5, bar=7, counts=14)),
-    (118, Layout(rack=8, bar=15, counts=14)),
-    (158, Layout(rack=14, bar=30, counts=16)),
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Facts:
+    """What all rows are made of."""
+
+    gauges: Gauges
+    now: dict[BrokerId, Count]
+    after: dict[BrokerId, Count]
+    off: dict[str, dict[BrokerId, float]]
+    """Deviations by dimension."""
+    changes: dict[BrokerId, BrokerChange]
+    goals: Goals
+
+
+CHOICES = (
+    (Layout(rack=15, counts=15, off=21), 24),
+    (Layout(rack=9, counts=15, off=21), 12),
+    (Layout(rack=6, counts=9, off=21), 8),
+    (Layout(rack=5, counts=9, off=0), 5),
 )
-"""From which width of the panel on, in columns."""
+"""The roomiest first, with the least bar that it is worth."""
 
 
-def layout_for(width: int) -> Layout:
-    """The roomiest layout that fits."""
-    return [layout for least, layout in LAYOUTS if least <= width][-1]
+def layout_for(width: int, loads: int) -> Layout:
+    """The roomiest layout for this many loads that fits."""
+    if width >= BARS_FROM and loads:
+        for layout, least in CHOICES:
+            longest = (width - layout.beside) // loads - BESIDE
+            if longest >= least:
+                return replace(layout, bar=min(longest, LONGEST_BAR))
+    fits = [lay for lay, _ in CHOICES if lay.beside + loads * BESIDE <= width]
+    return fits[0] if fits else CHOICES[-1][0]
 
 
-def broker_table(view: LoopView, goals: Goals, layout: Layout) -> Table:
+def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
     """One row per broker, by id."""
-    known = gauges(view, goals)
-    counts = _counts(view.snapshot, view.plan)
+    loads = resources_of(view, goals)
+    layout = layout_for(width, len(loads))
+    facts = _Facts(
+        gauges=gauges(view, goals),
+        now=_counts(view.snapshot, None),
+        after=_counts(view.snapshot, view.plan),
+        off=view.evaluation.deviations if view.evaluation else {},
+        changes=_changes(view.plan),
+        goals=goals,
+    )
     brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
     return Table(
-        columns=_columns(layout),
-        rows=tuple(_row(b, known, counts, layout) for b in brokers),
-        why_empty="No brokers are known yet; the cluster has to answer first.",
+        columns=_columns(loads, layout),
+        rows=tuple(_row(broker, facts, loads, layout) for broker in brokers),
+        why_empty=_why_empty(view),
     )
 
 
-def headline(view: LoopView, goals: Goals) -> Cell:
-    """Which brokers are over their band, and which under."""
-    known = gauges(view, goals)
-    if not known:
-        return cell("loads are not known yet", Role.MUTED)
-    if not any(g.level for g in known.values()):
-        return cell("too little load to be worth balancing", Role.MUTED)
-    over = _named(known, over=True)
-    under = _named(known, over=False)
-    if not over and not under:
-        return cell("every broker is within its band", Role.GOOD)
-    spans = [Span(f"OVER broker {over}", Role.OVER)] if over else []
-    if over and under:
-        spans.append(Span("   "))
-    if under:
-        spans.append(Span(f"under {under}", Role.UNDER))
-    return tuple(spans)
+def _changes(plan: Plan | None) -> dict[BrokerId, BrokerChange]:
+    return {b.id: b for b in plan.brokers} if plan and plan.moves else {}
 
 
-def levels_line(view: LoopView) -> str:
-    """The level of each resource in numbers, and what is left alone."""
-    if view.evaluation is None:
-        return ""
-    levels = view.evaluation.levels
-    words = [
-        f"{SHORT[r]} {rate_text(levels[r])}"
-        if r in levels
-        else f"{SHORT[r]} under its floor, not balanced"
-        for r in RESOURCES
-    ]
-    return "level │ " + ", ".join(words)
+def _why_empty(view: LoopView) -> str:
+    if view.snapshot is not None:
+        return "The cluster has no brokers."
+    return "No brokers are known yet; the cluster has to answer first."
 
 
-def _named(known: Gauges, *, over: bool) -> str:
-    """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the worst first.
-
-    Only what is over is told per resource, so that it stands out.
-    """
-    found: dict[BrokerId, dict[Resource, float]] = {}
-    for (broker, resource), gauge in known.items():
-        if (gauge.over if over else gauge.under) and gauge.deviation is not None:
-            found.setdefault(broker, {})[resource] = gauge.deviation
-    worst = sorted(found.items(), key=lambda item: -max(map(abs, item[1].values())))
-    named = [f"{b} {_offs(offs, each=over)}" for b, offs in worst[:NAMED]]
-    if len(worst) > NAMED:
-        named.append(f"and {len(worst) - NAMED} more")
-    return "; ".join(named)
-
-
-def _offs(offs: dict[Resource, float], *, each: bool) -> str:
-    if not each:
-        return percent(min(offs.values()))
-    return ", ".join(f"{SHORT[r]} {percent(off)}" for r, off in offs.items())
-
-
-def percent(deviation: float) -> str:
-    """A deviation with its sign: `+12 %`."""
-    return f"{_whole(deviation):+d} %"
-
-
-def _whole(deviation: float) -> int:
-    return max(-999, min(999, round(100 * deviation)))
-
-
-def _columns(layout: Layout) -> tuple[Column, ...]:
-    load = 12 + layout.bar
-    return (
+def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
+    shown = [
         Column("id", "id", 5),
-        Column("rack", "rack", layout.rack + 1),
+        Column("rack", "rack", layout.rack),
         Column("state", "state", 9),
-        *(
-            column
-            for r in RESOURCES
-            for column in (
-                Column(f"{r}-load", f" {SHORT[r]}", load),
-                Column(f"{r}-off", f"{SHORT[r]} vs level", 13),
-            )
-        ),
-        Column("count", "rep/lead", layout.counts),
-    )
+    ]
+    for resource in loads:
+        label = f"{SHORT[resource]} {UNITS.get(resource, '')}"
+        shown.append(Column(resource.value, label, layout.bar + BESIDE))
+    shown.append(Column("count", "rep/lead", layout.counts))
+    if layout.off:
+        shown.append(Column("off", "worst off level", layout.off))
+    return tuple(shown)
 
 
-def _row(broker: Broker, known: Gauges, counts: Counts, layout: Layout) -> Row:
+def _row(
+    broker: Broker, facts: _Facts, loads: tuple[Resource, ...], layout: Layout
+) -> Row:
+    mine = [facts.gauges.get((broker.id, resource)) for resource in loads]
+    rack = broker.rack or "-"
+    now = facts.now.get(broker.id)
     cells = [
         cell(str(broker.id), Role.STRONG),
-        cell(shorten(broker.rack or "-", layout.rack)),
-        _state(broker.state),
+        cell(shorten(rack, layout.rack - 1)),
+        state_cell(broker.state),
+        *(_load(g, r, layout.bar) for g, r in zip(mine, loads, strict=True)),
+        cell(_count_words(now, facts.after.get(broker.id), layout.counts)),
     ]
-    for resource in RESOURCES:
-        gauge = known.get((broker.id, resource))
-        cells += [_load(gauge, layout.bar), _off(gauge)]
-    now, after = counts.get(broker.id, ("-", "-"))
-    both = f"{now} → {after}"
-    count = both if now != after and len(both) < layout.counts else now
-    return Row(key=str(broker.id), cells=(*cells, cell(count)))
+    values: list[float | str] = [broker.id, rack, broker.state.value]
+    values += [gauge.load / (gauge.scale or 1.0) if gauge else -1.0 for gauge in mine]
+    values.append(now[0] if now else -1)
+    worst = _worst(broker.id, facts.off)
+    if layout.off:
+        cells.append(_off(broker.id, worst, facts))
+        values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
+    return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
 
 
-def _state(state: BrokerState) -> Cell:
+def state_cell(state: BrokerState) -> Cell:
+    """What may be asked of a broker, in a word."""
     match state:
         case BrokerState.ALIVE:
             return cell(state.value)
@@ -173,20 +165,36 @@ def _state(state: BrokerState) -> Cell:
             return cell(state.value, Role.UNDER)
 
 
-def _load(gauge: Gauge | None, width: int) -> Cell:
-    """Bar, marker (`!` over the band, `<` under it) and number."""
+def _load(gauge: Gauge | None, resource: Resource, width: int) -> Cell:
+    """Bar, marker (`!` over the band or the limit, `<` under it) and number."""
     if gauge is None:
-        return cell("-".rjust(width + 11), Role.MUTED)
-    role, marker = _mark(gauge)
-    number = Span(f"{marker}{rate_text(gauge.load):>9}", role)
+        return cell("-".rjust(width + BESIDE - 1), Role.MUTED)
+    role, marker = mark(gauge)
+    number = Span(f"{marker}{_figure(gauge.load, resource):>5}", role)
+    return (*gauge_bar(gauge, width), Span(" "), number)
+
+
+def gauge_bar(gauge: Gauge, width: int) -> Cell:
+    """A gauge's bar with level, band, and what the plan takes or adds."""
     if not width:
-        return (Span(" "), number)
-    level = gauge.level / gauge.scale if gauge.level and gauge.scale else None
-    share = gauge.load / gauge.scale if gauge.scale else 0.0
-    return (*bar(share, level, width, role), Span(" "), number)
+        return ()
+    scale = gauge.scale or 1.0
+    marks = Marks(
+        level=gauge.level / scale if gauge.level else None,
+        tolerance=gauge.tolerance,
+        after=gauge.after / scale if gauge.after is not None else None,
+    )
+    return bar(gauge.load / scale, width, mark(gauge)[0], marks)
 
 
-def _mark(gauge: Gauge) -> tuple[Role, str]:
+def _figure(load: float, resource: Resource) -> str:
+    return f"{load:.3g}"[:5] if resource is Resource.CPU else short_text(load)[:5]
+
+
+def mark(gauge: Gauge) -> tuple[Role, str]:
+    """What a gauge means, and the letter that says so without colour."""
+    if gauge.over_limit:
+        return Role.ALARM, "!"
     if gauge.over:
         return Role.OVER, "!"
     if gauge.under:
@@ -194,47 +202,64 @@ def _mark(gauge: Gauge) -> tuple[Role, str]:
     return (Role.GOOD, " ") if gauge.deviation is not None else (Role.MUTED, " ")
 
 
-def _off(gauge: Gauge | None) -> Cell:
+def _worst(broker: BrokerId, off: dict[str, dict[BrokerId, float]]) -> str:
+    """The dimension in which a broker is farthest from its level; empty for none."""
+    mine = {key: abs(by[broker]) for key, by in off.items() if broker in by}
+    return max(mine, key=mine.__getitem__, default="")
+
+
+def _off(broker: BrokerId, key: str, facts: _Facts) -> Cell:
     """Deviation now, an arrow for what the plan would do, deviation after."""
-    if gauge is None or gauge.deviation is None:
-        return cell("    -", Role.MUTED)
-    now = f"{_whole(gauge.deviation):+d}%"
-    role, _ = _mark(gauge)
-    if gauge.deviation_after is None:
-        return (Span(f"{now:>5}", role),)
-    after = f"{_whole(gauge.deviation_after):+d}%"
-    arrow = _arrow(gauge.deviation, gauge.deviation_after)
-    inside = abs(gauge.deviation_after) <= gauge.tolerance
-    after_role = Role.GOOD if inside else Role.UNDER
-    return (Span(f"{now:>5}", role), Span(f" {arrow} "), Span(after, after_role))
+    if not key:
+        return cell("-", Role.MUTED)
+    tolerance = facts.goals.tolerance_of(key.partition("@")[0]) or 1.0
+    now = facts.off[key][broker]
+    name = shorten(SHORT.get(key, key), 8)
+    shown = (Span(f"{name} "), _deviation(now, tolerance))
+    change = facts.changes.get(broker)
+    after = change.deviation_after.get(key) if change else None
+    if after is None:
+        return shown
+    return (*shown, Span(f" {arrow(now, after)} "), _deviation(after, tolerance))
 
 
-def _arrow(before: float, after: float) -> str:
+def _deviation(deviation: float, tolerance: float) -> Span:
+    role = Role.GOOD if abs(deviation) <= tolerance else Role.UNDER
+    role = Role.OVER if deviation > tolerance else role
+    return Span(f"{whole(deviation):+d}%", role)
+
+
+def arrow(before: float, after: float) -> str:
+    """Whether a figure falls, rises or stays."""
     if round(before, 3) == round(after, 3):
         return "="
     return "▼" if after < before else "▲"
 
 
-def _counts(snapshot: Snapshot | None, plan: Plan | None) -> Counts:
+def _count_words(now: Count | None, after: Count | None, width: int) -> str:
+    if now is None or after is None:
+        return "-"
+    both = f"{now[0]}/{now[1]} → {after[0]}/{after[1]}"
+    return both if now != after and len(both) < width else f"{now[0]}/{now[1]}"
+
+
+def _counts(snapshot: Snapshot | None, plan: Plan | None) -> dict[BrokerId, Count]:
     if snapshot is None:
         return {}
     columns = snapshot.partitions
-    replicas = Counter(columns.replica_broker.tolist())
-    leaders = Counter(columns.leader.tolist())
-    replicas_after, leaders_after = replicas.copy(), leaders.copy()
+    replicas, leaders = _counter(columns.replica_broker), _counter(columns.leader)
     for move in plan.moves if plan else ():
         # From what is now, so that a move that is done already changes nothing.
-        row = snapshot.row_of.get(move.id)
+        row = snapshot.find(move.id)
         if row is None:
             continue
-        replicas_after.subtract(snapshot.replicas(row))
-        replicas_after.update(move.replicas_after)
-        leaders_after[int(columns.leader[row])] -= 1
-        leaders_after[move.leader_after] += 1
-    return {
-        b.id: (
-            f"{replicas[b.id]}/{leaders[b.id]}",
-            f"{replicas_after[b.id]}/{leaders_after[b.id]}",
-        )
-        for b in snapshot.header.brokers
-    }
+        replicas.subtract(snapshot.replicas(row))
+        replicas.update(move.replicas_after)
+        leaders.subtract([int(columns.leader[row])])
+        leaders.update([move.leader_after])
+    return {b.id: (replicas[b.id], leaders[b.id]) for b in snapshot.header.brokers}
+
+
+def _counter(brokers: Ints) -> Counter[int]:
+    ids, counts = np.unique(brokers, return_counts=True)
+    return Counter(dict(zip(ids.tolist(), counts.tolist(), strict=True)))

@@ -48,6 +48,8 @@ class Row:
 
     key: str
     cells: tuple[Cell, ...]
+    values: tuple[float | str, ...] = ()
+    """What each column is sorted by; empty where its words will do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,6 +59,8 @@ class Table:
     columns: tuple[Column, ...]
     rows: tuple[Row, ...]
     why_empty: str = ""
+    note: str = ""
+    """What does not show: rows left out, or a filter's fault."""
 
 
 def cell(text: str, role: Role = Role.PLAIN) -> Cell:

@@ -10,13 +10,21 @@ from model.plan import BrokerChange
 from model.proposal import Proposal
 from model.snapshot import Resource, Snapshot
 
-RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
-"""What is drawn, in this order."""
+ORDER = (
+    Resource.NET_IN,
+    Resource.NET_OUT,
+    Resource.DISK,
+    Resource.CPU,
+    Resource.REQUESTS,
+)
+"""How resources are drawn, from left to right."""
 
 SHORT: dict[str, str] = {
     Resource.NET_IN: "in",
     Resource.NET_OUT: "out",
     Resource.DISK: "disk",
+    Resource.CPU: "cpu",
+    Resource.REQUESTS: "requests",
 }
 """Names of resources where there is little room; others keep theirs."""
 
@@ -26,9 +34,14 @@ class Gauge:
     """One resource of one broker."""
 
     load: float
-    """Bytes per second."""
+    """In the resource's unit."""
+    after: float | None
+    """The same after the plan; None without a plan."""
     scale: float
     """The load of a full bar: the capacity where known, else twice the level."""
+    capacity: float | None
+    limit: float
+    """Highest allowed share of the capacity."""
     level: float | None
     """What the broker would carry if all were level; None where none is sought."""
     deviation: float | None
@@ -47,8 +60,20 @@ class Gauge:
         """Below the band."""
         return self.deviation is not None and self.deviation < -self.tolerance
 
+    @property
+    def over_limit(self) -> bool:
+        """Above what a broker may carry, level or not."""
+        return self.capacity is not None and self.load > self.limit * self.capacity
+
 
 Gauges = dict[tuple[BrokerId, Resource], Gauge]
+
+
+def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
+    """What is drawn: the goals, and what else is measured and not nothing."""
+    wanted = {g.resource for g in goals.balance}
+    loads = view.evaluation.loads.values() if view.evaluation else ()
+    return tuple(r for r in ORDER if r in wanted or any(load.get(r) for load in loads))
 
 
 def gauges(view: LoopView, goals: Goals) -> Gauges:
@@ -58,19 +83,23 @@ def gauges(view: LoopView, goals: Goals) -> Gauges:
     moves = view.plan is not None and view.plan.moves
     changes = {b.id: b for b in view.plan.brokers} if view.plan and moves else {}
     found: Gauges = {}
-    for resource in RESOURCES:
+    for resource in resources_of(view, goals):
         levels = _levels(view.snapshot, view.evaluation, goals, resource)
         loads = view.evaluation.loads.values()
         top = max((v.get(resource, 0.0) for v in loads), default=0.0)
         for broker in view.snapshot.header.brokers:
             level = levels.get(broker.id)
             capacity = broker.capacity.get(resource)
+            change = changes.get(broker.id)
             found[broker.id, resource] = Gauge(
                 load=view.evaluation.loads[broker.id].get(resource, 0.0),
+                after=change.after.get(resource) if change else None,
                 scale=capacity or 2 * (level or 0.0) or top,
+                capacity=capacity,
+                limit=goals.limit_of(resource),
                 level=level,
                 deviation=view.evaluation.deviations.get(resource, {}).get(broker.id),
-                deviation_after=_after(changes.get(broker.id), resource),
+                deviation_after=_after(change, resource),
                 tolerance=goals.tolerance_of(resource) or 1.0,
             )
     return found

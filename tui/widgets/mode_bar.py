@@ -3,25 +3,32 @@
 from textual.content import Content
 from textual.widgets import Static
 
+from tui.viewmodel.log import clock_text
 from tui.viewmodel.modes import MODES
 
 
 class ModeBar(Static):
-    """One line on top of every screen."""
+    """One line on top of every screen, which also says since when it is frozen."""
 
     def __init__(self, open_mode: str) -> None:
         super().__init__(id="modes")
         self._shown = open_mode
 
     def on_mount(self) -> None:
+        self.show()
+
+    def show(self, *, frozen_ms: int | None = None) -> None:
+        """Show the names, and since when the screen is frozen, if it is."""
         bound = [found.binding for found in self.screen.active_bindings.values()]
         keys = {b.id: self.app.get_key_display(b) for b in bound}
-        self.update(
-            Content(" ").join(
-                self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}")
-                for mode in MODES
-            )
-        )
+        parts = [
+            self._entry(mode.name, f"{keys.get(mode.binding, '')} {mode.title}")
+            for mode in MODES
+        ]
+        if frozen_ms is not None:
+            words = f" FROZEN at {clock_text(frozen_ms)} "
+            parts.append(Content(words).stylize("bold reverse"))
+        self.update(Content(" ").join(parts))
 
     def _entry(self, mode: str, words: str) -> Content:
         name = Content(f" {words.strip()} ").stylize(f"@click=app.show_mode('{mode}')")

@@ -1,0 +1,78 @@
+"""Tables as a person wants them: filtered, sorted."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tui.viewmodel.arrange import Filter, Wish, arranged
+from tui.viewmodel.cells import Column, Row, Table, cell
+
+TABLE = Table(
+    columns=(Column("name", "name", 8), Column("load", "load", 8)),
+    rows=tuple(
+        Row(key=name, cells=(cell(name), cell(f"{load} B/s")), values=(name, load))
+        for name, load in (("ann", 9.0), ("bob", 10.0), ("eve", 2.0))
+    ),
+    why_empty="nobody",
+)
+
+
+def _names(wish: Wish) -> list[str]:
+    return [row.key for row in arranged(TABLE, wish).rows]
+
+
+def test_a_filter_finds_an_expression_anywhere_and_in_any_case() -> None:
+    assert _names(Wish(filter=Filter("^A|Bo."))) == ["ann", "bob"]
+
+
+def test_a_mark_inverts_a_filter() -> None:
+    assert _names(Wish(filter=Filter("!b"))) == []
+    assert _names(Wish(filter=Filter("!^ann"))) == ["bob", "eve"]
+
+
+def test_an_empty_filter_keeps_all_also_while_only_the_mark_is_typed() -> None:
+    assert _names(Wish(filter=Filter("!"))) == ["ann", "bob", "eve"]
+
+
+def test_a_broken_filter_keeps_all_and_says_what_is_wrong() -> None:
+    broken = Filter("(")
+    assert "missing )" in broken.fault
+    assert _names(Wish(filter=broken)) == ["ann", "bob", "eve"]
+
+
+@given(st.text(st.characters(), max_size=60), st.text(max_size=20))
+def test_whatever_is_pasted_a_filter_answers(pasted: str, words: str) -> None:
+    pasted_filter = Filter(pasted)
+    assert isinstance(pasted_filter.keeps(words), bool)
+    assert pasted_filter.fault == "" or pasted_filter.keeps(words)
+
+
+def test_rows_are_sorted_by_value_not_by_text_the_largest_first() -> None:
+    assert _names(Wish(sort="load")) == ["bob", "ann", "eve"]
+    assert _names(Wish(sort="load", down=False)) == ["eve", "ann", "bob"]
+
+
+def test_the_column_sorted_by_has_an_arrow() -> None:
+    shown = arranged(TABLE, Wish(sort="load"))
+    assert [c.label for c in shown.columns] == ["name", "load ▼"]
+
+
+def test_the_next_column_comes_after_the_last_the_order_of_the_table() -> None:
+    wish, keys = Wish(), []
+    for _ in range(3):
+        wish = wish.sorted_next(TABLE.columns)
+        keys.append(wish.sort)
+    assert keys == ["name", "load", ""]
+
+
+def test_the_same_column_once_more_turns_the_order() -> None:
+    wish = Wish().sorted_by("load")
+    assert wish.down
+    assert not wish.sorted_by("load").down
+
+
+def test_what_is_filtered_out_is_counted_and_nothing_left_is_explained() -> None:
+    assert arranged(TABLE, Wish(filter=Filter("bob"))).note == "1 of 3 rows"
+    none = arranged(TABLE, Wish(filter=Filter("zoe")))
+    assert "'zoe'" in none.why_empty
+    empty = arranged(Table(columns=TABLE.columns, rows=(), why_empty="nobody"), Wish())
+    assert empty.why_empty == "nobody"

@@ -1,0 +1,133 @@
+"""One broker in detail: what it carried lately, and what weighs most on it."""
+
+import numpy as np
+
+from model.dimensions import Dimension, replica_loads
+from model.ids import BrokerId
+from model.snapshot import Floats, Ints, Resource, Snapshot
+from model.units import percent_text, seconds_text, short_text
+from tui.moment import Moment
+from tui.viewmodel.bars import sparkline
+from tui.viewmodel.brokers import arrow, mark
+from tui.viewmodel.cells import Cell, Role, Span, cell, shorten, shorten_middle
+from tui.viewmodel.gauges import SHORT, Gauge, gauges, resources_of
+from tui.viewmodel.headline import amount, percent
+
+SIDE_BY_SIDE = 64
+"""Columns from which on a course stands beside its figures."""
+FIGURES = 46
+ROLE_WIDTH = 8
+LOAD_WIDTH = 7
+LEAST_NAME = 12
+
+
+def detail_title(moment: Moment, broker: BrokerId) -> str:
+    """`Broker 1, rack a, alive`."""
+    snapshot = moment.view.snapshot
+    known = snapshot.broker.get(broker) if snapshot else None
+    if known is None:
+        return f"Broker {broker}"
+    return f"Broker {broker}, rack {known.rack or '-'}, {known.state}"
+
+
+def span_words(moment: Moment) -> str:
+    """How far back the courses reach."""
+    span_s = moment.trail.span_s
+    return f"course: last {seconds_text(span_s)}" if span_s else ""
+
+
+def broker_detail(
+    moment: Moment, broker: BrokerId, width: int, height: int
+) -> tuple[Cell, ...]:
+    """Gauges with their course, then replicas, as many as there is room for."""
+    view = moment.view
+    known = gauges(view, moment.goals)
+    lines: list[Cell] = []
+    for resource in resources_of(view, moment.goals):
+        gauge = known.get((broker, resource))
+        if gauge is not None:
+            course = moment.trail.of(broker, resource)
+            lines += _course(resource, gauge, course, width)
+    if view.snapshot is None or broker not in view.snapshot.broker:
+        return (cell("Nothing is known of this broker's load yet.", Role.MUTED),)
+    room = height - len(lines) - 1
+    if room > 0:
+        lines += _replicas(view.snapshot, broker, width, room)
+    return tuple(lines[:height])
+
+
+def _course(
+    resource: Resource, gauge: Gauge, course: list[float | None], width: int
+) -> list[Cell]:
+    figures = _figures(resource, gauge)
+    role, _ = mark(gauge)
+    if width < SIDE_BY_SIDE:
+        return [figures, cell(sparkline(course, gauge.scale, width), role)]
+    blank = " " * max(1, FIGURES - sum(len(span.text) for span in figures))
+    drawn = sparkline(course, gauge.scale, width - FIGURES)
+    return [(*figures, Span(blank), Span(drawn, role))]
+
+
+def _figures(resource: Resource, gauge: Gauge) -> Cell:
+    """`in !5.00 MB/s, +200 % ▼ -1 %, 50.0 % of 10.0 MB/s`."""
+    role, marker = mark(gauge)
+    name = f"{SHORT[resource]:<5}"
+    load = Span(f"{marker}{amount(resource, gauge.load)}", role)
+    spans = [Span(name, Role.STRONG), load]
+    if gauge.deviation is not None:
+        spans.append(Span(f" {percent(gauge.deviation)}", role))
+        if gauge.deviation_after is not None:
+            sign = arrow(gauge.deviation, gauge.deviation_after)
+            spans.append(Span(f" {sign} {percent(gauge.deviation_after)}"))
+    if gauge.capacity:
+        share = percent_text(gauge.load / gauge.capacity)
+        spans.append(Span(f" {share} of {amount(resource, gauge.capacity)}"))
+    return tuple(spans)
+
+
+def _replicas(
+    snapshot: Snapshot, broker: BrokerId, width: int, room: int
+) -> list[Cell]:
+    held = _rows_of(snapshot, broker)
+    loads = _loads_of(snapshot, broker, held)
+    shown = [r for r in SHORT if r in loads]
+    shown = shown[: max(0, (width - LEAST_NAME - ROLE_WIDTH) // LOAD_WIDTH)]
+    name_width = width - ROLE_WIDTH - LOAD_WIDTH * len(shown)
+    head = shorten(f"heaviest of {len(held):,} replicas", name_width + ROLE_WIDTH)
+    labels = "".join(f"{SHORT[r][: LOAD_WIDTH - 1]:>{LOAD_WIDTH}}" for r in shown)
+    lines = [cell(head.ljust(name_width + ROLE_WIDTH) + labels, Role.STRONG)]
+    for at in _heaviest(loads, room):
+        row = int(held[at])
+        leads = int(snapshot.partitions.leader[row]) == broker
+        name = shorten_middle(str(snapshot.id(row)), name_width - 1)
+        figures = "".join(f"{short_text(loads[r][at]):>{LOAD_WIDTH}}" for r in shown)
+        kind = Span(f"{'leads' if leads else 'follows':<{ROLE_WIDTH}}", Role.MUTED)
+        lines.append((Span(name.ljust(name_width)), kind, Span(figures)))
+    return lines
+
+
+def _rows_of(snapshot: Snapshot, broker: BrokerId) -> Ints:
+    """(replicas,) the row of each replica on a broker."""
+    columns = snapshot.partitions
+    at = np.flatnonzero(columns.replica_broker == broker)
+    return np.searchsorted(columns.replica_start, at, side="right") - 1
+
+
+def _loads_of(snapshot: Snapshot, broker: BrokerId, held: Ints) -> dict[str, Floats]:
+    """(replicas,) each, what the replicas load the broker with."""
+    leads = snapshot.partitions.leader[held] == broker
+    found: dict[str, Floats] = {}
+    for resource in snapshot.header.resources:
+        lead, follow = replica_loads(snapshot, Dimension(measure=resource))
+        found[resource] = np.where(leads, lead[held], follow[held])
+    return found
+
+
+def _heaviest(loads: dict[str, Floats], room: int) -> list[int]:
+    """Where the largest shares of the broker's own loads are, added up."""
+    shares = [load / load.sum() for load in loads.values() if load.sum() > 0]
+    if not shares:
+        return []
+    weight = np.sum(shares, axis=0)
+    first: list[int] = np.argsort(-weight, kind="stable")[:room].tolist()
+    return first

@@ -1,0 +1,104 @@
+"""One line on who is over or under the band, and one on where the levels lie."""
+
+from control.view import LoopView
+from model.goals import Goals
+from model.ids import BrokerId
+from model.snapshot import Resource
+from model.units import bytes_text, rate_text
+from tui.viewmodel.cells import Cell, Role, Span, cell
+from tui.viewmodel.gauges import SHORT, Gauges, gauges
+
+NAMED = 3
+"""Brokers named one by one in the headline."""
+
+
+def headline(view: LoopView, goals: Goals) -> Cell:
+    """Which brokers are over their band, and which under."""
+    known = gauges(view, goals)
+    if not known:
+        return cell("loads are not known yet", Role.MUTED)
+    full = _full(known)
+    if not any(g.level for g in known.values()):
+        return (*full, Span("too little load to be worth balancing", Role.MUTED))
+    over = _named(known, over=True)
+    under = _named(known, over=False)
+    if not over and not under:
+        return (*full, Span("every broker is within its band", Role.GOOD))
+    spans = [*full]
+    if over:
+        spans.append(Span(f"OVER broker {over}", Role.OVER))
+    if over and under:
+        spans.append(Span("   "))
+    if under:
+        spans.append(Span(f"under {under}", Role.UNDER))
+    return tuple(spans)
+
+
+def levels_line(view: LoopView, goals: Goals) -> str:
+    """The level of each resource in numbers, and what is left alone."""
+    if view.evaluation is None:
+        return ""
+    levels = view.evaluation.levels
+    words = []
+    for goal in goals.balance:
+        name = SHORT.get(goal.resource, goal.resource)
+        if goal.resource in levels:
+            words.append(f"{name} {amount(goal.resource, levels[goal.resource])}")
+        elif isinstance(goal.resource, Resource):
+            words.append(f"{name} under its floor, not balanced")
+    return "level │ " + ", ".join(words)
+
+
+def amount(resource: Resource | str, value: float) -> str:
+    """A load with its unit; a CPU's is its operator's own."""
+    match resource:
+        case Resource.NET_IN | Resource.NET_OUT:
+            return rate_text(value)
+        case Resource.DISK:
+            return bytes_text(value)
+        case Resource.REQUESTS:
+            return f"{value:,.0f}/s"
+        case _:
+            return f"{value:.3g}"
+
+
+def percent(deviation: float) -> str:
+    """A deviation with its sign: `+12 %`."""
+    return f"{whole(deviation):+d} %"
+
+
+def whole(deviation: float) -> int:
+    """A deviation in percent, cut where it is beyond what matters."""
+    return max(-999, min(999, round(100 * deviation)))
+
+
+def _full(known: Gauges) -> tuple[Span, ...]:
+    """Who carries more than a broker may, level or not."""
+    named = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
+    if not named:
+        return ()
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    words = f"OVER ITS LIMIT broker {', '.join(named[:NAMED])}{more}"
+    return (Span(words, Role.ALARM), Span("   "))
+
+
+def _named(known: Gauges, *, over: bool) -> str:
+    """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the worst first.
+
+    Only what is over is told per resource, so that it stands out.
+    """
+    found: dict[BrokerId, dict[Resource, float]] = {}
+    for (broker, resource), gauge in known.items():
+        if (gauge.over if over else gauge.under) and gauge.deviation is not None:
+            found.setdefault(broker, {})[resource] = gauge.deviation
+    worst = sorted(found.items(), key=lambda item: -max(map(abs, item[1].values())))
+    named = [f"{b} {_offs(offs, each=over)}" for b, offs in worst[:NAMED]]
+    if len(worst) > NAMED:
+        named.append(f"and {len(worst) - NAMED} more")
+    return "; ".join(named)
+
+
+def _offs(offs: dict[Resource, float], *, each: bool) -> str:
+    if not each:
+        return percent(min(offs.values()))
+    return ", ".join(f"{SHORT[r]} {percent(off)}" for r, off in offs.items())

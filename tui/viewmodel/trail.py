@@ -1,0 +1,62 @@
+"""What brokers carried in the last minutes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from model.evaluate import Evaluation
+from model.ids import BrokerId
+
+KEPT = 300
+"""Samples: five minutes of one a second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Sample:
+    at_ms: int
+    brokers: tuple[BrokerId, ...]
+    resources: tuple[str, ...]
+    loads: NDArray[np.float32]
+    """(brokers, resources)."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trail:
+    """Loads of each broker, oldest first, in the order in which they came.
+
+    A clock that jumps changes the span that is told, and not the order.
+    """
+
+    samples: tuple[_Sample, ...] = ()
+
+    def with_sample(self, at_ms: int, evaluation: Evaluation) -> "Trail":
+        """One more sample, as taken at this time; the oldest is forgotten."""
+        loads = evaluation.loads
+        resources = tuple(next(iter(loads.values()), {}))
+        table = [[load.get(r, 0.0) for r in resources] for load in loads.values()]
+        sample = _Sample(
+            at_ms=at_ms,
+            brokers=tuple(loads),
+            resources=resources,
+            loads=np.array(table, np.float32).reshape(len(loads), len(resources)),
+        )
+        return Trail((*self.samples[1 - KEPT :], sample))
+
+    @property
+    def span_s(self) -> float:
+        """From the oldest sample to the newest, in seconds."""
+        if not self.samples:
+            return 0.0
+        return max(0.0, (self.samples[-1].at_ms - self.samples[0].at_ms) / 1000)
+
+    def of(self, broker: BrokerId, resource: str) -> list[float | None]:
+        """One broker's loads, None where it was not there."""
+        return [_load(sample, broker, resource) for sample in self.samples]
+
+
+def _load(sample: _Sample, broker: BrokerId, resource: str) -> float | None:
+    if broker not in sample.brokers or resource not in sample.resources:
+        return None
+    row = sample.brokers.index(broker)
+    return float(sample.loads[row, sample.resources.index(resource)])

@@ -1,0 +1,34 @@
+"""The broker under the cursor."""
+
+from textual.events import Resize
+from textual.markup import escape
+
+from model.ids import BrokerId
+from tui.moment import Moment
+from tui.viewmodel.broker_detail import broker_detail, detail_title, span_words
+from tui.viewmodel.cells import Role, cell
+from tui.widgets.lines import Lines
+
+
+class BrokerDetail(Lines):
+    """What it carried lately, and the replicas that weigh most on it."""
+
+    moment: Moment | None = None
+    broker: BrokerId | None = None
+
+    def show_broker(self, moment: Moment, broker: BrokerId | None) -> None:
+        """Show this broker at this moment; None where the cursor is on none."""
+        self.moment, self.broker = moment, broker
+        width, height = self.content_size
+        if broker is None:
+            self.border_title, self.border_subtitle = "Broker", ""
+            words = "Put the cursor on a broker to see its course and its replicas."
+            self.show([cell(words, Role.MUTED)])
+        elif width and height:
+            self.border_title = escape(detail_title(moment, broker))
+            self.border_subtitle = span_words(moment)
+            self.show(broker_detail(moment, broker, width, height))
+
+    def on_resize(self, _event: Resize) -> None:
+        if self.moment is not None:
+            self.show_broker(self.moment, self.broker)

@@ -1,0 +1,144 @@
+"""A table that a person filters and sorts; it says why it is empty."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.widgets import DataTable, Input, Static
+
+from tui.moment import Moment
+from tui.viewmodel.arrange import LONGEST, Filter, Wish
+from tui.viewmodel.cells import Table
+from tui.widgets.keyed_table import KeyedTable
+
+Make = Callable[[Moment, int, Wish], Table]
+"""The table of a moment, in this many columns of the terminal, as it is wanted."""
+
+
+class TablePane(Vertical):
+    """`/` filters, `s` and a click on a header sort, escape clears the filter."""
+
+    BINDINGS = [
+        Binding(
+            "slash",
+            "filter",
+            "Filter",
+            tooltip="Show rows that match a regular expression; ! before it inverts",
+            key_display="/",
+            id="table.filter",
+        ),
+        Binding(
+            "s",
+            "sort",
+            "Sort",
+            tooltip="Sort by the next column; a click on its header does, too",
+            id="table.sort",
+        ),
+        Binding(
+            "S",
+            "turn",
+            "Turn order",
+            tooltip="Sort the other way round",
+            show=False,
+            id="table.turn",
+        ),
+        Binding("escape", "clear", "Clear filter", show=False, id="table.clear"),
+    ]
+
+    def __init__(self, make: Make, *, table_id: str) -> None:
+        super().__init__(classes="table-pane")
+        self.moment: Moment | None = None
+        self.wish = Wish()
+        self._make = make
+        self._table_id = table_id
+
+    def compose(self) -> ComposeResult:
+        yield Input(
+            placeholder="regular expression; ! before it inverts, escape clears",
+            max_length=LONGEST,
+            select_on_focus=False,
+            compact=True,
+        )
+        yield KeyedTable(id=self._table_id, cursor_type="row")
+        yield Static(classes="note", markup=False)
+
+    def on_mount(self) -> None:
+        self.query_one(Input).display = False
+
+    @property
+    def table(self) -> KeyedTable:
+        """The table itself."""
+        return self.query_one(KeyedTable)
+
+    def show(self, moment: Moment) -> None:
+        """Show this moment instead."""
+        self.moment = moment
+        self.renew()
+
+    def renew(self) -> None:
+        """Show the moment as it is wanted now."""
+        width = self.size.width
+        if self.moment is None or not width:
+            return
+        with self.app.batch_update():
+            made = self._make(self.moment, width, self.wish)
+            self.table.show(made)
+            words = made.note if made.rows else made.why_empty
+            self._say(self.wish.filter.fault or words)
+
+    def _say(self, words: str) -> None:
+        note = self.query_one(".note", Static)
+        note.display = bool(words)
+        note.update(words)
+
+    def on_resize(self, _event: Resize) -> None:
+        self.renew()
+
+    # ---- what a person asks for
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Escape clears a filter while there is one, and else goes back."""
+        return action != "clear" or self.query_one(Input).display
+
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        asked = self.query_one(Input)
+        asked.display = True
+        asked.focus()
+
+    def action_clear(self) -> None:
+        """Show all rows again."""
+        self.query_one(Input).value = ""
+        self._close()
+
+    def _close(self) -> None:
+        asked = self.query_one(Input)
+        asked.display = bool(asked.value)
+        self.table.focus()
+
+    def action_sort(self) -> None:
+        """Sort by the next column."""
+        self._want(self.wish.sorted_next(self.table.columns_shown))
+
+    def action_turn(self) -> None:
+        """Sort the other way round."""
+        self._want(replace(self.wish, down=not self.wish.down))
+
+    def _want(self, wish: Wish) -> None:
+        self.wish = wish
+        self.renew()
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        self._want(replace(self.wish, filter=Filter(event.value)))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._close()
+
+    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+        event.stop()
+        self._want(self.wish.sorted_by(str(event.column_key.value)))
