@@ -46,7 +46,7 @@ class LiveScreen(Screen[None]):
             "by 16 lines, or press q to leave.",
             id="too-small",
         )
-        yield Footer()
+        yield Footer(compact=True)
 
     @abstractmethod
     def body(self) -> ComposeResult:

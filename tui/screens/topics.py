@@ -1,21 +1,105 @@
-"""Load and skew of topics."""
+"""Load and skew of topics, and the partitions of one of them."""
 
 from textual.app import ComposeResult
-from textual.widgets import Static
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.markup import escape
+from textual.widgets import DataTable
 
+from model.ids import TopicName
 from tui.moment import Moment
 from tui.screens.live import LiveScreen
+from tui.viewmodel.arrange import Wish
+from tui.viewmodel.cells import Table
+from tui.viewmodel.partitions import partition_table
+from tui.viewmodel.topics import topic_table
+from tui.widgets.table_pane import TablePane
+
+
+class TopicPanel(Vertical):
+    """All topics."""
+
+    HELP = """\
+## Topics
+
+The figures are Kafka Manager's. `skew b/l`: the share of the topic's brokers that have
+more replicas of it, and more leaders, than the average over its brokers. `spread`: the
+share of all brokers that have any of it. `pref`: the share of partitions that their
+preferred leader leads.
+
+`per broker`: fewest and most replicas on a broker, and how many each would have if they
+were even; `!` where they are not.
+
+Enter shows the partitions.
+"""
+
+    def compose(self) -> ComposeResult:
+        yield TablePane(_topics, table_id="topics")
+
+    def on_mount(self) -> None:
+        self.border_title = "Topics"
+
+
+class PartitionPanel(Vertical):
+    """The partitions of the topic that was opened."""
+
+    HELP = """\
+## Partitions
+
+Replicas stand in their order, the preferred leader first; `2, not 1` is a leader that
+is not preferred. A partition that was moved rests for a while, and stays.
+"""
+
+    BINDINGS = [Binding("escape", "screen.close", "Close", id="topics.close")]
+
+    topic: TopicName | None = None
+
+    def compose(self) -> ComposeResult:
+        yield TablePane(self._table, table_id="partitions")
+
+    def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
+        topic = self.topic or TopicName("")
+        return partition_table(moment.view, moment.goals, topic, width, wish)
+
+    def open(self, topic: TopicName, moment: Moment) -> None:
+        """Show this topic's partitions."""
+        self.topic = topic
+        self.border_title = escape(f"Partitions of {topic}")
+        self.display = True
+        pane = self.query_one(TablePane)
+        pane.show(moment)
+        pane.table.focus()
 
 
 class TopicsScreen(LiveScreen):
-    """Says what would fill it."""
+    """Topics; below them, once asked for, the partitions of one."""
 
     MODE = "topics"
+    AUTO_FOCUS = "#topics"
 
     def body(self) -> ComposeResult:
-        yield Static(
-            "No topics are known yet; loads have to be measured first.", classes="empty"
-        )
+        yield TopicPanel()
+        yield PartitionPanel()
+
+    def on_mount(self) -> None:
+        self.query_one(PartitionPanel).display = False
+        super().on_mount()
 
     def show(self, moment: Moment) -> None:
-        """Nothing here changes with the loop."""
+        for pane in self.query(TablePane):
+            pane.show(moment)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        key = event.row_key.value
+        if event.data_table.id == "topics" and key is not None and self.moment:
+            self.query_one(PartitionPanel).open(TopicName(key), self.moment)
+
+    def action_close(self) -> None:
+        """Hide the partitions."""
+        self.query_one(PartitionPanel).display = False
+        self.query_one(TopicPanel).query_one(TablePane).table.focus()
+
+
+def _topics(moment: Moment, width: int, wish: Wish) -> Table:
+    return topic_table(moment.view, moment.goals, width, wish)

@@ -1,0 +1,146 @@
+"""The partitions of one topic."""
+
+import numpy as np
+
+from control.view import LoopView
+from model.goals import Goals
+from model.ids import TopicName
+from model.snapshot import Floats, Ints, Resource, Snapshot
+from model.units import short_text
+from tui.viewmodel.arrange import Wish, marked, no_match
+from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
+from tui.viewmodel.kept import kept
+from tui.viewmodel.log import clock_text
+from tui.viewmodel.rests import rests
+from tui.viewmodel.topics import ROWS_SHOWN, note
+
+LEAST_REPLICAS = 12
+
+
+def partition_table(
+    view: LoopView, goals: Goals, topic: TopicName, width: int, wish: Wish
+) -> Table:
+    """One row per partition, by number; the first 500 of those that are wanted."""
+    columns = _columns(width)
+    snapshot = view.snapshot
+    rows = _rows(snapshot, topic) if snapshot is not None else np.empty(0, np.int64)
+    if snapshot is None or not len(rows):
+        why = f"The cluster has no topic {topic} any more; escape closes this."
+        return Table(columns=columns, rows=(), why_empty=why)
+    order = _order(snapshot, topic, wish)
+    shown = order[:ROWS_SHOWN]
+    until = {
+        move.partition: until_ms
+        for move, until_ms in rests(snapshot, goals, view.at_ms)
+        if move.topic == topic
+    }
+    return Table(
+        columns=marked(columns, wish),
+        rows=tuple(_row(snapshot, at, columns, until) for at in shown.tolist()),
+        why_empty=no_match(wish),
+        note=note(len(shown), len(order), len(rows), "partition"),
+    )
+
+
+def _columns(width: int) -> tuple[Column, ...]:
+    others = (
+        Column("leader", "leader", 14),
+        Column("in", "in B/s", 8),
+        Column("out", "out B/s", 8),
+        Column("size", "size B", 8),
+        Column("note", "", 18),
+    )
+    left = width - 10 - sum(c.width for c in others)
+    replicas = Column("replicas", "replicas", max(LEAST_REPLICAS, left))
+    return (Column("partition", "partition", 10), replicas, *others)
+
+
+@kept
+def _rows(snapshot: Snapshot, topic: str) -> Ints:
+    """The rows of a topic, which stand together."""
+    names = [t.name for t in snapshot.header.topics]
+    at = names.index(TopicName(topic)) if topic in names else -1
+    start, end = np.searchsorted(snapshot.partitions.topic, [at, at + 1]).tolist()
+    return np.arange(start, end)
+
+
+@kept
+def _order(snapshot: Snapshot, topic: str, wish: Wish) -> Ints:
+    rows = _rows(snapshot, topic)
+    if wish.filter.text:
+        keeps = (
+            row for row in rows.tolist() if wish.filter.keeps(_words(snapshot, row))
+        )
+        rows = np.fromiter(keeps, np.int64)
+    by = _values(snapshot, rows).get(wish.sort)
+    if by is None:
+        return rows
+    order: Ints = rows[np.argsort(-by if wish.down else by, kind="stable")]
+    return order
+
+
+def _words(snapshot: Snapshot, row: int) -> str:
+    """What a filter looks at: `17 leader 2 replicas 2,3,1`."""
+    columns = snapshot.partitions
+    replicas = ",".join(map(str, snapshot.replicas(row)))
+    number, leader = columns.partition[row], columns.leader[row]
+    return f"{number} leader {leader} replicas {replicas}"
+
+
+def _values(snapshot: Snapshot, rows: Ints) -> dict[str, Floats]:
+    columns = snapshot.partitions
+    return {
+        "partition": columns.partition[rows].astype(np.float64),
+        "leader": columns.leader[rows].astype(np.float64),
+        "in": _load(snapshot, rows, Resource.NET_IN),
+        "out": _load(snapshot, rows, Resource.NET_OUT),
+        "size": columns.size_bytes[rows].astype(np.float64),
+    }
+
+
+def _load(snapshot: Snapshot, rows: Ints, resource: Resource) -> Floats:
+    """(rows,) of the leader; -1 where unknown."""
+    if resource not in snapshot.header.resources:
+        return np.full(len(rows), -1.0)
+    column = snapshot.header.resources.index(resource)
+    loads = snapshot.partitions.loads[rows, column]
+    known: Floats = np.where(np.isnan(loads), -1.0, loads)
+    return known
+
+
+def _row(
+    snapshot: Snapshot, row: int, columns: tuple[Column, ...], until: dict[int, int]
+) -> Row:
+    found = snapshot.partitions
+    number = int(found.partition[row])
+    replicas = ",".join(map(str, snapshot.replicas(row)))
+    just_it = np.array([row])
+    figures = [
+        float(_load(snapshot, just_it, Resource.NET_IN)[0]),
+        float(_load(snapshot, just_it, Resource.NET_OUT)[0]),
+        float(found.size_bytes[row]),
+    ]
+    widths = {c.key: c.width for c in columns}
+    rest = f" rests to {clock_text(until[number])}" if number in until else ""
+    return Row(
+        key=str(number),
+        cells=(
+            cell(str(number), Role.STRONG),
+            cell(shorten(replicas, widths["replicas"] - 1)),
+            _leader(snapshot, row),
+            *(
+                right("-" if figure < 0 else short_text(figure), widths["in"])
+                for figure in figures
+            ),
+            cell(rest, Role.MUTED),
+        ),
+    )
+
+
+def _leader(snapshot: Snapshot, row: int) -> Cell:
+    leader, preferred = int(snapshot.partitions.leader[row]), snapshot.replicas(row)[0]
+    if leader < 0:
+        return cell("NONE", Role.ALARM)
+    if leader != preferred:
+        return cell(f"{leader}, not {preferred}", Role.UNDER)
+    return cell(str(leader))

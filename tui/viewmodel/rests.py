@@ -1,0 +1,27 @@
+"""Partitions that rest after a move, and stay meanwhile."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from model.goals import Goals
+from model.snapshot import RecentMove, Snapshot
+
+
+def resting(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[str]:
+    """How many partitions of each topic rest now."""
+    found = {(m.topic, m.partition) for m, _ in rests(snapshot, goals, now_ms)}
+    return Counter(topic for topic, _ in found)
+
+
+def rests(
+    snapshot: Snapshot, goals: Goals, now_ms: int
+) -> Iterator[tuple[RecentMove, int]]:
+    """Moves that partitions rest after, and until when (ms)."""
+    storage = {t.name: t.storage for t in snapshot.header.topics}
+    for move in snapshot.header.recent_moves:
+        if move.topic not in storage:
+            continue
+        rest_s = goals.rest_of(storage[move.topic]).rest_s
+        until_ms = move.at_ms + int(1000 * rest_s)
+        if until_ms > now_ms:
+            yield move, until_ms
