@@ -27,7 +27,7 @@ class OverviewScreen(LiveScreen):
 
     def show(self, moment: Moment) -> None:
         self.query_one(BrokerPanel).show(moment)
-        self.query_one(LogPane).show(moment)
+        self.query_one(LogPane).show(moment.view.log)
         self._show_detail()
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:

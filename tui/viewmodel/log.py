@@ -1,9 +1,14 @@
 """The decisions of the loop, one line each."""
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from control.view import LogLine
+from tui.viewmodel.arrange import Filter
 from tui.viewmodel.cells import Cell, Role, Span
+
+LEVELS = ("info", "warning", "error")
+"""From least to most; each is shown with those that are more."""
 
 LEVEL_ROLES = {"warning": Role.UNDER, "error": Role.OVER}
 
@@ -18,3 +23,35 @@ def log_line(line: LogLine) -> Cell:
     role = LEVEL_ROLES.get(line.level, Role.PLAIN)
     words = line.text if role is Role.PLAIN else f"{line.level} {line.text}"
     return (Span(f"{clock_text(line.at_ms)} ", Role.MUTED), Span(words, role))
+
+
+def kept_lines(
+    log: Sequence[LogLine], least: str, wanted: Filter
+) -> tuple[LogLine, ...]:
+    """The lines of this level and above that a filter keeps."""
+    levels = LEVELS[LEVELS.index(least) :]
+    return tuple(
+        line
+        for line in log
+        if line.level in levels and wanted.keeps(f"{line.level} {line.text}")
+    )
+
+
+def next_level(level: str) -> str:
+    """The level after this one; after the last the first."""
+    return LEVELS[(LEVELS.index(level) + 1) % len(LEVELS)]
+
+
+def lines_since(log: Sequence[LogLine], last: LogLine | None) -> int:
+    """How many lines came after this one; all when it is not there any more."""
+    for count, line in enumerate(reversed(log)):
+        if line is last:
+            return count
+    return len(log)
+
+
+def why_no_lines(log: Sequence[LogLine]) -> str:
+    """Why no line is shown."""
+    if log:
+        return "No line is of this level and matches the filter; escape clears it."
+    return "Nothing was decided yet. What plimsoll decides is told here, with its time."

@@ -1,12 +1,13 @@
 """The loop's decisions, the newest last."""
 
+from collections.abc import Sequence
+
 from rich.text import Text
 from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
 from control.view import LogLine
-from tui.moment import Moment
 from tui.viewmodel.log import log_line
 from tui.widgets.paint import painted, palette_of
 
@@ -26,11 +27,16 @@ class LogPane(VerticalScroll):
         self.anchor()
         self.app.theme_changed_signal.subscribe(self, lambda _theme: self._paint())
 
-    def show(self, moment: Moment) -> None:
-        """Show the log of this moment."""
-        if moment.view.log != self.shown:
-            self.shown = moment.view.log
+    def show(self, log: Sequence[LogLine]) -> None:
+        """Show these lines instead."""
+        if tuple(log) != self.shown:
+            self.shown = tuple(log)
             self._paint()
+
+    @property
+    def at_end(self) -> bool:
+        """Whether the newest line is in sight."""
+        return self.scroll_offset.y >= self.max_scroll_y
 
     def _paint(self) -> None:
         colours = palette_of(self.app)

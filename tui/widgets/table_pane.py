@@ -10,8 +10,9 @@ from textual.events import Resize
 from textual.widgets import DataTable, Input, Static
 
 from tui.moment import Moment
-from tui.viewmodel.arrange import LONGEST, Filter, Wish
+from tui.viewmodel.arrange import Filter, Wish
 from tui.viewmodel.cells import Table
+from tui.widgets.filter_bar import FILTER_KEYS, FilterBar
 from tui.widgets.keyed_table import KeyedTable
 
 Make = Callable[[Moment, int, Wish], Table]
@@ -22,14 +23,7 @@ class TablePane(Vertical):
     """`/` filters, `s` and a click on a header sort, escape clears the filter."""
 
     BINDINGS = [
-        Binding(
-            "slash",
-            "filter",
-            "Filter",
-            tooltip="Show rows that match a regular expression; ! before it inverts",
-            key_display="/",
-            id="table.filter",
-        ),
+        *FILTER_KEYS,
         Binding(
             "s",
             "sort",
@@ -45,7 +39,6 @@ class TablePane(Vertical):
             show=False,
             id="table.turn",
         ),
-        Binding("escape", "clear", "Clear filter", show=False, id="table.clear"),
     ]
 
     def __init__(self, make: Make, *, table_id: str) -> None:
@@ -56,17 +49,9 @@ class TablePane(Vertical):
         self._table_id = table_id
 
     def compose(self) -> ComposeResult:
-        yield Input(
-            placeholder="regular expression; ! before it inverts, escape clears",
-            max_length=LONGEST,
-            select_on_focus=False,
-            compact=True,
-        )
+        yield FilterBar()
         yield KeyedTable(id=self._table_id, cursor_type="row")
         yield Static(classes="note", markup=False)
-
-    def on_mount(self) -> None:
-        self.query_one(Input).display = False
 
     @property
     def table(self) -> KeyedTable:
@@ -101,22 +86,19 @@ class TablePane(Vertical):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Escape clears a filter while there is one, and else goes back."""
-        return action != "clear" or self.query_one(Input).display
+        return action != "clear" or any(b.display for b in self.query(FilterBar))
 
     def action_filter(self) -> None:
         """Ask for a filter."""
-        asked = self.query_one(Input)
-        asked.display = True
-        asked.focus()
+        self.query_one(FilterBar).open()
 
     def action_clear(self) -> None:
         """Show all rows again."""
-        self.query_one(Input).value = ""
+        self.query_one(FilterBar).value = ""
         self._close()
 
     def _close(self) -> None:
-        asked = self.query_one(Input)
-        asked.display = bool(asked.value)
+        self.query_one(FilterBar).close()
         self.table.focus()
 
     def action_sort(self) -> None:
