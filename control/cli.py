@@ -18,6 +18,7 @@ from control.form import Form
 from control.guard import guarded
 from control.options import (
     AllowChanges,
+    Ascii,
     Bootstrap,
     Capacity,
     CommandConfig,
@@ -28,9 +29,11 @@ from control.options import (
     Shorten,
     SparkMaster,
     StandDown,
+    Theme,
     Throttle,
     Verbose,
     consenting,
+    drawn,
     load_settings,
     sized,
     throttled,
@@ -70,6 +73,8 @@ def screen(
     command_config: CommandConfig = None,
     allow_changes: AllowChanges = False,
     capacity: Capacity = None,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
     spark_master: SparkMaster = None,
     config: Config = None,
     profile: Profile = None,
@@ -86,6 +91,8 @@ def screen(
             command_config=command_config,
             allow_changes=allow_changes,
             capacity=capacity,
+            ascii_only=ascii_only,
+            theme=theme,
             spark_master=spark_master,
             config=config,
             profile=profile,
@@ -96,10 +103,18 @@ def screen(
 
 @guarded
 @with_settings
-def _screen(*, settings: "Settings", allow_changes: bool, capacity: Path | None) -> int:
+def _screen(
+    *,
+    settings: "Settings",
+    allow_changes: bool,
+    capacity: Path | None,
+    ascii_only: bool,
+    theme: str | None,
+) -> int:
     from control.commands.screen import show
 
-    return show(sized(settings, capacity), allow_changes=allow_changes)
+    looks = drawn(settings, ascii_only=ascii_only, theme=theme)
+    return show(sized(looks, capacity), allow_changes=allow_changes)
 
 
 @app.command()

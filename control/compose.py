@@ -219,6 +219,8 @@ def loop(
             limits=limits,
             journal_dir=journal_dir(settings),
             patient=patient,
+            screen=settings.screen,
+            keys=settings.keys,
         ),
         LoopParts(
             observer=lambda: observer(

@@ -10,7 +10,7 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -20,6 +20,7 @@ from control.judge import refuse_broken, spread_words, with_recent_moves
 from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
 from control.runner import Runner
+from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase
 from executor.steering import Steering
 from model.closing import Closing
@@ -55,6 +56,9 @@ class LoopSettings:
     patient: bool = False
     """Go on trying when the first contact fails, as a screen and a service do."""
     tick_s: float = 0.5
+    screen: ScreenSettings = field(default_factory=ScreenSettings)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of the screen, by the ids of what they do."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -88,6 +88,12 @@ SparkMaster = Annotated[
         metavar="MASTER",
     ),
 ]
+Ascii = Annotated[
+    bool, typer.Option("--ascii", help="Draw the screen with ASCII alone.")
+]
+Theme = Annotated[
+    str | None, typer.Option("--theme", help="Colours of the screen, by name.")
+]
 Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
 LogFile = Annotated[
     Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
@@ -166,6 +172,14 @@ def sized(settings: "Settings", capacity: Path | None) -> "Settings":
     if capacity is None:
         return settings
     return settings.model_copy(update={"capacity_file": capacity})
+
+
+def drawn(settings: "Settings", *, ascii_only: bool, theme: str | None) -> "Settings":
+    """The settings with what was typed of how the screen looks."""
+    typed: dict[str, Any] = {"ascii": True} if ascii_only else {}
+    typed |= {"theme": theme} if theme is not None else {}
+    looks = settings.screen.model_copy(update=typed)
+    return settings.model_copy(update={"screen": looks})
 
 
 def _origin_of(

@@ -25,6 +25,7 @@ from control.capacities import CapacitySettings
 from control.history import ForecastTable, HistoryTable
 from control.policy import AutoLimits
 from control.prometheus import PrometheusSettings
+from control.showing import Keys, ScreenSettings
 from control.throttling import AutoThrottleSettings
 from model.errors import ConfigError
 from model.exchange.source import nearest
@@ -141,6 +142,10 @@ class Settings(BaseSettings):
     """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
     stop_rules: Annotated[StopRules, _from_json(StopRules)] = StopRules()
     """What ends a run early or holds it."""
+    screen: Annotated[ScreenSettings, _from_json(ScreenSettings)] = ScreenSettings()
+    """How the screen looks."""
+    keys: Keys = {}
+    """Keys of the screen, by the ids of what they do."""
     archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
     """Where runs are archived, so that other hosts can go on with them."""
 

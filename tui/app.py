@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any, cast
 from textual import work
 from textual.app import App, SystemCommand
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
+from control.loop import LoopSettings
 from control.view import LoopView
-from model.errors import PlimsollError
+from model.errors import ConfigError, PlimsollError
+from model.exchange.source import nearest
 from tui.engine import Engine
+from tui.keymap import checked_keys
 from tui.keys import MODE_KEYS
+from tui.looks import COLOUR_BLIND, AsciiDriver, wants_ascii
 from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.screens.approve import ApproveScreen
@@ -118,8 +123,10 @@ class PlimsollApp(App[None]):
         user: str,
         clock: Callable[[], float] = time.time,
         terminal_gone: Callable[[], bool] = vanished,
+        driver: type[Driver] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(driver_class=driver)
+        self._dress(engine.settings)
         self.ended_by: signal.Signals | None = None
         """The signal that ended the screen, if one did."""
         self._engine = engine
@@ -130,6 +137,17 @@ class PlimsollApp(App[None]):
         self._trail = Trail()
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
+
+    def _dress(self, settings: LoopSettings) -> None:
+        """Take up theme and keys; ConfigError where the configuration is wrong."""
+        self.register_theme(COLOUR_BLIND)
+        self.set_keymap(checked_keys(settings.keys))
+        theme = settings.screen.theme
+        if theme is not None and theme not in self.available_themes:
+            told = nearest(theme, self.available_themes)
+            raise ConfigError(f"unknown theme {theme!r}{told}")
+        if theme is not None:
+            self.theme = theme
 
     # ---- views come in
 
@@ -302,10 +320,14 @@ def run(loop: "Loop") -> None:
     ------
     KeyboardInterrupt
         A signal ended the screen, or its terminal vanished.
+    ConfigError
+        The configuration names a key or a theme that is not there.
     PlimsollError
         The screen itself failed.
     """
-    app = PlimsollApp(loop, user=_user())
+    ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
+    driver = AsciiDriver if ascii_only else None
+    app = PlimsollApp(loop, user=_user(), driver=driver)
     asyncio.run(_shown(app))
     if app.ended_by is not None:
         raise KeyboardInterrupt

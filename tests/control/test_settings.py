@@ -45,9 +45,21 @@ def test_a_default_flag_does_not_beat_the_file() -> None:
     assert load({"bootstrap_server": None}).bootstrap_server == "broker:9092"
 
 
+def test_looks_and_keys_of_the_screen_are_read_with_and_without_quotes() -> None:
+    written(
+        '[screen]\ntheme = "nord"\nascii = true\n'
+        '[keys]\nplan.approve = "ctrl+y"\n"run.stop" = "K"\n'
+    )
+    found = load({})
+    assert (found.screen.theme, found.screen.ascii) == ("nord", True)
+    assert found.keys == {"plan.approve": "ctrl+y", "run.stop": "K"}
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ("[screen]\nascci = true\n", "unknown key 'screen.ascci'; did you mean 'as"),
+        ("[keys]\nplan.approve = 3\n", "keys.plan.approve: Input should be a valid"),
         ('bootstrap_serve = "x:1"\n', "line 1: unknown key 'bootstrap_serve'; did you"),
         ("\n[goals]\nmove_prise = 1\n", "line 3: unknown key 'goals.move_prise'; did"),
         ("[profiles.p]\nwindow = 3\n", "line 2: unknown key 'window'; did you mean"),

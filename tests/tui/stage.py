@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
+from control.showing import ScreenSettings
 from control.view import LoopView
 from tests.tui.views import AT_MS, FakeLoop
 from tui.app import PlimsollApp
@@ -74,10 +75,16 @@ class Stage:
 
 @contextlib.asynccontextmanager
 async def stage(
-    view: LoopView, *, size: tuple[int, int] = (80, 24), running: bool = False
+    view: LoopView,
+    *,
+    size: tuple[int, int] = (80, 24),
+    running: bool = False,
+    theme: str = "textual-dark",
+    keys: dict[str, str] | None = None,
 ) -> AsyncIterator[Stage]:
     """The app, showing this view."""
-    loop = FakeLoop(view=view, running=running)
+    looks = ScreenSettings(theme=theme)
+    loop = FakeLoop(view=view, running=running, screen=looks, keys=keys or {})
     stages: list[Stage] = []
     app = PlimsollApp(
         loop,
@@ -86,7 +93,6 @@ async def stage(
         terminal_gone=lambda: bool(stages) and stages[0].terminal_gone,
     )
     app.animation_level = "none"
-    app.theme = "textual-dark"
     async with app.run_test(size=size) as pilot:
         stages.append(Stage(loop, app, pilot))
         await stages[0].settle()

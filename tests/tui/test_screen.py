@@ -5,7 +5,6 @@ import threading
 from dataclasses import replace
 
 import pytest
-from textual.theme import BUILTIN_THEMES, Theme
 from textual.widgets import DataTable, ProgressBar
 
 from tests.tui.stage import stage
@@ -23,10 +22,8 @@ from tests.tui.views import (
 )
 from tui.messages import ViewArrived
 from tui.screens.reason import ReasonScreen
-from tui.viewmodel.cells import Role
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
-from tui.widgets.paint import palette
 
 
 async def test_a_view_from_another_thread_reaches_the_screen() -> None:
@@ -174,11 +171,6 @@ async def test_a_vanished_terminal_ends_the_screen() -> None:
         await on.settle()
         assert not on.app.is_running
         assert on.app.ended_by is signal.SIGHUP
-
-
-@pytest.mark.parametrize("theme", BUILTIN_THEMES.values(), ids=BUILTIN_THEMES)
-def test_every_theme_has_the_colours_that_are_used(theme: Theme) -> None:
-    assert set(palette(theme.to_color_system().generate())) == set(Role)
 
 
 async def test_another_theme_repaints_what_is_shown() -> None:

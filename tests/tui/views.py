@@ -10,6 +10,7 @@ from pathlib import Path
 
 from control.loop import LoopSettings
 from control.policy import EAGER
+from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase
 from executor.steering import Steering
 from model.errors import PlimsollError
@@ -278,6 +279,8 @@ class FakeLoop:
     approved: list[tuple[str, str]] = field(default_factory=list)
     plans_wanted: int = 0
     steering: Steering = field(default_factory=Steering)
+    screen: ScreenSettings = field(default_factory=ScreenSettings)
+    keys: dict[str, str] = field(default_factory=dict)
     subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
 
     @property
@@ -290,6 +293,8 @@ class FakeLoop:
             solve=SolveLimits(),
             limits=EAGER,
             journal_dir=Path("journal"),
+            screen=self.screen,
+            keys=self.keys,
         )
 
     def show(self, view: LoopView, *, running: bool | None = None) -> None:

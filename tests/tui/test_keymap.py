@@ -1,0 +1,68 @@
+"""Keys put in the place of others by the configuration."""
+
+from pathlib import Path
+
+import pytest
+
+from model.errors import ConfigError
+from tests.tui.stage import stage
+from tests.tui.views import plan_ready
+from tui.keymap import checked_keys, known_bindings
+from tui.screens.approve import ApproveScreen
+from tui.widgets.mode_bar import ModeBar
+
+ROOT = Path(__file__).parents[2]
+
+
+async def test_a_key_takes_the_place_of_another_and_is_shown() -> None:
+    keys = {"screen.topics": "t", "plan.approve": "ctrl+y", "table.sort": "o"}
+    async with stage(plan_ready(), keys=keys) as on:
+        assert "t Topics" in str(on.app.screen.query_one(ModeBar).render())
+        await on.press("4")
+        assert on.app.current_mode == "overview"
+        await on.press("o")
+        assert [row[0] for row in on.table("#brokers")] == ["3", "2", "1"]
+        await on.press("A")
+        assert not isinstance(on.app.screen, ApproveScreen)
+        await on.press("ctrl+y")
+        assert isinstance(on.app.screen, ApproveScreen)
+
+
+def test_an_unknown_id_is_named_with_the_one_that_may_be_meant() -> None:
+    with pytest.raises(ConfigError, match=r"'plan.aprove'; did you mean 'plan.appr"):
+        checked_keys({"plan.aprove": "Y"})
+
+
+@pytest.mark.parametrize("key", ["", "ctrl+", "foo", "x,bar", "hyper+zap"])
+def test_an_unknown_key_is_named_with_how_to_write_one(key: str) -> None:
+    with pytest.raises(ConfigError, match="is no key; write x"):
+        checked_keys({"table.sort": key})
+
+
+@pytest.mark.parametrize("key", ["x", "X", "ctrl+x", "f5", "question_mark", "a,b", "~"])
+def test_keys_of_every_kind_are_taken(key: str) -> None:
+    assert checked_keys({"table.sort": key}) == {"table.sort": key}
+
+
+def test_what_changes_a_cluster_gets_no_key_that_is_typed_by_accident() -> None:
+    with pytest.raises(ConfigError, match="typed by accident; write 'Y' or 'ctrl\\+y'"):
+        checked_keys({"plan.approve": "y"})
+
+
+def test_two_things_on_one_key_are_refused() -> None:
+    with pytest.raises(ConfigError, match=r"run.stop and plan.solve are both on 'R'"):
+        checked_keys({"run.stop": "R", "plan.solve": "x,R"})
+    with pytest.raises(ConfigError, match=r"are both on 'question_mark'"):
+        checked_keys({"plan.solve": "?"})
+
+
+def test_bindings_that_show_say_what_they_do() -> None:
+    for binding in known_bindings().values():
+        closes = "escape" in binding.key
+        assert not binding.show or (binding.description and (binding.tooltip or closes))
+
+
+def test_every_binding_with_a_tooltip_is_in_the_documentation_by_its_id() -> None:
+    told = (ROOT / "docs" / "screen.md").read_text("utf-8")
+    ids = {name for name, b in known_bindings().items() if b.tooltip}
+    assert {name for name in ids if f"`{name}`" not in told} == set()

@@ -1,0 +1,72 @@
+"""Themes, colours and letters."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from textual.theme import BUILTIN_THEMES, Theme
+
+from control.showing import ScreenSettings
+from model.errors import ConfigError
+from tests.tui.stage import stage
+from tests.tui.views import FakeLoop, plan_ready
+from tui.app import PlimsollApp
+from tui.looks import COLOUR_BLIND, ascii_text, wants_ascii
+from tui.viewmodel.bars import BAND_MARK, COMES, EIGHTHS, GOES, HEIGHTS, LEVEL_MARK
+from tui.viewmodel.cells import Role
+from tui.widgets.paint import palette
+
+THEMES = {**BUILTIN_THEMES, COLOUR_BLIND.name: COLOUR_BLIND}
+
+
+@pytest.mark.parametrize("theme", THEMES.values(), ids=THEMES)
+def test_every_theme_has_the_colours_that_are_used(theme: Theme) -> None:
+    assert set(palette(theme.to_color_system().generate())) == set(Role)
+
+
+def test_for_the_colour_blind_what_is_good_is_bluer_and_what_is_over_redder() -> None:
+    styles = palette(COLOUR_BLIND.to_color_system().generate())
+    good, over = styles[Role.GOOD].color, styles[Role.OVER].color
+    assert good is not None
+    assert over is not None
+    good_rgb, over_rgb = good.get_truecolor(), over.get_truecolor()
+    assert good_rgb.blue > good_rgb.red
+    assert over_rgb.red > over_rgb.blue
+
+
+async def test_a_theme_is_chosen_by_name_and_a_wrong_name_is_told() -> None:
+    async with stage(plan_ready(), theme="plimsoll-colour-blind") as on:
+        assert on.app.theme == "plimsoll-colour-blind"
+    wrong = FakeLoop(screen=ScreenSettings(theme="textual-darc"))
+    with pytest.raises(ConfigError, match="did you mean 'textual-dark'"):
+        PlimsollApp(wrong, user="ann")
+
+
+@given(st.text(max_size=60))
+def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
+    plain = ascii_text(text)
+    assert plain.isascii()
+    assert cell_len(plain) == cell_len(text)
+
+
+def test_what_bars_are_made_of_can_still_be_told_apart() -> None:
+    parts = [EIGHTHS[-1], GOES, COMES, LEVEL_MARK, BAND_MARK, " "]
+    assert len({ascii_text(part) for part in parts}) == len(parts)
+    assert len({ascii_text(height) for height in HEIGHTS}) == len(HEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("environment", "wanted"),
+    [
+        ({}, False),
+        ({"LANG": "de_DE.UTF-8"}, False),
+        ({"LANG": "en_US.utf8"}, False),
+        ({"LANG": "de_DE.ISO-8859-1"}, True),
+        ({"LANG": "de_DE.UTF-8", "LC_ALL": "C"}, True),
+        ({"LANG": "C", "LC_CTYPE": "C.UTF-8"}, False),
+    ],
+)
+def test_a_locale_that_is_not_utf_8_gets_ascii(
+    environment: dict[str, str], wanted: bool
+) -> None:
+    assert wants_ascii(environment) is wanted

@@ -1,0 +1,91 @@
+"""Keys that a user puts in the place of others, by the ids of their bindings."""
+
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.keys import Keys
+
+from model.errors import ConfigError
+from model.exchange.source import nearest
+
+CHANGING = frozenset({"plan.approve", "run.stop", "run.pause"})
+"""What changes a cluster, and is not to be typed by accident."""
+
+
+def known_bindings() -> dict[str, Binding]:
+    """The bindings of app, screens and panels by their ids."""
+    return {
+        binding.id: binding
+        for node in _ours(DOMNode)
+        for binding in _bindings(node, {})
+        if binding.id is not None
+    }
+
+
+def checked_keys(keys: Mapping[str, str]) -> Mapping[str, str]:
+    """The keys of the configuration, as Textual's keymap.
+
+    Raises
+    ------
+    ConfigError
+        An unknown id or key, or a key that is too easily typed for what it does.
+    """
+    known = known_bindings()
+    for name, wanted in keys.items():
+        if name not in known:
+            raise ConfigError(f"[keys]: unknown id {name!r}{nearest(name, known)}")
+        for key in wanted.split(","):
+            _check_key(name, key.strip())
+    for node in _ours(DOMNode):
+        _check_clash(node, keys)
+    return keys
+
+
+def _check_key(name: str, key: str) -> None:
+    last = key if len(key) == 1 else key.rpartition("+")[2]
+    if not _is_key(last):
+        raise ConfigError(
+            f"[keys]: {name} = {key!r} is no key; write x, X, ctrl+x, f5 or "
+            "question_mark"
+        )
+    if name in CHANGING and len(key) == 1 and not key.isupper():
+        raise ConfigError(
+            f"[keys]: {name} = {key!r} would change the cluster by a key that is "
+            f"typed by accident; write {key.upper()!r} or 'ctrl+{key}'"
+        )
+
+
+def _check_clash(node: type[DOMNode], keys: Mapping[str, str]) -> None:
+    """Refuse two things on one key of the same part of the screen."""
+    taken: dict[str, str] = {}
+    for binding in Binding.make_bindings(_bindings(node, keys)):
+        name = binding.id or binding.action
+        other = taken.setdefault(binding.key, name)
+        if other != name and {name, other} & set(keys):
+            raise ConfigError(
+                f"[keys]: {name} and {other} are both on {binding.key!r}; change one"
+            )
+
+
+def _bindings(node: type[DOMNode], keys: Mapping[str, str]) -> Iterator[Binding]:
+    for binding in node.__dict__.get("BINDINGS", ()):
+        if isinstance(binding, Binding):
+            yield binding.with_key(keys.get(binding.id or "", binding.key))
+
+
+def _is_key(name: str) -> bool:
+    if len(name) == 1 or name in {key.value for key in Keys}:
+        return True
+    try:
+        return bool(unicodedata.lookup(name.replace("_", " ")))
+    except KeyError:
+        return False
+
+
+def _ours(node: type[DOMNode]) -> Iterator[type[DOMNode]]:
+    if node.__module__.startswith("tui."):
+        yield node
+    for child in node.__subclasses__():
+        yield from _ours(child)

@@ -1,0 +1,58 @@
+"""Themes, and the letters that a terminal can show."""
+
+from collections.abc import Mapping
+
+from rich.cells import cell_len
+from textual.drivers.linux_driver import LinuxDriver
+from textual.theme import Theme
+
+COLOUR_BLIND = Theme(
+    name="plimsoll-colour-blind",
+    primary="#56b4e9",
+    secondary="#cc79a7",
+    accent="#e69f00",
+    warning="#f0e442",
+    error="#e66100",
+    success="#56b4e9",
+    foreground="#e8e8e8",
+    background="#101418",
+    surface="#1a2026",
+    panel="#242c34",
+    dark=True,
+)
+"""Sky blue, yellow and vermilion of Okabe and Ito's palette: they differ in brightness
+too, and none of them is told from another by red against green."""
+
+ASCII = dict(zip("▏▎▍▌▋▊▉█▒░│╎»", "   #####=.|:>", strict=True))
+ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
+ASCII |= dict(zip("→←↑↓▲▼…·•", "><^v^v~.*", strict=True))
+ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷╵╹╻", "|")
+ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")
+
+
+def ascii_text(text: str) -> str:
+    """The text in ASCII, as wide as before."""
+    if text.isascii():
+        return text
+    return "".join(letter if letter.isascii() else _plain(letter) for letter in text)
+
+
+def _plain(letter: str) -> str:
+    return ASCII.get(letter, "?" * cell_len(letter))
+
+
+def wants_ascii(environment: Mapping[str, str]) -> bool:
+    """Whether the locale (POSIX: LC_ALL over LC_CTYPE over LANG) is not UTF-8's.
+
+    Where none is set nothing is known, as in most containers; UTF-8 is then drawn.
+    """
+    names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
+    locale = next((name for name in names if name), "UTF-8")
+    return "utf8" not in locale.lower().replace("-", "")
+
+
+class AsciiDriver(LinuxDriver):
+    """Draws in ASCII whatever is drawn, Textual's own borders and bars too."""
+
+    def write(self, data: str) -> None:
+        super().write(ascii_text(data))
