@@ -80,6 +80,8 @@ class _State:
     phase: Phase = Phase.CONNECTING
     message: str = "waiting for the first answer of the cluster"
     brokers: tuple[Broker, ...] = ()
+    attempts: int = 0
+    """Times that the cluster could not be reached since it last was."""
     seen: Snapshot | None = None
     """The observer's newest, to tell whether there is a newer one."""
     snapshot: Snapshot | None = None
@@ -234,7 +236,8 @@ class Loop(Closing):
                 if not self._state.brokers and not self.settings.patient:
                     self._fail(exc)
                     return
-                words = f"{exc}; next attempt in {RETRY_S:.0f} s"
+                self._state.attempts += 1
+                words = f"{exc}; {_retry_words(self._state.attempts)}"
                 self._enter(Phase.UNREACHABLE, words, level="warning")
                 self._closing.wait(RETRY_S)
             except PlimsollError as exc:
@@ -264,6 +267,7 @@ class Loop(Closing):
         with self._changed:
             state = self._state
             state.brokers = brokers
+            state.attempts = 0 if brokers else state.attempts
             if seen is None and brokers:
                 self._enter(Phase.MEASURING, "measuring the load of each partition")
             if seen is None or seen is state.seen:
@@ -400,3 +404,8 @@ class Loop(Closing):
 
     def _now_ms(self) -> int:
         return int(1000 * self._parts.clock())
+
+
+def _retry_words(attempts: int) -> str:
+    tried = f"tried {attempts} times, " if attempts > 1 else ""
+    return f"{tried}next attempt in {RETRY_S:.0f} s"

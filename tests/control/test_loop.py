@@ -191,6 +191,15 @@ def test_a_screen_goes_on_trying(build: Build) -> None:
         assert loop.error is None
 
 
+def test_attempts_to_reach_a_cluster_are_counted(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "tried 3 times" in view.message, 10)
+
+
 def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
     """The independent evaluator stands between the solver and everyone else."""
     bench = build(UNEVEN)

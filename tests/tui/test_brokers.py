@@ -12,10 +12,12 @@ from model.snapshot import BrokerState, Resource, Snapshot
 from tests.tui.views import (
     CONNECTING,
     GOALS,
+    estimated,
     judged,
     level_after_run,
     levelled,
     measuring,
+    no_partitions,
     plan_ready,
     running,
     skewed,
@@ -25,7 +27,7 @@ from tui.viewmodel.bars import BAND_MARK, COMES, GOES, LEVEL_MARK
 from tui.viewmodel.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.cells import plain
 from tui.viewmodel.gauges import gauges
-from tui.viewmodel.headline import headline, levels_line
+from tui.viewmodel.headline import headline, levels_line, scale_words
 
 BAR = layout_for(118, 2).bar
 
@@ -119,6 +121,7 @@ def test_the_worst_deviation_is_told_with_an_arrow_to_that_after_the_plan() -> N
     assert _rows(solving())["1"]["off"].split() == ["in", "+200%"]
     assert _rows(plan_ready())["1"]["off"].split() == ["in", "+200%", "▼", "-1%"]
     assert _rows(plan_ready())["3"]["off"].split() == ["in", "-100%", "▲", "+2%"]
+    assert _rows(plan_ready(), 82)["3"]["off"].split() == ["in", "-100%"]
 
 
 def test_replicas_and_leaders_show_now_and_after_the_plan() -> None:
@@ -194,3 +197,19 @@ def test_a_resource_under_its_floor_is_not_judged() -> None:
     assert "in under its floor, not balanced" in levels_line(view, quiet)
     row = broker_table(view, quiet, 78).rows[0]
     assert not any("!" in plain(c) for c in row.cells)
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (estimated(), ", full bar: capacity"),
+        (solving(), ", no capacity known, full bar: twice the level"),
+        (CONNECTING, ""),
+    ],
+)
+def test_what_a_full_bar_is_is_told(view: LoopView, words: str) -> None:
+    assert scale_words(view) == words
+
+
+def test_a_cluster_without_partitions_says_what_would_fill_the_table() -> None:
+    assert "no partitions yet" in plain(headline(no_partitions(), GOALS))

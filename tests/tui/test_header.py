@@ -12,6 +12,7 @@ from tests.tui.views import (
     CONNECTING,
     GOALS,
     UNREACHABLE,
+    estimated,
     failed,
     plan,
     plan_ready,
@@ -55,6 +56,10 @@ def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
 def test_a_cluster_without_a_name_is_its_id_alone() -> None:
     view = replace(plan_ready(), cluster_name=CLUSTER_ID[:8])
     assert _lines(_moment(view))[0].startswith(f"{CLUSTER_ID}  APPROVE")
+
+
+def test_what_is_not_measured_yet_is_called_estimated() -> None:
+    assert "40% measured, rest estimated" in _lines(_moment(estimated()))[0]
 
 
 def test_age_goes_on_without_new_views_and_stale_is_a_word() -> None:

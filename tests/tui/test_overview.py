@@ -1,5 +1,6 @@
 """The overview: brokers sorted, filtered, frozen; one of them in detail."""
 
+import re
 from dataclasses import replace
 
 from textual.widgets import Input
@@ -7,6 +8,7 @@ from textual.widgets import Input
 from control.view import LoopView
 from model.ids import BrokerId
 from model.snapshot import Snapshot
+from tests.tui.crowds import crowded
 from tests.tui.stage import Stage, stage
 from tests.tui.views import (
     AT_MS,
@@ -38,6 +40,10 @@ def _ids(on: Stage) -> list[str]:
 
 def _detail(on: Stage) -> str:
     return str(on.app.screen.query_one(BrokerDetail).render())
+
+
+def _svg(picture: str) -> str:
+    return re.sub(r"terminal-\d+-", "", picture)
 
 
 def _title(on: Stage) -> str:
@@ -174,3 +180,29 @@ async def test_what_is_approved_on_a_frozen_screen_is_what_it_shows() -> None:
         words = str(on.app.screen.query(".title").first().render())
         assert HASH[:12] in words
         assert "replaced by" in str(on.app.screen.query_one("#refused").render())
+
+
+async def test_three_hundred_brokers_are_sorted_filtered_and_walked_through() -> None:
+    async with stage(crowded(300, 50, 20_000), size=(120, 40)) as on:
+        assert len(_ids(on)) == 300
+        await on.press("end")
+        assert _at(on) == "299"
+        assert _title(on).startswith("Broker 299")
+        await on.press("s", "slash", *"^17", "enter")
+        assert len(_ids(on)) == 11
+        await on.press("escape", "end")
+        assert _at(on) == "0"
+
+
+async def test_a_terminal_that_shrinks_and_grows_again_shows_the_same_as_before() -> (
+    None
+):
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("down")
+        before = on.app.export_screenshot()
+        for size in ((20, 5), (1, 1), (79, 24), (120, 40)):
+            await on.pilot.resize_terminal(*size)
+            await on.press("4", "6", "1")
+        assert on.app.screen.query_one("#body").display
+        assert _at(on) == "2"
+        assert _svg(on.app.export_screenshot()) == _svg(before)

@@ -1,34 +1,43 @@
 """Pictures of the screen in each state; `--snapshot-update` draws them anew."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.image import SVGImageSnapshotExtension
 from textual.widgets import Input
 
-from control.view import LoopView, Mode
+from control.view import Mode
 from tests.tui.stage import Stage, stage
 from tests.tui.views import (
     CONNECTING,
     NAME,
     UNREACHABLE,
+    disconnected,
+    estimated,
     failed,
     level_after_run,
     measuring,
+    no_partitions,
+    other_authority,
     plan_ready,
-    running,
 )
+from tui.looks import COLOUR_BLIND, ascii_text
 
 STATES = {
     "connecting": CONNECTING,
     "unreachable": UNREACHABLE,
+    "disconnected": disconnected(),
     "measuring": measuring(),
-    "plan_ready": plan_ready(),
-    "read_only": plan_ready(Mode.READ_ONLY),
-    "level_after_run": level_after_run(),
+    "no_partitions": no_partitions(),
+    "estimated": estimated(),
+    "other_authority": other_authority(),
+    "level": replace(level_after_run(), run=None),
     "failed": failed(),
 }
+SCREENS = ("overview", "topics", "log")
+SIZES = ((80, 24), (120, 40), (200, 50))
 
 
 @pytest.fixture
@@ -41,14 +50,57 @@ def _drawn(on: Stage) -> str:
     return re.sub(r"terminal-\d+-", "terminal-", on.app.export_screenshot())
 
 
-@pytest.mark.parametrize("view", STATES.values(), ids=STATES)
-async def test_a_state(view: LoopView, picture: SnapshotAssertion) -> None:
-    async with stage(view, size=(120, 40)) as on:
+async def test_states_of_the_overview(picture: SnapshotAssertion) -> None:
+    async with stage(CONNECTING, size=(120, 40)) as on:
+        for name, view in STATES.items():
+            await on.show(view)
+            assert _drawn(on) == picture(name=name)
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_screens(
+    size: tuple[int, int], theme: str, picture: SnapshotAssertion
+) -> None:
+    async with stage(plan_ready(), size=size, theme=theme) as on:
+        for name in SCREENS:
+            on.app.action_show_mode(name)
+            await on.settle()
+            assert _drawn(on) == picture(name=name)
+
+
+async def test_colour_blind_theme(picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(), size=(120, 40), theme=COLOUR_BLIND.name) as on:
         assert _drawn(on) == picture
 
 
-async def test_running(picture: SnapshotAssertion) -> None:
-    async with stage(running(), size=(120, 40), running=True) as on:
+async def test_without_colour(
+    picture: SnapshotAssertion, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        assert _drawn(on) == picture
+
+
+async def test_in_ascii(picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        assert ascii_text(_drawn(on).replace("\u00a0", " ")) == picture
+
+
+async def test_stale_filtered_sorted_frozen_and_with_the_partitions_of_a_topic(
+    picture: SnapshotAssertion,
+) -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        on.clock_s += 120
+        await on.show(plan_ready())
+        await on.press("s", "slash", "!", "2", "enter")
+        assert _drawn(on) == picture(name="stale_and_filtered")
+        await on.press("4", "enter", "space")
+        assert _drawn(on) == picture(name="partitions_frozen")
+
+
+async def test_read_only(picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(Mode.READ_ONLY), size=(120, 40)) as on:
         assert _drawn(on) == picture
 
 
@@ -60,6 +112,6 @@ async def test_approving(picture: SnapshotAssertion) -> None:
         assert _drawn(on) == picture
 
 
-async def test_plan_ready_on_a_small_terminal(picture: SnapshotAssertion) -> None:
-    async with stage(plan_ready(), size=(80, 24)) as on:
+async def test_too_small(picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(), size=(59, 15)) as on:
         assert _drawn(on) == picture

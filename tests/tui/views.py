@@ -19,7 +19,7 @@ from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunState
-from model.snapshot import Snapshot, Source
+from model.snapshot import Resource, Snapshot, Source, partitions_from_rows
 from model.snapshot_file import read_snapshot
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "demo.json"
@@ -265,6 +265,60 @@ def failed() -> LoopView:
         message=message,
         plan=None,
         log=(*plan_ready().log, *log(f"failed: {message}", level="error")),
+    )
+
+
+def disconnected() -> LoopView:
+    """Data are kept, also when the brokers are asked for anew."""
+    message = (
+        "no answer from 127.0.0.1:9092 within 10 s; tried 3 times, next attempt in 5 s"
+    )
+    return replace(plan_ready(), phase=Phase.UNREACHABLE, message=message, brokers=())
+
+
+def no_partitions() -> LoopView:
+    header, columns = skewed().header, skewed().partitions
+    empty = Snapshot(
+        header.model_copy(update={"topics": ()}),
+        partitions_from_rows((), (), columns.loads[:0]),
+    )
+    message = "no resource is loaded enough to be balanced"
+    return replace(
+        solving(),
+        phase=Phase.LEVEL,
+        message=message,
+        snapshot=empty,
+        evaluation=judged(empty),
+    )
+
+
+def estimated() -> LoopView:
+    """The first samples: most loads are not measured yet; capacities are known."""
+    header = skewed().header
+    sources = tuple(
+        s.model_copy(update={"measured_share": 0.4}) for s in header.sources
+    )
+    capacity = {Resource.NET_IN: 10e6, Resource.NET_OUT: 4e6}
+    brokers = tuple(b.model_copy(update={"capacity": capacity}) for b in header.brokers)
+    known = Snapshot(
+        header.model_copy(update={"sources": sources, "brokers": brokers}),
+        skewed().partitions,
+    )
+    return replace(solving(), brokers=brokers, snapshot=known, evaluation=judged(known))
+
+
+def other_authority() -> LoopView:
+    message = (
+        "Confluent's Self-Balancing is on (confluent.balancer.enable=true) and would "
+        "undo these moves. Set it to false on brokers and controllers; until then "
+        "plimsoll makes plans and carries out none."
+    )
+    return replace(
+        plan_ready(),
+        phase=Phase.NO_PLAN,
+        plan=None,
+        message=message,
+        log=(*plan_ready().log, *log(f"no plan: {message}", level="error")),
     )
 
 

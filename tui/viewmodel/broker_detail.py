@@ -5,7 +5,7 @@ import numpy as np
 from model.dimensions import Dimension, replica_loads
 from model.ids import BrokerId
 from model.snapshot import Floats, Ints, Resource, Snapshot
-from model.units import percent_text, seconds_text, short_text
+from model.units import seconds_text, short_text
 from tui.moment import Moment
 from tui.viewmodel.bars import sparkline
 from tui.viewmodel.brokers import arrow, mark
@@ -59,30 +59,36 @@ def broker_detail(
 def _course(
     resource: Resource, gauge: Gauge, course: list[float | None], width: int
 ) -> list[Cell]:
-    figures = _figures(resource, gauge)
+    figures, share = _figures(resource, gauge), _share(resource, gauge)
     role, _ = mark(gauge)
     if width < SIDE_BY_SIDE:
-        return [figures, cell(sparkline(course, gauge.scale, width), role)]
-    blank = " " * max(1, FIGURES - sum(len(span.text) for span in figures))
-    drawn = sparkline(course, gauge.scale, width - FIGURES)
-    return [(*figures, Span(blank), Span(drawn, role))]
+        drawn = sparkline(course, gauge.scale, width - len(share))
+        return [figures, (Span(share), Span(drawn, role))]
+    used = sum(len(span.text) for span in figures) + len(share) + 1
+    drawn = sparkline(course, gauge.scale, width - max(FIGURES, used))
+    blank = " " * (width - used - len(drawn))
+    return [(*figures, Span(f" {share}{blank}"), Span(drawn, role))]
 
 
 def _figures(resource: Resource, gauge: Gauge) -> Cell:
-    """`in !5.00 MB/s, +200 % ▼ -1 %, 50.0 % of 10.0 MB/s`."""
+    """`in !5.00 MB/s +200 % ▼ -1 %`."""
     role, marker = mark(gauge)
-    name = f"{SHORT[resource]:<5}"
     load = Span(f"{marker}{amount(resource, gauge.load)}", role)
-    spans = [Span(name, Role.STRONG), load]
+    spans = [Span(f"{SHORT[resource]:<5}", Role.STRONG), load]
     if gauge.deviation is not None:
         spans.append(Span(f" {percent(gauge.deviation)}", role))
         if gauge.deviation_after is not None:
             sign = arrow(gauge.deviation, gauge.deviation_after)
             spans.append(Span(f" {sign} {percent(gauge.deviation_after)}"))
-    if gauge.capacity:
-        share = percent_text(gauge.load / gauge.capacity)
-        spans.append(Span(f" {share} of {amount(resource, gauge.capacity)}"))
     return tuple(spans)
+
+
+def _share(resource: Resource, gauge: Gauge) -> str:
+    """`50 % of 10.0 MB/s` where the capacity is known."""
+    if not gauge.capacity:
+        return ""
+    share = gauge.load / gauge.capacity
+    return f"{share:.0%} of {amount(resource, gauge.capacity)} "
 
 
 def _replicas(

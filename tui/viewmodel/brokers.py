@@ -30,6 +30,8 @@ FIXED = 5 + 9
 """Columns of id and state."""
 
 LONGEST_BAR = 40
+OFF_WITH_AFTER = 21
+"""Columns of a deviation now and after the plan."""
 
 Count = tuple[int, int]
 """Replicas and leaders of a broker."""
@@ -43,7 +45,7 @@ class Layout:
     counts: int
     """Of replicas and leaders; those after the plan show where there is room."""
     off: int
-    """Of the worst deviation; 0 where there is no room."""
+    """Of the worst deviation, where there is room also after the plan; 0 for none."""
     bar: int = 0
     """0 for number and marker alone."""
 
@@ -67,9 +69,9 @@ class _Facts:
 
 
 CHOICES = (
-    (Layout(rack=15, counts=15, off=21), 24),
-    (Layout(rack=9, counts=15, off=21), 12),
-    (Layout(rack=6, counts=9, off=21), 8),
+    (Layout(rack=15, counts=15, off=OFF_WITH_AFTER), 24),
+    (Layout(rack=9, counts=15, off=OFF_WITH_AFTER), 12),
+    (Layout(rack=6, counts=9, off=14), 7),
     (Layout(rack=5, counts=9, off=0), 5),
 )
 """The roomiest first, with the least bar that it is worth."""
@@ -127,7 +129,7 @@ def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
         shown.append(Column(resource.value, label, layout.bar + BESIDE))
     shown.append(Column("count", "rep/lead", layout.counts))
     if layout.off:
-        shown.append(Column("off", "worst off level", layout.off))
+        shown.append(Column("off", "worst off", layout.off))
     return tuple(shown)
 
 
@@ -149,7 +151,7 @@ def _row(
     values.append(now[0] if now else -1)
     worst = _worst(broker.id, facts.off)
     if layout.off:
-        cells.append(_off(broker.id, worst, facts))
+        cells.append(_off(broker.id, worst, facts, layout.off))
         values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
 
@@ -208,7 +210,7 @@ def _worst(broker: BrokerId, off: dict[str, dict[BrokerId, float]]) -> str:
     return max(mine, key=mine.__getitem__, default="")
 
 
-def _off(broker: BrokerId, key: str, facts: _Facts) -> Cell:
+def _off(broker: BrokerId, key: str, facts: _Facts, width: int) -> Cell:
     """Deviation now, an arrow for what the plan would do, deviation after."""
     if not key:
         return cell("-", Role.MUTED)
@@ -218,7 +220,7 @@ def _off(broker: BrokerId, key: str, facts: _Facts) -> Cell:
     shown = (Span(f"{name} "), _deviation(now, tolerance))
     change = facts.changes.get(broker)
     after = change.deviation_after.get(key) if change else None
-    if after is None:
+    if after is None or width < OFF_WITH_AFTER:
         return shown
     return (*shown, Span(f" {arrow(now, after)} "), _deviation(after, tolerance))
 

@@ -17,6 +17,8 @@ ROOMY = 110
 TOLD_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
 MOST_LINES = 4
+ALL_MEASURED = 0.995
+"""A share of the loads that is shown as all of them."""
 
 PHASE_ROLES = {
     Phase.UNREACHABLE: Role.ALARM,
@@ -64,7 +66,10 @@ def _data(moment: Moment) -> tuple[Cell, ...]:
     shares = [s.measured_share for s in moment.view.snapshot.header.sources]
     if not shares:
         return (old,)
-    return old, cell(f"{sum(shares):.0%} measured")
+    share = sum(shares)
+    if share < ALL_MEASURED:
+        return old, cell(f"{share:.0%} measured, rest estimated", Role.UNDER)
+    return old, cell(f"{share:.0%} measured")
 
 
 def _score(view: LoopView) -> tuple[Cell, ...]:

@@ -17,6 +17,9 @@ def headline(view: LoopView, goals: Goals) -> Cell:
     known = gauges(view, goals)
     if not known:
         return cell("loads are not known yet", Role.MUTED)
+    if view.snapshot is not None and not len(view.snapshot):
+        words = "the cluster has no partitions yet; with the first, loads show here"
+        return cell(words, Role.MUTED)
     full = _full(known)
     if not any(g.level for g in known.values()):
         return (*full, Span("too little load to be worth balancing", Role.MUTED))
@@ -47,6 +50,16 @@ def levels_line(view: LoopView, goals: Goals) -> str:
         elif isinstance(goal.resource, Resource):
             words.append(f"{name} under its floor, not balanced")
     return "level │ " + ", ".join(words)
+
+
+def scale_words(view: LoopView) -> str:
+    """What a full bar is, behind the panel's name; empty before brokers are known."""
+    brokers = view.snapshot.header.brokers if view.snapshot else ()
+    if not brokers:
+        return ""
+    if any(broker.capacity for broker in brokers):
+        return ", full bar: capacity"
+    return ", no capacity known, full bar: twice the level"
 
 
 def amount(resource: Resource | str, value: float) -> str:

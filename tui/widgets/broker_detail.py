@@ -1,5 +1,7 @@
 """The broker under the cursor."""
 
+import textwrap
+
 from textual.events import Resize
 from textual.markup import escape
 
@@ -23,7 +25,8 @@ class BrokerDetail(Lines):
         if broker is None:
             self.border_title, self.border_subtitle = "Broker", ""
             words = "Put the cursor on a broker to see its course and its replicas."
-            self.show([cell(words, Role.MUTED)])
+            lines = textwrap.wrap(words, max(1, width))
+            self.show([cell(line, Role.MUTED) for line in lines])
         elif width and height:
             self.border_title = escape(detail_title(moment, broker))
             self.border_subtitle = span_words(moment)

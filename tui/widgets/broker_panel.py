@@ -4,12 +4,13 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.markup import escape
 
+from control.view import Phase
 from tui.moment import Moment
 from tui.viewmodel.ages import is_stale
 from tui.viewmodel.arrange import Wish, arranged
 from tui.viewmodel.brokers import broker_table
 from tui.viewmodel.cells import Table
-from tui.viewmodel.headline import headline, levels_line
+from tui.viewmodel.headline import headline, levels_line, scale_words
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
 
@@ -33,15 +34,14 @@ to both sides of it are the ends of the band.
         yield Lines(id="headline")
         yield TablePane(_table, table_id="brokers")
 
-    def on_mount(self) -> None:
-        self.border_title = "Brokers"
-
     def show(self, moment: Moment) -> None:
         """Show this moment instead."""
         view, goals = moment.view, moment.goals
         self.query_one("#headline", Lines).show([headline(view, goals)])
         self.query_one(TablePane).show(moment)
-        self.set_class(is_stale(view, moment.now_ms), "-stale")
+        gone = view.phase is Phase.UNREACHABLE
+        self.set_class(gone or is_stale(view, moment.now_ms), "-stale")
+        self.border_title = f"Brokers{scale_words(view)}"
         self.border_subtitle = escape(levels_line(view, goals))
 
 

@@ -3,6 +3,7 @@
 from typing import Any
 
 from rich.text import Text
+from textual.binding import Binding
 from textual.widgets import DataTable
 
 from tui.viewmodel.cells import Cell, Column, Row, Table
@@ -17,6 +18,11 @@ class First(Text):
 
 class KeyedTable(DataTable[Text]):
     """Rows keyed by name, columns of fixed width; the cursor stays with its row."""
+
+    BINDINGS = [
+        Binding("home", "scroll_top", "First row", show=False, id="table.first"),
+        Binding("end", "scroll_bottom", "Last row", show=False, id="table.last"),
+    ]
 
     def __init__(self, **options: Any) -> None:
         super().__init__(cell_padding=0, zebra_stripes=False, **options)
