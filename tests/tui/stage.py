@@ -12,6 +12,7 @@ from control.view import LoopView
 from tests.tui.views import AT_MS, FakeLoop
 from tui.app import PlimsollApp
 from tui.screens.approve import ApproveScreen
+from tui.viewmodel.cells import plain
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
 
@@ -67,10 +68,7 @@ class Stage:
     def table(self, selector: str) -> list[list[str]]:
         """Cells of a table as text."""
         table = self.app.screen_stack[0].query_one(selector, KeyedTable)
-        return [
-            [str(cell).strip() for cell in table.get_row_at(row)]
-            for row in range(table.row_count)
-        ]
+        return [[plain(cell).strip() for cell in row.cells] for row in table.rows_shown]
 
 
 @contextlib.asynccontextmanager

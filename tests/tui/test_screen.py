@@ -2,22 +2,25 @@
 
 import signal
 import threading
+from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from textual.widgets import DataTable, ProgressBar
+from textual.strip import Strip
+from textual.widgets import ProgressBar
 
+from model.snapshot import Snapshot
 from tests.tui.stage import stage
 from tests.tui.views import (
     CONNECTING,
     failed,
     judged,
     level_after_run,
-    levelled,
     log,
     moves,
     plan_ready,
     running,
+    skewed,
     solving,
 )
 from tui.messages import ViewArrived
@@ -75,15 +78,28 @@ async def test_age_goes_on_when_the_data_stop() -> None:
         assert "STALE 62 s old" in on.header
 
 
-async def test_a_repaint_changes_only_cells_that_differ() -> None:
+async def test_a_repaint_draws_only_rows_that_differ() -> None:
     async with stage(plan_ready()) as on:
         table = on.app.screen.query_one("#brokers", KeyedTable)
-        kept = table.get_cell("2", "net_in")
-        await on.show(replace(plan_ready(), snapshot=levelled()))
-        assert table.get_cell("2", "net_in") is kept
-        after = replace(plan_ready(), evaluation=judged(levelled()))
-        await on.show(after)
-        assert table.get_cell("2", "net_in") is not kept
+        drawn: list[int] = []
+        table.render_line = _noting(table.render_line, drawn)  # type: ignore[method-assign,assignment]
+        await on.show(replace(plan_ready(), message="something else"))
+        assert drawn == []
+        columns = skewed().partitions
+        loads = columns.loads.copy()
+        loads[0] *= 1.5
+        louder = Snapshot(skewed().header, replace(columns, loads=loads))
+        await on.show(replace(plan_ready(), evaluation=judged(louder)))
+        assert 1 in drawn
+        assert 0 not in drawn
+
+
+def _noting(render: Callable[[int], Strip], drawn: list[int]) -> Callable[[int], Strip]:
+    def render_line(y: int) -> Strip:
+        drawn.append(y)
+        return render(y)
+
+    return render_line
 
 
 async def test_the_cursor_stays_with_its_move_when_the_table_changes() -> None:
@@ -175,11 +191,11 @@ async def test_a_vanished_terminal_ends_the_screen() -> None:
 
 async def test_another_theme_repaints_what_is_shown() -> None:
     async with stage(plan_ready()) as on:
-        table = on.app.screen.query_one("#brokers", DataTable)
-        before = table.get_cell("1", "net_in")
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        before = table.render_line(1)
         on.app.theme = "textual-light"
         await on.settle()
-        assert table.get_cell("1", "net_in").spans != before.spans
+        assert table.render_line(1) != before
 
 
 async def test_without_colour_the_words_are_the_same(

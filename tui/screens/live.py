@@ -35,6 +35,7 @@ class LiveScreen(Screen[None]):
     """What is shown: the newest, or the one that was frozen."""
     frozen = False
     _newest: Moment | None = None
+    _drawn: Moment | None = None
 
     def compose(self) -> ComposeResult:
         yield HeaderBar(id="header")
@@ -83,7 +84,8 @@ class LiveScreen(Screen[None]):
     def _follow(self) -> None:
         if not self.frozen:
             self.moment = self._newest
-        if self.moment is not None:
+        if self.moment is not None and self.moment is not self._drawn:
+            self._drawn = self.moment
             self._draw(self.moment)
 
     def _draw(self, moment: Moment) -> None:

@@ -2,7 +2,6 @@
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.widgets import DataTable
 
 from model.ids import BrokerId
 from tui.moment import Moment
@@ -30,7 +29,7 @@ class OverviewScreen(LiveScreen):
         self.query_one(LogPane).show(moment.view.log)
         self._show_detail()
 
-    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+    def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:
         event.stop()
         self._show_detail()
 

@@ -4,7 +4,6 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.markup import escape
-from textual.widgets import DataTable
 
 from model.ids import TopicName
 from tui.moment import Moment
@@ -13,6 +12,7 @@ from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.partitions import partition_table
 from tui.viewmodel.topics import topic_table
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
 
@@ -89,7 +89,7 @@ class TopicsScreen(LiveScreen):
         for pane in self.query(TablePane):
             pane.show(moment)
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         key = event.row_key.value
         if event.data_table.id == "topics" and key is not None and self.moment:

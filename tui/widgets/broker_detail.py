@@ -22,12 +22,14 @@ class BrokerDetail(Lines):
         """Show this broker at this moment; None where the cursor is on none."""
         self.moment, self.broker = moment, broker
         width, height = self.content_size
+        if not width or not height:
+            return
         if broker is None:
             self.border_title, self.border_subtitle = "Broker", ""
             words = "Put the cursor on a broker to see its course and its replicas."
-            lines = textwrap.wrap(words, max(1, width))
+            lines = textwrap.wrap(words, width)
             self.show([cell(line, Role.MUTED) for line in lines])
-        elif width and height:
+        else:
             self.border_title = escape(detail_title(moment, broker))
             self.border_subtitle = span_words(moment)
             self.show(broker_detail(moment, broker, width, height))

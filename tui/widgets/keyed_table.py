@@ -1,112 +1,205 @@
-"""A table that changes only the cells that differ from what it shows."""
+"""A table of which only the lines in sight are drawn."""
 
-from typing import Any
+from collections.abc import Iterable
+from itertools import accumulate
 
-from rich.text import Text
+from rich.segment import Segment
+from rich.style import Style
 from textual.binding import Binding
-from textual.widgets import DataTable
+from textual.events import Click
+from textual.geometry import Size
+from textual.message import Message
+from textual.reactive import reactive
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widgets.data_table import ColumnKey, RowKey
 
-from tui.viewmodel.cells import Cell, Column, Row, Table
-from tui.widgets.paint import Palette, painted, palette_of
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table
+from tui.widgets.paint import Palette, palette_of
+
+HEAD = 1
+"""Lines of the header, which stays while rows are scrolled."""
 
 
-class First(Text):
-    """A row's first cell, which knows its row, since sorting is told cells alone."""
+class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
+    """Rows keyed by name, columns of fixed width; the cursor stays with its row.
 
-    row_key = ""
+    Textual's DataTable draws each cell that changes, in sight or not, which costs more
+    than the rest of the screen where many change every second. Messages and handlers
+    are named as its own.
+    """
 
-
-class KeyedTable(DataTable[Text]):
-    """Rows keyed by name, columns of fixed width; the cursor stays with its row."""
-
+    COMPONENT_CLASSES = {"keyed-table--cursor"}
     BINDINGS = [
-        Binding("home", "scroll_top", "First row", show=False, id="table.first"),
-        Binding("end", "scroll_bottom", "Last row", show=False, id="table.last"),
+        Binding("enter", "select", "Open", show=False, id="table.open"),
+        Binding("up", "move(-1)", "Row before", show=False, id="table.up"),
+        Binding("down", "move(1)", "Row after", show=False, id="table.down"),
+        Binding("pageup", "page(-1)", "Page before", show=False, id="table.page_up"),
+        Binding("pagedown", "page(1)", "Page after", show=False, id="table.page_down"),
+        Binding("home,ctrl+home", "ends(0)", "First row", show=False, id="table.first"),
+        Binding("end,ctrl+end", "ends(-1)", "Last row", show=False, id="table.last"),
+        Binding("left", "scroll_left", "Left", show=False, id="table.left"),
+        Binding("right", "scroll_right", "Right", show=False, id="table.right"),
     ]
 
-    def __init__(self, **options: Any) -> None:
-        super().__init__(cell_padding=0, zebra_stripes=False, **options)
+    cursor_row: reactive[int] = reactive(0, repaint=False)
+
+    class _OfRow(Message, bubble=True):
+        """Something about a row; the key is None where there is no row."""
+
+        def __init__(self, table: "KeyedTable", key: str | None) -> None:
+            super().__init__()
+            self.data_table = table
+            self.row_key = RowKey(key)
+
+    class RowHighlighted(_OfRow, namespace="data_table"):
+        """The cursor is on another row."""
+
+    class RowSelected(_OfRow, namespace="data_table"):
+        """Enter, or a click on the row under the cursor."""
+
+    class HeaderSelected(Message, namespace="data_table"):
+        """A click on a column's header."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.column_key = ColumnKey(key)
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name for it
+        super().__init__(id=id)
         self.columns_shown: tuple[Column, ...] = ()
-        self._rows_shown: tuple[Row, ...] = ()
+        self.rows_shown: tuple[Row, ...] = ()
+        self._place: dict[str, int] = {}
 
     def on_mount(self) -> None:
-        self.app.theme_changed_signal.subscribe(self, lambda _theme: self._repaint())
-
-    def show(self, table: Table) -> None:
-        """Show this table instead."""
-        keys = {row.key for row in table.rows}
-        gone = [row for row in self._rows_shown if row.key not in keys]
-        if table.columns != self.columns_shown or 2 * len(gone) >= len(keys):
-            self._rebuild(table.columns, table.rows)
-        else:
-            self._change(table.rows, gone)
-
-    def _rebuild(self, columns: tuple[Column, ...], rows: tuple[Row, ...]) -> None:
-        kept = self.key_at_cursor
-        if columns != self.columns_shown:
-            self.clear(columns=True)
-            for column in columns:
-                # A label as text: brackets in it are not markup.
-                label = Text(column.label, style="bold", no_wrap=True)
-                self.add_column(label, key=column.key, width=column.width)
-        else:
-            self.clear()
-        self.columns_shown, self._rows_shown = columns, rows
-        self._add(rows)
-        self._return_to(kept)
-
-    def _change(self, rows: tuple[Row, ...], gone: list[Row]) -> None:
-        kept = self.key_at_cursor
-        shown = {row.key: row for row in self._rows_shown}
-        for row in gone:
-            self.remove_row(row.key)
-        self._add([row for row in rows if row.key not in shown])
-        for row in rows:
-            old = shown.get(row.key, row)
-            if old is not row and old.cells != row.cells:
-                self._update(old, row)
-        before = [row.key for row in self._rows_shown]
-        self._rows_shown = rows
-        if before != (keys := [row.key for row in rows]):
-            order = {key: number for number, key in enumerate(keys)}
-            first = self.columns_shown[0].key
-            self.sort(first, key=lambda cell: order[cell.row_key])
-            self._return_to(kept)
-
-    def _add(self, rows: list[Row] | tuple[Row, ...]) -> None:
-        colours = palette_of(self.app)
-        for row in rows:
-            first = _first(row.key, row.cells[0], colours)
-            others = (painted(c, colours) for c in row.cells[1:])
-            self.add_row(first, *others, key=row.key)
-
-    def _update(self, old: Row, new: Row) -> None:
-        colours = palette_of(self.app)
-        cells = zip(self.columns_shown, old.cells, new.cells, strict=True)
-        for number, (column, before, after) in enumerate(cells):
-            if before != after:
-                drawn = painted(after, colours)
-                shown = drawn if number else _first(new.key, after, colours)
-                self.update_cell(new.key, column.key, shown)
-
-    def _return_to(self, key: str | None) -> None:
-        keys = [row.key for row in self._rows_shown]
-        if key in keys:
-            self.move_cursor(row=keys.index(key))
+        self.app.theme_changed_signal.subscribe(self, lambda _theme: self.refresh())
 
     @property
     def key_at_cursor(self) -> str | None:
         """The key of the row under the cursor."""
-        if not 0 <= self.cursor_row < len(self._rows_shown):
+        if not 0 <= self.cursor_row < len(self.rows_shown):
             return None
-        return self._rows_shown[self.cursor_row].key
+        return self.rows_shown[self.cursor_row].key
 
-    def _repaint(self) -> None:
-        self._rebuild(self.columns_shown, self._rows_shown)
+    # ---- what is shown
+
+    def show(self, table: Table) -> None:
+        """Show this table instead."""
+        kept, old = self.key_at_cursor, self.rows_shown
+        same_columns = table.columns == self.columns_shown
+        self.columns_shown, self.rows_shown = table.columns, table.rows
+        size = Size(sum(c.width for c in table.columns), len(table.rows) + HEAD)
+        if size != self.virtual_size:
+            self.virtual_size = size
+            self.refresh(layout=True)
+        elif not same_columns:
+            self.refresh()
+        else:
+            self._refresh_changed(old)
+        self._return_to(kept)
+
+    def _refresh_changed(self, old: tuple[Row, ...]) -> None:
+        first = self.scroll_offset.y
+        for at in range(first, min(len(old), first + self.size.height)):
+            if old[at].cells != self.rows_shown[at].cells:
+                self.refresh_line(at + HEAD)
+
+    def _return_to(self, key: str | None) -> None:
+        self._place = {row.key: at for at, row in enumerate(self.rows_shown)}
+        last = max(0, len(self.rows_shown) - 1)
+        at = self._place.get(key or "", min(self.cursor_row, last))
+        if at != self.cursor_row:
+            self.cursor_row = at
+        elif self.key_at_cursor != key:
+            self.post_message(self.RowHighlighted(self, self.key_at_cursor))
+
+    def render_line(self, y: int) -> Strip:
+        width, base = self.size.width, self.rich_style
+        at = self.scroll_offset.y + y - HEAD
+        if y < HEAD:
+            labels = ((Span(c.label, Role.STRONG),) for c in self.columns_shown)
+            line, style = self._line(labels), Style()
+        elif at < len(self.rows_shown):
+            line, style = self._line(self.rows_shown[at].cells), self._style_of(at)
+        else:
+            return Strip.blank(width, base)
+        left = self.scroll_offset.x
+        cut = line.crop_extend(left, left + width, base)
+        return cut.apply_style(style).apply_style(base)
+
+    def _style_of(self, at: int) -> Style:
+        if at != self.cursor_row:
+            return Style()
+        if self.has_focus:
+            return Style(reverse=True)
+        return self.get_component_rich_style("keyed-table--cursor", partial=True)
+
+    def _line(self, cells: Iterable[Cell]) -> Strip:
+        colours = palette_of(self.app)
+        segments: list[Segment] = []
+        for column, shown in zip(self.columns_shown, cells, strict=True):
+            segments += _segments(shown, column.width, colours)
+        return Strip(segments)
+
+    # ---- the cursor
+
+    def move_cursor(self, *, row: int) -> None:
+        """Put the cursor on this row, the nearest that there is."""
+        self.cursor_row = max(0, min(row, len(self.rows_shown) - 1))
+
+    def watch_cursor_row(self, before: int, after: int) -> None:
+        self.refresh_line(before + HEAD)
+        self.refresh_line(after + HEAD)
+        self._into_sight(after)
+        self.post_message(self.RowHighlighted(self, self.key_at_cursor))
+
+    def _into_sight(self, at: int) -> None:
+        top, rows = self.scroll_offset.y, max(1, self.size.height - HEAD)
+        if at < top or at >= top + rows:
+            y = at if at < top else at - rows + 1
+            self.scroll_to(y=y, animate=False, force=True)
+
+    def on_focus(self) -> None:
+        self.refresh_line(self.cursor_row + HEAD)
+
+    def on_blur(self) -> None:
+        self.refresh_line(self.cursor_row + HEAD)
+
+    # ---- what a person asks for
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by so many rows."""
+        self.move_cursor(row=self.cursor_row + rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by so many pages."""
+        self.action_move(pages * max(1, self.size.height - HEAD))
+
+    def action_ends(self, row: int) -> None:
+        """Move the cursor to the first row (0) or the last (-1)."""
+        self.move_cursor(row=row % max(1, len(self.rows_shown)))
+
+    def action_select(self) -> None:
+        """Say that the row under the cursor is meant."""
+        if (key := self.key_at_cursor) is not None:
+            self.post_message(self.RowSelected(self, key))
+
+    def on_click(self, event: Click) -> None:
+        at = self.scroll_offset.y + event.y - HEAD
+        if event.y < HEAD:
+            ends = accumulate(column.width for column in self.columns_shown)
+            hit = self.scroll_offset.x + event.x
+            for column, end in zip(self.columns_shown, ends, strict=True):
+                if hit < end:
+                    self.post_message(self.HeaderSelected(column.key))
+                    return
+        elif at == self.cursor_row:
+            self.action_select()
+        elif at < len(self.rows_shown):
+            self.move_cursor(row=at)
 
 
-def _first(key: str, shown: Cell, colours: Palette) -> First:
-    drawn = painted(shown, colours)
-    first = First(drawn.plain, no_wrap=True, end="", spans=drawn.spans)
-    first.row_key = key
-    return first
+def _segments(shown: Cell, width: int, colours: Palette) -> Iterable[Segment]:
+    """A cell as wide as its column."""
+    strip = Strip([Segment(span.text, colours[span.role]) for span in shown])
+    return strip if strip.cell_length == width else strip.crop_extend(0, width, None)

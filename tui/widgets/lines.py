@@ -19,12 +19,16 @@ class Lines(Static):
 
     def show(self, lines: Sequence[Cell]) -> None:
         """Show these lines instead."""
-        lines = tuple(lines)
-        if lines != self.shown:
+        lines, before = tuple(lines), self.shown
+        if lines != before:
             self.shown = lines
-            self._paint()
+            # A layout costs more than all else on the screen.
+            self._paint(layout=before is None or len(lines) != len(before))
+        if before is None:
+            # One asked for before the first layout is over may be lost.
+            self.call_after_refresh(self.refresh, layout=True)
 
-    def _paint(self) -> None:
+    def _paint(self, *, layout: bool = False) -> None:
         colours = palette_of(self.app)
         lines = [painted(line, colours) for line in self.shown or ()]
-        self.update(Text("\n", no_wrap=True).join(lines))
+        self.update(Text("\n", no_wrap=True).join(lines), layout=layout)

@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.markup import escape
-from textual.widgets import DataTable, ProgressBar, Static
+from textual.widgets import ProgressBar, Static
 
 from control.view import LoopView
 from model.plan import Move
@@ -41,7 +41,7 @@ plan has a score below the bound; the gap is what could at most still be gained.
     def compose(self) -> ComposeResult:
         yield Lines(id="figures")
         yield ProgressBar(id="progress", show_eta=False)
-        yield KeyedTable(id="moves", cursor_type="row")
+        yield KeyedTable(id="moves")
         yield Static(id="no-moves", markup=False)
 
     def show(self, moment: Moment) -> None:
@@ -71,7 +71,7 @@ plan has a score below the bound; the gap is what could at most still be gained.
         if self.moment is not None:
             self.show(self.moment)
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         found = [m for m in self._moves() if str(m.id) == event.row_key.value]
         if found:

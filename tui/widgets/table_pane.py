@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.widgets import DataTable, Input, Static
+from textual.widgets import Input, Static
 
 from tui.moment import Moment
 from tui.viewmodel.arrange import Filter, Wish
@@ -46,11 +46,12 @@ class TablePane(Vertical):
         self.moment: Moment | None = None
         self.wish = Wish()
         self._make = make
+        self._said: str | None = None
         self._table_id = table_id
 
     def compose(self) -> ComposeResult:
         yield FilterBar()
-        yield KeyedTable(id=self._table_id, cursor_type="row")
+        yield KeyedTable(id=self._table_id)
         yield Static(classes="note", markup=False)
 
     @property
@@ -76,8 +77,13 @@ class TablePane(Vertical):
 
     def _say(self, words: str) -> None:
         note = self.query_one(".note", Static)
-        note.display = bool(words)
-        note.update(words)
+        if self._said is None:
+            # A layout asked for before the first one is over may be lost.
+            note.call_after_refresh(note.refresh, layout=True)
+        if words != self._said:
+            self._said = words
+            note.display = bool(words)
+            note.update(words)
 
     def on_resize(self, _event: Resize) -> None:
         self.renew()
@@ -121,6 +127,6 @@ class TablePane(Vertical):
         event.stop()
         self._close()
 
-    def on_data_table_header_selected(self, event: DataTable.HeaderSelected) -> None:
+    def on_data_table_header_selected(self, event: KeyedTable.HeaderSelected) -> None:
         event.stop()
         self._want(self.wish.sorted_by(str(event.column_key.value)))
