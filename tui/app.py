@@ -2,6 +2,8 @@
 
 import asyncio
 import contextlib
+import functools
+import gc
 import getpass
 import os
 import signal
@@ -36,6 +38,7 @@ from tui.screens.question import Question
 from tui.screens.run import RunScreen
 from tui.screens.topics import TopicsScreen
 from tui.terminal import signals_end, vanished
+from tui.viewmodel.modes import MODES as MODE_TEXTS
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.trail import Trail
 
@@ -208,6 +211,9 @@ class PlimsollApp(App[None]):
         ):
             if refusal(action, self.moment) is None:
                 yield SystemCommand(title, words, call)
+        for mode in MODE_TEXTS:
+            opened = functools.partial(self.action_show_mode, mode.name)
+            yield SystemCommand(mode.title, mode.purpose, opened)
 
     def action_show_mode(self, mode: str) -> None:
         """Open another of the screens."""
@@ -328,6 +334,9 @@ def run(loop: "Loop") -> None:
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
     driver = AsciiDriver if ascii_only else None
     app = PlimsollApp(loop, user=_user(), driver=driver)
+    # A full collection walks all that was imported: a tenth of a second in which no
+    # key is answered.
+    gc.freeze()
     asyncio.run(_shown(app))
     if app.ended_by is not None:
         raise KeyboardInterrupt

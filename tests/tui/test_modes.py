@@ -78,3 +78,12 @@ async def test_read_only_holds_on_every_screen() -> None:
             await on.press(str(number), "A", "X", "P")
             assert len(on.app.screen_stack) == 1
             assert not on.app.screen.active_bindings["A"].enabled
+
+
+async def test_the_palette_leads_to_every_screen() -> None:
+    async with stage(plan_ready()) as on:
+        commands = {c.title: c for c in on.app.get_system_commands(on.app.screen)}
+        assert {mode.title for mode in MODES} <= set(commands)
+        commands["Log"].callback()
+        await on.settle()
+        assert on.app.current_mode == "log"

@@ -27,6 +27,7 @@ from tui.viewmodel.arrange import Filter, Wish
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.partitions import partition_table
 from tui.viewmodel.topics import ROWS_SHOWN, topic_table
+from tui.widgets.keyed_table import KeyedTable
 
 ORDERS = TopicName("orders")
 
@@ -163,6 +164,33 @@ async def test_enter_opens_the_partitions_and_escape_closes_them() -> None:
         assert on.app.current_mode == "topics"
         assert on.app.focused is on.app.screen.query_one("#topics")
         assert not on.app.screen.query_one("PartitionPanel").display
+
+
+async def test_a_click_puts_the_cursor_on_a_topic_and_another_one_opens_it() -> None:
+    async with stage(crowded(3, 700, 2000)) as on:
+        await on.press("4")
+        table = on.app.screen.query_one("#topics", KeyedTable)
+        await on.pilot.click("#topics", offset=(3, 2))
+        await on.settle()
+        assert table.cursor_row == 1
+        assert not on.app.screen.query_one("PartitionPanel").display
+        await on.pilot.click("#topics", offset=(3, 2))
+        await on.settle()
+        assert len(on.table("#partitions")) == 3
+
+
+async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
+    async with stage(crowded(3, 700, 2000)) as on:
+        await on.press("4")
+        table = on.app.screen.query_one("#topics", KeyedTable)
+        head, first = table.render_line(0).text, table.render_line(1).text
+        table.scroll_to(y=5, animate=False)
+        await on.settle()
+        assert table.render_line(0).text == head
+        assert table.render_line(1).text != first
+        assert table.cursor_row == 0
+        await on.press("end")
+        assert table.render_line(table.size.height - 1).text.startswith("topic-000499")
 
 
 async def test_a_topic_that_is_deleted_meanwhile_is_told_and_does_no_harm() -> None:
