@@ -1,5 +1,6 @@
 """The app over a fake loop, in a terminal that does not exist."""
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -17,6 +18,10 @@ from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
 
 USER = "ann"
+ROUNDS = 5
+"""Messages lead to a layout, that to sizes, those to other text and a layout again."""
+SWITCH_S = 0.06
+"""For so long, and a little less, Textual draws nothing after a switch of screens."""
 
 
 @dataclass
@@ -28,6 +33,7 @@ class Stage:
     pilot: Pilot[None]
     clock_s: float = AT_MS / 1000
     terminal_gone: bool = False
+    mode: str = PlimsollApp.DEFAULT_MODE
 
     async def show(self, view: LoopView, *, running: bool | None = None) -> None:
         self.loop.show(view, running=running)
@@ -35,13 +41,19 @@ class Stage:
 
     async def press(self, *keys: str) -> None:
         await self.pilot.press(*keys)
-        await self.app.workers.wait_for_complete()
-        await self.pilot.pause(0)
+        await self.settle()
 
     async def settle(self) -> None:
-        """Until messages, threads and repaints are through."""
+        """Until messages, threads and repaints are through.
+
+        Counted in rounds, not by an idle processor, which a busy machine has, too.
+        """
         await self.app.workers.wait_for_complete()
-        await self.pilot.pause()
+        if self.app.current_mode != self.mode:
+            self.mode = self.app.current_mode
+            await asyncio.sleep(SWITCH_S)
+        for _ in range(ROUNDS):
+            await self.pilot.pause(0)
 
     @property
     def asking(self) -> ApproveScreen:
