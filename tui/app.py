@@ -117,7 +117,7 @@ class PlimsollApp(App[None]):
         Binding("ctrl+c", "quit", "Quit", show=False, priority=True, id="app.break"),
     ]
 
-    moment: reactive[Moment] = reactive(cast("Moment", None), init=False)
+    moment: reactive[Moment] = reactive(cast("Moment", None), init=False, repaint=False)
 
     def __init__(
         self,

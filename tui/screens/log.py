@@ -13,6 +13,7 @@ from tui.viewmodel.arrange import Filter
 from tui.viewmodel.log import kept_lines, lines_since, next_level, why_no_lines
 from tui.widgets.filter_bar import FILTER_KEYS, FilterBar
 from tui.widgets.log_pane import LogPane
+from tui.widgets.titles import entitle
 
 
 class LogScreen(LiveScreen):
@@ -61,7 +62,7 @@ class LogScreen(LiveScreen):
         if pane.at_end or not pane.shown:
             self.seen = lines[-1] if lines else None
         pane.show(lines)
-        pane.border_subtitle = f"level {self.level} and above"
+        entitle(pane, "Log", f"level {self.level} and above")
         self._say(lines, why_no_lines(moment.view.log))
 
     def _say(self, lines: tuple[LogLine, ...], why_none: str) -> None:

@@ -3,13 +3,13 @@
 import textwrap
 
 from textual.events import Resize
-from textual.markup import escape
 
 from model.ids import BrokerId
 from tui.moment import Moment
 from tui.viewmodel.broker_detail import broker_detail, detail_title, span_words
 from tui.viewmodel.cells import Role, cell
 from tui.widgets.lines import Lines
+from tui.widgets.titles import entitle
 
 
 class BrokerDetail(Lines):
@@ -25,13 +25,12 @@ class BrokerDetail(Lines):
         if not width or not height:
             return
         if broker is None:
-            self.border_title, self.border_subtitle = "Broker", ""
+            entitle(self, "Broker")
             words = "Put the cursor on a broker to see its course and its replicas."
             lines = textwrap.wrap(words, width)
             self.show([cell(line, Role.MUTED) for line in lines])
         else:
-            self.border_title = escape(detail_title(moment, broker))
-            self.border_subtitle = span_words(moment)
+            entitle(self, detail_title(moment, broker), span_words(moment))
             self.show(broker_detail(moment, broker, width, height))
 
     def on_resize(self, _event: Resize) -> None:

@@ -2,7 +2,6 @@
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.markup import escape
 
 from control.view import Phase
 from tui.moment import Moment
@@ -13,6 +12,7 @@ from tui.viewmodel.cells import Table
 from tui.viewmodel.headline import headline, levels_line, scale_words
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
+from tui.widgets.titles import entitle
 
 
 class BrokerPanel(Vertical):
@@ -41,8 +41,7 @@ to both sides of it are the ends of the band.
         self.query_one(TablePane).show(moment)
         gone = view.phase is Phase.UNREACHABLE
         self.set_class(gone or is_stale(view, moment.now_ms), "-stale")
-        self.border_title = f"Brokers{scale_words(view)}"
-        self.border_subtitle = escape(levels_line(view, goals))
+        entitle(self, f"Brokers{scale_words(view)}", levels_line(view, goals))
 
 
 def _table(moment: Moment, width: int, wish: Wish) -> Table:

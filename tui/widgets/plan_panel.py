@@ -5,7 +5,6 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.markup import escape
 from textual.widgets import ProgressBar, Static
 
 from control.view import LoopView
@@ -15,6 +14,7 @@ from tui.screens.reason import ReasonScreen
 from tui.viewmodel.plan import Panel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
+from tui.widgets.titles import entitle
 
 MARGINS = 3
 """Columns of the panel that are blank, or the table's scroll bar."""
@@ -51,8 +51,7 @@ plan has a score below the bound; the gap is what could at most still be gained.
         if not width:
             return
         shown = self._panel(moment.view, width - MARGINS)
-        self.border_title = escape(shown.title)
-        self.border_subtitle = escape(shown.note)
+        entitle(self, shown.title, shown.note)
         figures, moves = self.query_one(Lines), self.query_one(KeyedTable)
         figures.show(shown.lines)
         figures.display = bool(shown.lines)
