@@ -3,10 +3,15 @@
 from enum import StrEnum
 from typing import Annotated, Any
 
-from pydantic import Field, field_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+)
 
 from model.files import FileModel
-from model.ids import BrokerId
+from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.rackplacement import PlacementRule
 from model.snapshot import Measure, Resource, StorageKind
@@ -75,6 +80,13 @@ class Pin(FileModel):
     """Only brokers of these racks; empty for any."""
 
 
+class Stay(FileModel):
+    """Partitions of one topic that stay as they are, replicas and leader."""
+
+    topic: TopicName
+    partitions: Annotated[tuple[int, ...], Field(min_length=1)]
+
+
 class Budgets(FileModel):
     """The most that one plan may change; None where nothing limits."""
 
@@ -126,6 +138,8 @@ class Goals(FileModel):
     }
     excluded_topics: Names = Names()
     """Topics that stay; their load counts. A bare list holds regular expressions."""
+    stay: tuple[Stay, ...] = ()
+    """Partitions that stay, unless a rule forces them to move; their load counts."""
     pins: tuple[Pin, ...] = ()
     placements: tuple[PlacementRule, ...] = ()
     """The first rule that matches a topic replaces the rack rule for it."""
@@ -150,6 +164,18 @@ class Goals(FileModel):
         # A value that went through here is no longer JSON to pydantic: a list would
         # not pass for a tuple.
         return Names.model_validate(value, strict=False)
+
+    @model_serializer(mode="wrap")
+    def _without_no_stay(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Goals of before there was `stay` keep their bytes, and plans their hash.
+        document: dict[str, Any] = whole(self)
+        if not document["stay"]:
+            del document["stay"]
+        return document
+
+    def keeps(self, topic: str, partition: int) -> bool:
+        """Whether a partition is among those that are to stay."""
+        return any(s.topic == topic and partition in s.partitions for s in self.stay)
 
     def excludes(self, topic: str) -> bool:
         """Whether an exclusion covers this topic."""

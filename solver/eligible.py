@@ -37,6 +37,7 @@ class WhyFixed(StrEnum):
     INTERNAL = "are of internal topics"
     UNKNOWN = "have a load that is not known yet"
     RESTING = "rest after a recent move"
+    KEPT = "are to stay"
 
 
 WHY = tuple(WhyFixed)
@@ -154,6 +155,9 @@ def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> 
     resting = np.zeros(len(why), np.bool_)
     resting[list(_resting(snapshot, goals))] = True
     why[(why == 0) & resting] = _number(WhyFixed.RESTING)
+    kept = np.zeros(len(why), np.bool_)
+    kept[list(_kept(snapshot, goals))] = True
+    why[(why == 0) & kept] = _number(WhyFixed.KEPT)
     why[forced > 0] = 0
     why[leader < 0] = _number(WhyFixed.NO_LEADER)
     return why
@@ -180,6 +184,14 @@ def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
     loads = snapshot.partitions.loads[:, columns]
     unknown: Bools = np.any(np.isnan(loads), axis=1)
     return unknown
+
+
+def _kept(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
+    for stay in goals.stay:
+        for number in stay.partitions:
+            row = snapshot.find(PartitionId(stay.topic, number))
+            if row is not None:
+                yield row
 
 
 def _resting(snapshot: Snapshot, goals: Goals) -> Iterator[int]:

@@ -50,6 +50,7 @@ COST_OF_STATE: Final = {BrokerState.DRAINING: 100, BrokerState.DEAD: 300}
 
 COST_OF_STAYING: Final = {
     WhyFixed.RESTING: 20,
+    WhyFixed.KEPT: 30,
     WhyFixed.UNKNOWN: 40,
     WhyFixed.EXCLUDED: 60,
     WhyFixed.INTERNAL: 90,
@@ -266,6 +267,7 @@ def _without_staying(problem: Problem, why: WhyFixed) -> str:
     return {
         WhyFixed.EXCLUDED: f"with {partitions} of excluded topics free to move",
         WhyFixed.INTERNAL: f"with {partitions} of internal topics free to move",
+        WhyFixed.KEPT: f"with {partitions} free to move that are to stay",
         WhyFixed.UNKNOWN: f"once the load of {partitions} is known",
         WhyFixed.RESTING: f"once {partitions} have rested",
     }.get(why, f"if {partitions} could move")

@@ -13,7 +13,8 @@ from model.snapshot import Count, Resource, StorageKind
 
 @dataclass(frozen=True)
 class Movable:
-    """Excluded and internal topics stay, and what has no leader or no known load.
+    """Excluded and internal topics stay, partitions that are to stay, and what has no
+    leader or no known load.
 
     On shared storage internal topics may move; they are moved last.
     """
@@ -40,6 +41,8 @@ def why_fixed(proposal: Proposal, row: int) -> str | None:
         return None
     if proposal.goals.excludes(topic.name):
         return "its topic is excluded"
+    if proposal.goals.keeps(topic.name, int(snapshot.partitions.partition[row])):
+        return "the goals let it stay"
     if topic.internal and topic.storage is not StorageKind.SHARED:
         return "its topic is internal"
     return _unknown_load(proposal, row)

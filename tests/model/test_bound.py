@@ -15,8 +15,8 @@ from model.evaluate import (
     evaluate_proposal,
     planned_price,
 )
-from model.goals import Goal, Goals, ObjectiveKind, RackRule
-from model.ids import BrokerId
+from model.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
+from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.proposal import Proposal
 from model.rackcaps import RackCaps
@@ -125,6 +125,7 @@ def skewed() -> Snapshot:
     "others",
     [
         {"excluded_topics": Names(prefix=("",))},
+        {"stay": (Stay(topic=TopicName("orders"), partitions=tuple(range(9))),)},
         {"move_price": 100.0},
         {"excluded_topics": Names(prefix=("",)), "objective": ObjectiveKind.BAND},
     ],

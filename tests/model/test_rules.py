@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.goals import Goals
+from model.goals import Goals, Stay
 from model.ids import BrokerId
 from model.names import Names
 from model.rules import RULES
@@ -87,6 +87,22 @@ def test_a_leaving_broker_ends_empty(state: BrokerState) -> None:
     assert told == [f"broker 1 is {state} and would keep 1 replicas"]
     emptied = propose(cluster, change(0, 2), change(1, 2))
     assert words(emptied, "drained brokers") == []
+
+
+def test_partitions_that_are_to_stay_stay_and_others_of_their_topic_may_move() -> None:
+    stay = (Stay(topic=TOPIC, partitions=(0,)),)
+    two = [(1, 2), (1, 2)]
+    state = snapshot(brokers(3), two)
+    for changed, told in (
+        (change(0, 1, 3), ["orders-0 stays: the goals let it stay"]),
+        (change(0, 2, 1), ["orders-0 stays: the goals let it stay"]),
+        (change(1, 1, 3), []),
+    ):
+        proposal = propose(state, changed, goals=wanted(stay=stay))
+        assert words(proposal, "movable partitions") == told
+    forced = snapshot(brokers(3, states={1: DRAINING}), two)
+    proposal = propose(forced, change(0, 3, 2), goals=wanted(stay=stay))
+    assert words(proposal, "movable partitions") == []
 
 
 def test_excluded_topics_stay() -> None:

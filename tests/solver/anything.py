@@ -111,6 +111,12 @@ def wishes(draw: st.DrawFn) -> Goals:
         "capacity_limit": st.sampled_from([0.1, 1.0]),
         "replicas_per_broker": st.sampled_from([1, 2]),
         "excluded_topics": st.just(("ord.*",)),
+        "stay": st.sampled_from(
+            [
+                [{"topic": TOPIC, "partitions": [0, 1]}],
+                [{"topic": OTHER, "partitions": [9]}],
+            ]
+        ),
         "pins": st.lists(pins(), min_size=1, max_size=2),
         "placements": st.lists(placements(), min_size=1, max_size=2),
         "budgets": budgets(),

@@ -99,6 +99,11 @@ def test_a_resting_cluster_says_so() -> None:
             "8 of 8 partitions are of excluded topics",
         ),
         (
+            cluster([broker(1), broker(2)], EIGHT_ON_ONE),
+            goals(stay=[{"topic": "orders", "partitions": list(range(8))}]),
+            "8 of 8 partitions are to stay",
+        ),
+        (
             cluster(
                 [broker(1), broker(2)],
                 EIGHT_ON_ONE,
