@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal
 
 from model.files import FileModel, VersionedModel
-from model.goals import Goals, SolveLimits
+from model.goals import Goals, ObjectiveKind, SolveLimits
 
 KIND: Final = "plimsoll.frontier"
 SCHEMA_VERSION: Final = "1.0"
@@ -79,6 +79,20 @@ class Frontier(VersionedModel):
     """The highest of the lines, and 0."""
     reasons: tuple[str, ...] = ()
     """Why there is no point, in words."""
+
+
+def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
+    """The goals under which a point of the frontier is found.
+
+    Under `band` the excess comes first whatever it costs, so there the price is the
+    other way round: what the excess costs in moves.
+    """
+    update: dict[str, object] = {"move_price": move_price}
+    if goals.objective is ObjectiveKind.BAND:
+        update = {"move_price": 1.0, "excess_price": 1.0 / move_price}
+    if most_moves is not None:
+        update["budgets"] = goals.budgets.model_copy(update={"moves": most_moves})
+    return goals.model_copy(update=update)
 
 
 def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:

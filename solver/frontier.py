@@ -18,6 +18,7 @@ from model.frontier import (
     FrontierCorner,
     FrontierLine,
     FrontierPoint,
+    goals_at,
     knee_of,
     lower_bound,
     undominated,
@@ -26,6 +27,7 @@ from model.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan import Move, PlanStatus
 from model.snapshot import Snapshot
 from solver.exact import MAX_PAIRS, pairs
+from solver.observer import SolveObserver
 from solver.problem import Problem, compile_problem
 from solver.result import Result
 from solver.solve import solve
@@ -54,19 +56,30 @@ def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Fro
     limits: their work is shared among all solves. Equal arguments give an equal
     frontier.
     """
+    return trace_plans(snapshot, goals, limits, SolveObserver())[0]
+
+
+def trace_plans(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+) -> tuple[Frontier, tuple[Result | None, ...]]:
+    """The frontier, and the answer behind each point; None for no move at all.
+
+    observer: of each solve; where it stops one, those that follow are cut short too.
+    """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
     share = limits.work / (len(FACTORS) * (2 if exact else 1))
     each = limits.model_copy(update={"work": share})
     present = rounded(_present_price(problem))
     tries = [
-        _attempt(snapshot, goals, each, factor * present, None) for factor in FACTORS
+        _attempt(snapshot, goals, each, factor * present, None, observer)
+        for factor in FACTORS
     ]
     if exact and not _stuck(tries):
         price = FACTORS[-1] * present
         most = max(_count(t.result) for t in tries)
         tries += [
-            _attempt(snapshot, goals, each, price, budget)
+            _attempt(snapshot, goals, each, price, budget, observer)
             for budget in _budgets(problem, goals, most)
         ]
     return _frontier(problem, limits, present, tries)
@@ -91,15 +104,11 @@ def _attempt(
     limits: SolveLimits,
     price: float,
     budget: int | None,
+    observer: SolveObserver,
 ) -> _Try:
     # Rounded first, so that the file holds the very price that the proof is for.
     price = rounded(price)
-    update: dict[str, object] = {"move_price": price}
-    if goals.objective is ObjectiveKind.BAND:
-        update = {"move_price": 1.0, "excess_price": 1.0 / price}
-    if budget is not None:
-        update["budgets"] = goals.budgets.model_copy(update={"moves": budget})
-    result = solve(snapshot, goals.model_copy(update=update), limits)
+    result = solve(snapshot, goals_at(goals, price, budget), limits, observer)
     return _Try(price=price, budget=budget, result=result)
 
 
@@ -124,7 +133,7 @@ def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
 
 def _frontier(
     problem: Problem, limits: SolveLimits, present: float, tries: list[_Try]
-) -> Frontier:
+) -> tuple[Frontier, tuple[Result | None, ...]]:
     snapshot, goals = problem.snapshot, problem.goals
     lines = _lines(goals, tries)
     found = [(t, _point(snapshot, goals, t, lines)) for t in tries]
@@ -134,7 +143,7 @@ def _frontier(
     points = undominated((*home, *(point for _, point in made)))
     asked = [p for t, p in made if t.price == present and t.budget is None]
     most = max((point.cost for point in points), default=0.0)
-    return Frontier(
+    frontier = Frontier(
         cluster_id=snapshot.header.cluster_id,
         snapshot_fingerprint=snapshot.fingerprint,
         goals=goals,
@@ -149,6 +158,8 @@ def _frontier(
         lower=tuple(_corners(lines, most)),
         reasons=() if points else tries[0].result.reasons,
     )
+    behind = [next((t.result for t, p in made if p is point), None) for point in points]
+    return frontier, tuple(behind)
 
 
 def _home(

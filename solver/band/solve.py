@@ -115,7 +115,8 @@ class _Rounds:
     def _done(self) -> bool:
         search = self._search
         left = search.work_left - EVEN_SHARE * search.limits.work
-        return search.proved or left <= 0
+        search.stopped = search.stopped or search.observer.stops()
+        return search.stopped or search.proved or left <= 0
 
     def _improve(self) -> None:
         """Walk, and recombine what walks and the linear program found."""
