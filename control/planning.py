@@ -145,7 +145,8 @@ def what_if(
     output: Output = Form.TABLE,
 ) -> int:
     """Plan a cluster that is only supposed; changes nothing."""
-    from control.commands.what_if import Question, make
+    from control.commands.what_if import make
+    from control.supposing import Question
 
     question = Question(
         add_broker=add_broker or (),

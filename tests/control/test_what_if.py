@@ -5,11 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from control.commands.what_if import Question, make
+from control.commands.what_if import make
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
 from control.settings import Settings
+from control.supposing import Question
 from model.errors import ConfigError
 from model.goals import SolveLimits
 from model.scenario import WhatIf
