@@ -16,18 +16,24 @@ from pathlib import Path
 from typing import Self
 
 from control.decide import Facts, Step, next_step
-from control.judge import refuse_broken, spread_words, with_recent_moves
+from control.judge import with_recent_moves
 from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
+from control.proposals import Proposals
 from control.runner import Runner
 from control.showing import ScreenSettings
+from control.standing import Standing, after_answer, after_step
 from control.view import LogLine, LoopView, Mode, Phase
 from executor.steering import Steering
 from model.closing import Closing
-from model.errors import ClusterUnreachable, GuardrailRefused, PlimsollError
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+)
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
-from model.plan import Plan, PlanStatus
 from model.run import RunProgress, RunReport, RunState
 from model.snapshot import Broker, RecentMove, Snapshot
 from model.units import count_text
@@ -87,10 +93,6 @@ class _State:
     snapshot: Snapshot | None = None
     """The same with the recent moves of the journal."""
     evaluation: Evaluation | None = None
-    plan: Plan | None = None
-    result: Result | None = None
-    planned_at_s: float = 0.0
-    plan_wanted: bool = False
     uneven_since_s: float | None = None
     was_level: bool = False
     run: RunProgress | None = None
@@ -110,6 +112,15 @@ class Loop(Closing):
         self._state = _State()
         self._changed = threading.Condition(threading.RLock())
         self._closing = threading.Event()
+        self._wake = threading.Event()
+        self.proposals = Proposals(
+            parts.planner,
+            settings.goals,
+            settings.solve,
+            clock=parts.clock,
+            lock=self._changed,
+            wake=self._wake.set,
+        )
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
         self._subscribers: list[Callable[[LoopView], None]] = []
@@ -122,10 +133,13 @@ class Loop(Closing):
         """Let moves that run finish, then stop everything."""
         self.steering.stop()
         self._closing.set()
-        if self._runner is not None:
-            self._runner.join()
+        self._wake.set()
         if self._watcher.is_alive():
             self._watcher.join()
+        # Only now, for the watcher could begin another solve.
+        self.proposals.close()
+        if self._runner is not None:
+            self._runner.join()
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:
         """Call `subscriber`, from a thread of the loop's, with each new view."""
@@ -148,7 +162,8 @@ class Loop(Closing):
                 brokers=state.brokers,
                 snapshot=state.snapshot,
                 evaluation=state.evaluation,
-                plan=state.plan,
+                plan=self.proposals.plan,
+                proposed=self.proposals.view,
                 run=state.run,
                 log=tuple(state.log),
             )
@@ -163,7 +178,7 @@ class Loop(Closing):
     def result(self) -> Result | None:
         """The answer of the last solve."""
         with self._changed:
-            return self._state.result
+            return self.proposals.result
 
     @property
     def running(self) -> bool:
@@ -177,9 +192,11 @@ class Loop(Closing):
         ------
         GuardrailRefused
             Read-only, a run goes on, or the plan is not the newest one.
+        PlanOutdated
+            The cluster is no longer the one that was planned for.
         """
         with self._changed:
-            plan = self._state.plan
+            plan, changes = self.proposals.plan, self.proposals.view.changes
             if self._runner is None:
                 raise GuardrailRefused(
                     "plimsoll is read-only; start it with --allow-changes"
@@ -190,14 +207,17 @@ class Loop(Closing):
                 raise GuardrailRefused(
                     "this plan was replaced by a newer one: look at that, approve that"
                 )
+            if changes:
+                words = "; ".join(changes)
+                raise PlanOutdated(f"the cluster changed since this plan: {words}")
             self.note(f"plan {plan.hash[:12]} approved by {by}")
             self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
+            self.proposals.give_up()
             self._runner.start(plan)
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot, level or not."""
-        with self._changed:
-            self._state.plan_wanted = True
+        self.proposals.want()
 
     @property
     def steering(self) -> Steering:
@@ -255,12 +275,18 @@ class Loop(Closing):
     def _watch(self) -> None:
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
-            while not self._closing.wait(self.settings.tick_s):
+            while self._next_tick():
                 if observer.failure is not None:
                     raise observer.failure
                 self._look(observer)
                 self._act()
                 self._publish()
+
+    def _next_tick(self) -> bool:
+        """Wait until there is something to do; whether to do it."""
+        self._wake.wait(self.settings.tick_s)
+        self._wake.clear()
+        return not self._closing.is_set()
 
     def _look(self, observer: Observer) -> None:
         brokers, seen = observer.brokers(), observer.snapshot()
@@ -276,6 +302,7 @@ class Loop(Closing):
             state.snapshot = with_recent_moves(
                 seen, self.settings.goals, self._parts.recent_moves
             )
+            self.proposals.see(state.snapshot)
             state.evaluation = evaluate(state.snapshot, self.settings.goals, ())
             if state.evaluation.within_band(self.settings.goals):
                 state.uneven_since_s, state.was_level = None, True
@@ -285,18 +312,25 @@ class Loop(Closing):
     def _act(self) -> None:
         with self._changed:
             state = self._state
+            answer = self.proposals.take()
             if state.snapshot is None or state.evaluation is None or self.running:
                 return
+            if answer is not None:
+                self._stand(after_answer(answer))
+            if answer is not None or self.proposals.solving:
+                return
             step, why = next_step(self._facts(state.snapshot))
+        plan, result = self.proposals.plan, self.proposals.result
         if step is Step.PLAN:
-            self._plan(state.snapshot, why)
-        elif step is Step.APPROVE and state.plan is not None:
-            self.approve(state.plan.hash, by="the limits of --auto")
+            self._enter(Phase.SOLVING, why)
+            self.proposals.begin()
+        elif step is Step.APPROVE and plan is not None:
+            self.approve(plan.hash, by="the limits of --auto")
         else:
-            self._show(step, why, state.evaluation)
+            self._stand(after_step(step, why, state.evaluation, result))
 
     def _facts(self, snapshot: Snapshot) -> Facts:
-        state, header = self._state, snapshot.header
+        state, header, proposals = self._state, snapshot.header, self.proposals
         window_s = max((s.window_s for s in header.sources), default=0.0)
         newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
         return Facts(
@@ -308,44 +342,13 @@ class Loop(Closing):
             uneven_since_s=state.uneven_since_s,
             was_level=state.was_level,
             ended_at_s=state.ended_at_s,
-            plan=state.plan,
-            planned_at_s=state.planned_at_s,
-            plan_wanted=state.plan_wanted,
+            plan=proposals.plan,
+            planned_at_s=proposals.planned_at_s,
+            plan_wanted=proposals.wanted,
         )
 
-    def _show(self, step: Step, why: str, evaluation: Evaluation) -> None:
-        answer = self._state.result.summary() if self._state.result else ""
-        spread = spread_words(evaluation)
-        match step:
-            case Step.SETTLE:
-                self._enter(Phase.SETTLING, why)
-            case Step.REST:
-                self._enter(Phase.LEVEL, spread)
-            case Step.CONFIRM:
-                self._enter(Phase.MEASURING, f"{spread}; {why}")
-            case Step.REFUSE:
-                self._enter(Phase.NO_PLAN, f"not approved: {why}", level="warning")
-            case Step.HOLD:
-                self._enter(Phase.NO_PLAN, answer)
-            case _:
-                self._enter(Phase.PLAN_READY, answer)
-
-    def _plan(self, snapshot: Snapshot, why: str) -> None:
-        self._enter(Phase.SOLVING, why)
-        result = self._parts.planner(snapshot, self.settings.goals, self.settings.solve)
-        if result.best is not None:
-            refuse_broken(snapshot, result.best)
-        with self._changed:
-            state = self._state
-            state.result, state.plan = result, result.best
-            state.planned_at_s = self._parts.clock()
-            state.plan_wanted = False
-            if result.best is not None and result.best.moves:
-                self._enter(Phase.PLAN_READY, result.summary())
-            elif result.status is PlanStatus.LEVEL_ALREADY:
-                self._enter(Phase.LEVEL, result.summary())
-            else:
-                self._enter(Phase.NO_PLAN, result.summary())
+    def _stand(self, standing: Standing) -> None:
+        self._enter(standing.phase, standing.message, level=standing.level)
 
     # ---- what the runner tells, from its thread
 
@@ -378,7 +381,8 @@ class Loop(Closing):
     def _forget_plan(self) -> None:
         state = self._state
         state.ended_at_s = self._parts.clock()
-        state.plan, state.uneven_since_s, state.was_level = None, None, False
+        self.proposals.forget()
+        state.uneven_since_s, state.was_level = None, False
 
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:
@@ -390,7 +394,7 @@ class Loop(Closing):
     def note(self, text: str, *, level: str = "info") -> None:
         """Say something in the log; shown with the next view."""
         with self._changed:
-            plan, log = self._state.plan, self._state.log
+            plan, log = self.proposals.plan, self._state.log
             log.append(LogLine(at_ms=self._now_ms(), level=level, text=text))
         plan_hash = plan.hash[:12] if plan else None
         getattr(logger, level)(text, extra={"plan_hash": plan_hash})

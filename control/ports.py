@@ -10,6 +10,7 @@ from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot import Broker, Snapshot
+from solver.observer import SolveObserver
 from solver.result import Result
 
 if TYPE_CHECKING:
@@ -42,8 +43,14 @@ class Observer(Protocol):
 class Planner(Protocol):
     """Makes plans; `solver.solve.solve` is one."""
 
-    def __call__(self, snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Result:
-        """The best plan for a snapshot."""
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+    ) -> Result:
+        """The best plan for a snapshot; `observer` follows the solve and may end it."""
         ...
 
 

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from control.proposed import NONE, Proposed
 from model.evaluate import Evaluation
 from model.plan import Plan
 from model.run import RunProgress
@@ -67,3 +68,5 @@ class LoopView:
     run: RunProgress | None
     """The run that goes on, else the last one."""
     log: tuple[LogLine, ...]
+    proposed: Proposed = NONE
+    """Plans under way, what was asked of them, and plans in thought."""

@@ -3,9 +3,33 @@
 from collections.abc import Callable
 from typing import Protocol
 
+from control.asks import Asks
 from control.loop import LoopSettings
 from control.view import LoopView
 from executor.steering import Steering
+from model.scenario import Scenario
+
+
+class Asking(Protocol):
+    """What may be asked of plans; `control.proposals.Proposals` takes it.
+
+    What cannot be asked of the cluster as it is is a ConfigError, in words.
+    """
+
+    def ask(self, asks: Asks) -> None:
+        """Make a new plan, with what is asked of it."""
+
+    def use_best(self) -> None:
+        """End the solve under way with the best plan so far."""
+
+    def trace(self) -> None:
+        """Trace the frontier."""
+
+    def choose(self, point: int) -> None:
+        """Let the plan behind a point of the frontier be the plan."""
+
+    def suppose(self, scenario: Scenario | None) -> None:
+        """Plan a cluster that is only supposed; None ends it."""
 
 
 class Engine(Protocol):
@@ -29,6 +53,11 @@ class Engine(Protocol):
     @property
     def steering(self) -> Steering:
         """Of the run that goes on."""
+        ...
+
+    @property
+    def proposals(self) -> Asking:
+        """What may be asked of plans."""
         ...
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:

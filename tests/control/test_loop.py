@@ -19,6 +19,7 @@ from model.errors import (
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.snapshot import Snapshot
+from solver.observer import SolveObserver
 from solver.result import Result
 from solver.solve import solve
 from tests.control.parts import (
@@ -204,8 +205,10 @@ def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
     """The independent evaluator stands between the solver and everyone else."""
     bench = build(UNEVEN)
 
-    def broken(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Result:
-        result = solve(snapshot, goals, limits)
+    def broken(
+        snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+    ) -> Result:
+        result = solve(snapshot, goals, limits, observer)
         assert result.best is not None
         better = result.best.model_copy(update={"objective": 0.0})
         return dataclasses.replace(result, best=better)

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from control.asks import Asks
 from control.loop import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
@@ -19,6 +20,7 @@ from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunState
+from model.scenario import Scenario
 from model.snapshot import Resource, Snapshot, Source, partitions_from_rows
 from model.snapshot_file import read_snapshot
 
@@ -323,6 +325,42 @@ def other_authority() -> LoopView:
 
 
 @dataclass
+class FakeProposals:
+    """Keeps what it is asked for."""
+
+    refuses: PlimsollError | None = None
+    """What each request raises."""
+    asked: list[Asks] = field(default_factory=list)
+    stopped: int = 0
+    traced: int = 0
+    chosen: list[int] = field(default_factory=list)
+    supposed: list[Scenario | None] = field(default_factory=list)
+
+    def ask(self, asks: Asks) -> None:
+        self._refuse()
+        self.asked.append(asks)
+
+    def use_best(self) -> None:
+        self.stopped += 1
+
+    def trace(self) -> None:
+        self._refuse()
+        self.traced += 1
+
+    def choose(self, point: int) -> None:
+        self._refuse()
+        self.chosen.append(point)
+
+    def suppose(self, scenario: Scenario | None) -> None:
+        self._refuse()
+        self.supposed.append(scenario)
+
+    def _refuse(self) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+
+
+@dataclass
 class FakeLoop:
     """Shows the views it is given, and keeps what it is asked for."""
 
@@ -335,6 +373,7 @@ class FakeLoop:
     steering: Steering = field(default_factory=Steering)
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: dict[str, str] = field(default_factory=dict)
+    proposals: FakeProposals = field(default_factory=FakeProposals)
     subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
 
     @property

@@ -1,0 +1,78 @@
+"""What changed between two snapshots, as far as a plan depends on it, in words."""
+
+from collections.abc import Iterator
+
+from model.ids import PartitionId
+from model.plan import Plan
+from model.snapshot import BrokerState, Snapshot
+from model.units import count_text
+
+MOST_NAMED = 3
+"""Partitions named one by one; further ones are counted."""
+
+
+def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
+    """Why a plan for one snapshot is outdated in another; empty if it is not.
+
+    Partitions that the plan moves are named first.
+    """
+    if before.fingerprint == after.fingerprint:
+        return ()
+    rows = _rows(before, after, plan)
+    return (*_brokers(before, after), *_topics(before, after), *rows)
+
+
+def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    old, new = _live(before), _live(after)
+    for broker in sorted(old - new):
+        yield f"broker {broker} is gone"
+    for broker in sorted(new - old):
+        yield f"broker {broker} is new"
+
+
+def _live(snapshot: Snapshot) -> set[int]:
+    return {b.id for b in snapshot.header.brokers if b.state is not BrokerState.DEAD}
+
+
+def _topics(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    old = {t.name: t.topic_id for t in before.header.topics}
+    new = {t.name: t.topic_id for t in after.header.topics}
+    gone, added = sorted(old.keys() - new.keys()), sorted(new.keys() - old.keys())
+    again = sorted(t for t in old.keys() & new.keys() if old[t] != new[t])
+    for names, verb in ((gone, "is gone"), (added, "is new"), (again, "was made anew")):
+        for name in names[:MOST_NAMED]:
+            yield f"topic {name} {verb}"
+        if len(names) > MOST_NAMED:
+            yield f"{count_text(len(names) - MOST_NAMED, 'more topic')} likewise"
+
+
+def _rows(before: Snapshot, after: Snapshot, plan: Plan) -> Iterator[str]:
+    old, new = _places(before), _places(after)
+    moved = {m.id for m in plan.moves}
+    told = [p for p, place in new.items() if p not in old or old[p] != place]
+    told.sort(key=lambda p: (p not in moved, p))
+    for partition in told[:MOST_NAMED]:
+        was = old.get(partition)
+        now = f"{partition} is on {_words(new[partition])}"
+        yield f"{now}, it was on {_words(was)}" if was else f"{now}, it is new"
+    if len(told) > MOST_NAMED:
+        more = count_text(len(told) - MOST_NAMED, "more partition")
+        yield f"{more} changed"
+
+
+def _places(snapshot: Snapshot) -> dict[PartitionId, tuple[list[int], int]]:
+    """Replica list and leader of each partition."""
+    columns = snapshot.partitions
+    starts, leaders = columns.replica_start.tolist(), columns.leader.tolist()
+    brokers = columns.replica_broker.tolist()
+    return {
+        partition: (brokers[starts[row] : starts[row + 1]], leaders[row])
+        for row, partition in enumerate(snapshot.ids)
+    }
+
+
+def _words(place: tuple[list[int], int]) -> str:
+    """`1,2 led by 2`; the leader alone is not told twice."""
+    replicas, leader = place
+    ids = ",".join(map(str, replicas))
+    return ids if leader == replicas[0] else f"{ids} led by {leader}"

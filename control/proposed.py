@@ -1,0 +1,67 @@
+"""What the loop shows of its plans while they are made, and of those in thought."""
+
+from dataclasses import dataclass
+from typing import Final
+
+from control.asks import NOTHING, Asks
+from model.frontier import Frontier
+from model.scenario import WhatIf
+from model.snapshot import Snapshot
+from solver.result import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Solving:
+    """A solve that goes on, and what it has come to."""
+
+    started_at_ms: int
+    objective: float | None = None
+    """F of the best plan so far; None before there is one."""
+    moves: int = 0
+    """Of that plan."""
+    bound: float | None = None
+    """Proved so far; None before anything is."""
+    stopping: bool = False
+    """It was asked to end with the best plan so far."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traced:
+    """A frontier with the plan behind each of its points."""
+
+    frontier: Frontier
+    snapshot: Snapshot
+    answers: tuple[Result | None, ...]
+    """By point; None for the cluster as it is."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Supposed:
+    """A cluster that is only supposed, and its plan. Nobody can approve that."""
+
+    words: str
+    """What is supposed."""
+    snapshot: Snapshot
+    """Of the cluster that is supposed."""
+    solving: Solving | None = None
+    """None once there is an answer."""
+    answer: WhatIf | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposed:
+    """All that the screen shows of plans, beside the plan itself."""
+
+    asks: Asks = NOTHING
+    solving: Solving | None = None
+    result: Result | None = None
+    """The last answer."""
+    changes: tuple[str, ...] = ()
+    """Why the plan is outdated; empty while it is not."""
+    tracing: Solving | None = None
+    """The frontier is being traced."""
+    traced: Traced | None = None
+    supposed: Supposed | None = None
+
+
+NONE: Final = Proposed()

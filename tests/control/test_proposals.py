@@ -1,0 +1,351 @@
+"""What the screen may ask of plans, over the real loop and solver."""
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from control.asks import Asks
+from control.loop import Loop, LoopParts, LoopSettings
+from control.policy import EAGER
+from control.view import LoopView, Mode, Phase
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.goals import Goals, Pin, SolveLimits
+from model.ids import BrokerId, PartitionId, TopicName
+from model.names import Names
+from model.plan import Plan, PlanStatus
+from model.scenario import AddedBrokers, Scenario
+from model.snapshot import BrokerState, Count, Snapshot
+from solver.observer import SolveObserver
+from solver.result import Result
+from solver.solve import solve
+from tests.control.parts import (
+    EASY,
+    MB,
+    ORDERS,
+    WORK,
+    CannedObserver,
+    RecordingExecutor,
+    cluster,
+)
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+MANY_S = 60
+"""Longer than anything here takes."""
+
+
+def of_orders(number: int) -> PartitionId:
+    return PartitionId(ORDERS, number)
+
+
+@dataclass
+class HeldPlanner:
+    """The solver; with `held` it waits, as a long solve does, until it is stopped."""
+
+    held: bool = False
+    asked: list[tuple[Snapshot, Goals]] = field(default_factory=list)
+    waits: threading.Event = field(default_factory=threading.Event)
+    never: threading.Event = field(default_factory=threading.Event)
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+    ) -> Result:
+        self.asked.append((snapshot, goals))
+        result = solve(snapshot, goals, limits, observer)
+        self.waits.set()
+        while self.held and not observer.stops():
+            self.never.wait(0.01)
+        return result
+
+
+@dataclass
+class Bench:
+    loop: Loop
+    observer: CannedObserver
+    executor: RecordingExecutor
+    planner: HeldPlanner
+
+    def ready(self, asks: Asks | None = None) -> Plan:
+        """The plan, once there is one that was made as `asks` has it."""
+
+        def is_ready(view: LoopView) -> bool:
+            asked = view.proposed.asks if asks is None else asks
+            done = view.phase is Phase.PLAN_READY and not view.proposed.solving
+            return done and view.proposed.asks == asked and not self._wanted
+
+        assert self.loop.wait(is_ready, MANY_S)
+        plan = self.loop.view.plan
+        assert plan is not None
+        return plan
+
+    @property
+    def _wanted(self) -> bool:
+        return self.loop.proposals.wanted or self.loop.proposals.solving
+
+    def ask(self, asks: Asks) -> Plan:
+        self.loop.proposals.ask(asks)
+        return self.ready(asks)
+
+
+@contextlib.contextmanager
+def looping(snapshot: Snapshot, folder: Path) -> Iterator[Bench]:
+    observer, executor = CannedObserver([snapshot]), RecordingExecutor()
+    planner = HeldPlanner()
+    settings = LoopSettings(
+        bootstrap="127.0.0.1:1",
+        name="demo",
+        mode=Mode.APPROVE,
+        goals=EASY,
+        solve=WORK,
+        limits=EAGER,
+        journal_dir=folder,
+        tick_s=0.01,
+    )
+    parts = LoopParts(
+        observer=lambda: observer,
+        planner=planner,
+        executor=lambda: executor,
+        recent_moves=lambda _cluster, _since: (),
+    )
+    with Loop(settings, parts) as loop:
+        yield Bench(loop, observer, executor, planner)
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Iterator[Bench]:
+    with looping(UNEVEN, tmp_path) as made:
+        yield made
+
+
+def test_a_dropped_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) -> None:
+    dropped = bench.ready().moves[0].id
+    asks = Asks().dropping(dropped)
+    plan = bench.ask(asks)
+    assert plan.moves
+    assert dropped not in [m.id for m in plan.moves]
+    assert bench.loop.view.proposed.asks.words() == (f"{dropped} stays",)
+    bench.loop.approve(plan.hash, by="ann")
+    assert bench.loop.wait(lambda _: bool(bench.executor.plans), MANY_S)
+    assert bench.executor.plans == [plan]
+
+
+def test_the_same_asks_give_the_same_plan(bench: Bench) -> None:
+    asks = Asks().dropping(bench.ready().moves[0].id)
+    first = bench.ask(asks)
+    bench.ask(Asks())
+    assert bench.ask(asks).hash == first.hash
+
+
+def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
+    bench.ready()
+    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
+    plan = bench.ask(Asks().pinning(pin))
+    (move,) = (m for m in plan.moves if m.id == of_orders(3))
+    assert move.replicas_after == (3,)
+    assert bench.loop.view.proposed.asks.words() == ("orders-3 on broker 3",)
+
+
+def test_a_second_pin_of_a_partition_replaces_the_first() -> None:
+    pins = [
+        Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),))
+        for b in (1, 3)
+    ]
+    assert Asks().pinning(pins[0]).pinning(pins[1]).pins == (pins[1],)
+
+
+def test_edited_goals_are_those_of_the_plan(bench: Bench) -> None:
+    bench.ready()
+    goals = EASY.model_copy(update={"move_price": 0.7})
+    assert bench.ask(Asks(goals=goals)).goals.move_price == 0.7
+
+
+def test_a_plan_for_one_topic_levels_its_counts(bench: Bench) -> None:
+    bench.ready()
+    plan = bench.ask(Asks(topics=(ORDERS,)))
+    levelled = {goal.resource for goal in plan.goals.balance}
+    assert {Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS} <= levelled
+
+
+def draining() -> Snapshot:
+    brokers = tuple(
+        b.model_copy(update={"state": BrokerState.DRAINING}) if b.id == 2 else b
+        for b in UNEVEN.header.brokers
+    )
+    header = UNEVEN.header.model_copy(update={"brokers": brokers})
+    return Snapshot(header, UNEVEN.partitions)
+
+
+@pytest.mark.parametrize(
+    ("asks", "words"),
+    [
+        (Asks(topics=(TopicName("oders"),)), "no topic 'oders'; did you mean 'orders'"),
+        (
+            Asks().pinning(Pin(topics=Names(exact=(ORDERS,)), brokers=(BrokerId(9),))),
+            "no broker 9; known: 1, 2, 3",
+        ),
+        (Asks().dropping(of_orders(0)), "orders-0 cannot stay: a draining"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_in_words(
+    tmp_path: Path, asks: Asks, words: str
+) -> None:
+    with looping(draining(), tmp_path) as bench:
+        plan = bench.ready()
+        with pytest.raises(ConfigError, match=words):
+            bench.loop.proposals.ask(asks)
+        assert bench.loop.view.plan == plan
+        assert bench.loop.view.proposed.asks == Asks()
+
+
+def test_the_cluster_is_watched_while_the_solver_works(bench: Bench) -> None:
+    bench.planner.held = True
+    assert bench.loop.wait(lambda view: view.phase is Phase.SOLVING, MANY_S)
+    later = cluster([2] * 8, [MB] * 8, taken_at_ms=UNEVEN.header.taken_at_ms + 1000)
+    bench.observer.snapshots[:] = [later]
+
+    def seen(view: LoopView) -> bool:
+        return view.snapshot is not None and view.snapshot.header == later.header
+
+    assert bench.loop.wait(seen, MANY_S)
+    assert bench.loop.view.phase is Phase.SOLVING
+
+
+def test_the_best_so_far_is_shown_and_can_be_used(bench: Bench) -> None:
+    bench.planner.held = True
+
+    def has_one(view: LoopView) -> bool:
+        solving = view.proposed.solving
+        return solving is not None and solving.bound is not None and solving.moves > 0
+
+    assert bench.loop.wait(has_one, MANY_S)
+    bench.loop.proposals.use_best()
+    plan = bench.ready()
+    assert plan.moves
+    assert len(bench.planner.asked) == 1
+
+
+def test_an_ask_during_a_solve_begins_anew_and_the_first_is_not_shown(
+    bench: Bench,
+) -> None:
+    bench.planner.held = True
+    assert bench.planner.waits.wait(MANY_S)
+    bench.planner.held = False
+    asks = Asks().dropping(of_orders(0))
+    plan = bench.ask(asks)
+    assert of_orders(0) not in [m.id for m in plan.moves]
+
+
+def test_a_plan_of_another_placement_is_refused_with_what_changed(
+    bench: Bench,
+) -> None:
+    plan = bench.ready()
+    moved = plan.moves[0].id
+    bench.planner.held = True
+    homes = [2] * 8
+    homes[moved.partition] = 3
+    bench.observer.snapshots[:] = [cluster(homes, [MB] * 8)]
+    assert bench.loop.wait(lambda view: bool(view.proposed.changes), MANY_S)
+    words = f"{moved} is on 3, it was on 2"
+    assert bench.loop.view.proposed.changes == (words,)
+    with pytest.raises(PlanOutdated, match=words):
+        bench.loop.approve(plan.hash, by="ann")
+    assert bench.executor.plans == []
+
+
+def traced(bench: Bench) -> tuple[Plan | None, ...]:
+    bench.loop.proposals.trace()
+    assert bench.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
+    found = bench.loop.view.proposed.traced
+    assert found is not None
+    return tuple(answer.best if answer else None for answer in found.answers)
+
+
+def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
+    bench: Bench,
+) -> None:
+    asked = bench.ready()
+    plans = traced(bench)
+    point, fewer = next((i, p) for i, p in enumerate(plans) if p is not None)
+    assert fewer.hash != asked.hash
+    bench.loop.proposals.choose(point)
+    assert bench.ready().hash == fewer.hash
+    assert bench.loop.view.proposed.asks.words()[0].startswith("cut at ")
+    with pytest.raises(GuardrailRefused, match="replaced"):
+        bench.loop.approve(asked.hash, by="ann")
+    bench.loop.approve(fewer.hash, by="ann")
+    assert bench.loop.wait(lambda view: view.phase is Phase.SETTLING, MANY_S)
+    assert bench.executor.plans == [fewer]
+    assert bench.loop.view.proposed.asks == Asks()
+
+
+def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(
+    bench: Bench,
+) -> None:
+    bench.ready()
+    plans = traced(bench)
+    assert plans[0] is None
+    with pytest.raises(ConfigError, match="the cluster as it is"):
+        bench.loop.proposals.choose(0)
+    bench.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
+    assert bench.loop.wait(lambda view: bool(view.proposed.changes), MANY_S)
+    with pytest.raises(ConfigError, match="trace it again"):
+        bench.loop.proposals.choose(1)
+
+
+SCENARIOS: dict[str, Callable[[], Scenario]] = {
+    "more brokers": lambda: Scenario(add=(AddedBrokers(count=1),)),
+    "a broker drained": lambda: Scenario(remove=(BrokerId(2),)),
+}
+
+
+@pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
+def test_what_is_supposed_is_planned_and_can_never_be_approved(
+    bench: Bench, scenario: Callable[[], Scenario]
+) -> None:
+    real = bench.ready()
+    bench.loop.proposals.suppose(scenario())
+
+    def answered(view: LoopView) -> bool:
+        supposed = view.proposed.supposed
+        return supposed is not None and supposed.answer is not None
+
+    assert bench.loop.wait(answered, MANY_S)
+    supposed = bench.loop.view.proposed.supposed
+    assert supposed is not None
+    assert supposed.answer is not None
+    assert supposed.answer.plan is not None
+    assert supposed.words == scenario().words()
+    with pytest.raises(GuardrailRefused):
+        bench.loop.approve(supposed.answer.plan.hash, by="ann")
+    assert bench.loop.view.plan == real
+    bench.loop.proposals.suppose(None)
+    assert bench.loop.view.proposed.supposed is None
+    assert bench.executor.plans == []
+
+
+def test_an_impossible_scenario_is_refused_in_words(bench: Bench) -> None:
+    bench.ready()
+    with pytest.raises(ConfigError, match="no broker 9 to remove; known: 1, 2, 3"):
+        bench.loop.proposals.suppose(Scenario(remove=(BrokerId(9),)))
+
+
+def test_an_answer_without_moves_is_kept_with_its_reasons(bench: Bench) -> None:
+    bench.ready()
+    dear = EASY.model_copy(update={"move_price": 100.0})
+    bench.loop.proposals.ask(Asks(goals=dear))
+
+    def said(view: LoopView) -> bool:
+        result = view.proposed.result
+        return result is not None and result.status is PlanStatus.NO_IMPROVEMENT
+
+    assert bench.loop.wait(said, MANY_S)
+    result = bench.loop.view.proposed.result
+    assert result is not None
+    assert "gains more than its price" in " ".join(result.reasons)
