@@ -1,7 +1,7 @@
 """What a person asks of a plan, beside the goals that are configured."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from control.topic_mode import goals_for
@@ -28,14 +28,29 @@ class Asks:
     cut: FrontierPoint | None = None
     """The point of the frontier that was picked."""
 
+    before: "Asks | None" = field(default=None, compare=False, repr=False)
+    """What was asked before the last of this."""
+
     def dropping(self, partition: PartitionId) -> "Asks":
         """The same, and this partition stays."""
-        return replace(self, stay=(*self.stay, partition))
+        return replace(self, stay=(*self.stay, partition), before=self)
 
     def pinning(self, pin: Pin) -> "Asks":
         """The same with one pin more; it replaces one of the same partitions."""
         others = tuple(p for p in self.pins if _whose(p) != _whose(pin))
-        return replace(self, pins=(*others, pin))
+        return replace(self, pins=(*others, pin), before=self)
+
+    def with_goals(self, goals: Goals) -> "Asks":
+        """The same under other goals; a point that was picked is of no use then."""
+        return replace(self, goals=goals, cut=None, before=self)
+
+    def cut_at(self, point: FrontierPoint) -> "Asks":
+        """The same, cut at a point of the frontier."""
+        return replace(self, cut=point, before=self)
+
+    def without_last(self) -> "Asks":
+        """What was asked before the last of this."""
+        return self.before or NOTHING
 
     def check(self, configured: Goals, snapshot: Snapshot) -> None:
         """Refuse what cannot be asked of this cluster.
@@ -56,7 +71,7 @@ class Asks:
 
     def after_a_run(self) -> "Asks":
         """What goes on being asked once a plan was carried out."""
-        return replace(self, topics=(), cut=None)
+        return replace(self, topics=(), cut=None, before=None)
 
     def goals_for(self, configured: Goals, snapshot: Snapshot) -> Goals:
         """The goals of a plan that is so asked for; ConfigError as `check`."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from control.capacities import CapacityTeller, capacities_of
 from control.history import history_settings
-from control.loop import Loop, LoopParts, LoopSettings
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
 from control.prometheus import poller_of
@@ -219,6 +220,7 @@ def loop(
             limits=limits,
             journal_dir=journal_dir(settings),
             patient=patient,
+            throttle=settings.throttle,
             screen=settings.screen,
             keys=settings.keys,
         ),

@@ -10,18 +10,16 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Self
 
 from control.decide import Facts, Step, next_step
 from control.judge import with_recent_moves
-from control.policy import AutoLimits
-from control.ports import Executor, Observer, Planner
+from control.parts import LoopParts, LoopSettings
+from control.ports import Observer
 from control.proposals import Proposals
 from control.runner import Runner
-from control.showing import ScreenSettings
 from control.standing import Standing, after_answer, after_step
 from control.view import LogLine, LoopView, Mode, Phase
 from executor.steering import Steering
@@ -33,9 +31,8 @@ from model.errors import (
     PlimsollError,
 )
 from model.evaluate import Evaluation, evaluate
-from model.goals import Goals, SolveLimits
 from model.run import RunProgress, RunReport, RunState
-from model.snapshot import Broker, RecentMove, Snapshot
+from model.snapshot import Broker, Snapshot
 from model.units import count_text
 from solver.result import Result
 
@@ -45,40 +42,6 @@ RETRY_S = 5.0
 """Time between two attempts to connect."""
 LOG_LINES = 500
 """Decisions kept for the screen."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoopSettings:
-    """How the loop behaves; the same for every front end."""
-
-    bootstrap: str
-    name: str | None
-    """What the cluster is called; None for the start of its id."""
-    mode: Mode
-    goals: Goals
-    solve: SolveLimits
-    limits: AutoLimits
-    journal_dir: Path
-    patient: bool = False
-    """Go on trying when the first contact fails, as a screen and a service do."""
-    tick_s: float = 0.5
-    screen: ScreenSettings = field(default_factory=ScreenSettings)
-    keys: Mapping[str, str] = field(default_factory=dict)
-    """Keys of the screen, by the ids of what they do."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class LoopParts:
-    """What the loop drives."""
-
-    observer: Callable[[], Observer]
-    """Makes a new observer; called again after a lost connection."""
-    planner: Planner
-    executor: Callable[[], Executor] | None
-    """Makes the one object that changes a cluster; None when read-only."""
-    recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
-    """Moves on a cluster (id) since a time (ms), from the journal."""
-    clock: Callable[[], float] = time.time
 
 
 @dataclass

@@ -126,7 +126,7 @@ class Proposals:
                 )
             self.give_up()
             self.wanted = False
-            self._asks = replace(self._asks, cut=traced.frontier.points[point])
+            self._asks = self._asks.cut_at(traced.frontier.points[point])
             self._keep(result, traced.snapshot)
         self._wake()
 

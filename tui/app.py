@@ -18,11 +18,11 @@ from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from control.loop import LoopSettings
+from control.parts import LoopSettings
 from control.view import LoopView
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest
-from tui.engine import Engine
+from tui.engine import Asking, Engine
 from tui.keymap import checked_keys
 from tui.keys import MODE_KEYS
 from tui.looks import COLOUR_BLIND, AsciiDriver, wants_ascii
@@ -186,6 +186,7 @@ class PlimsollApp(App[None]):
             running=self._engine.running,
             trail=self._trail,
             leaving=self._leaving,
+            throttle=self._engine.settings.throttle,
         )
 
     def _remember(self, view: LoopView) -> None:
@@ -225,10 +226,15 @@ class PlimsollApp(App[None]):
         """Open the screen that was open before; again, and this one is back."""
         self.action_show_mode(self._previous_mode)
 
+    @property
+    def asking(self) -> Asking:
+        """What the plan screen may ask of plans."""
+        return self._engine.proposals
+
     def action_approve(self) -> None:
         view = self._shown.view
         if view.plan is not None and refusal("approve", self.moment) is None:
-            self.push_screen(ApproveScreen(view.plan, view.cluster_name, self._approve))
+            self.push_screen(ApproveScreen(view.plan, self.moment, self._approve))
 
     @property
     def _shown(self) -> Moment:

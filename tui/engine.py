@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from control.asks import Asks
-from control.loop import LoopSettings
+from control.parts import LoopSettings
 from control.view import LoopView
 from executor.steering import Steering
 from model.scenario import Scenario

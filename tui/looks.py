@@ -25,6 +25,7 @@ too, and none of them is told from another by red against green."""
 
 ASCII = dict(zip("▏▎▍▌▋▊▉█▒░│╎»", "   #####=.|:>", strict=True))
 ASCII |= dict(zip("▁▂▃▄▅▆▇▔", "_.:-=+*-", strict=True))
+ASCII |= dict(zip("●◆", "o@", strict=True))
 ASCII |= dict(zip("→←↑↓▲▼…·•", "><^v^v~.*", strict=True))
 ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷╵╹╻", "|")
 ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")

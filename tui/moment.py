@@ -23,3 +23,5 @@ class Moment:
     trail: Trail = field(default_factory=Trail)
     leaving: bool = False
     """The user has asked to leave once the run has stopped."""
+    throttle: int | str | None = None
+    """What a run begins with: bytes/s, `auto`, or None for none."""

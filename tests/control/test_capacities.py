@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from control.capacities import CapacityTeller, capacities_of
-from control.loop import Loop, LoopParts, LoopSettings
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.render import status_document
 from control.render_capacity import capacity_text

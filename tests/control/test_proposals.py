@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from control.asks import Asks
-from control.loop import Loop, LoopParts, LoopSettings
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.view import LoopView, Mode, Phase
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated

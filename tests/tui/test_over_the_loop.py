@@ -4,7 +4,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
-from control.loop import Loop, LoopParts, LoopSettings
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.view import Mode, Phase
 from model.errors import PlimsollError

@@ -36,7 +36,7 @@ STATES = {
     "level": replace(level_after_run(), run=None),
     "failed": failed(),
 }
-SCREENS = ("overview", "topics", "log")
+SCREENS = ("overview", "plan", "topics", "log")
 SIZES = ((80, 24), (120, 40), (200, 50))
 
 
@@ -45,7 +45,7 @@ def picture(snapshot: SnapshotAssertion) -> SnapshotAssertion:
     return snapshot.use_extension(SVGImageSnapshotExtension)
 
 
-def _drawn(on: Stage) -> str:
+def drawn(on: Stage) -> str:
     """The picture, with a fixed prefix in place of one that its content gives."""
     return re.sub(r"terminal-\d+-", "terminal-", on.app.export_screenshot())
 
@@ -54,7 +54,7 @@ async def test_states_of_the_overview(picture: SnapshotAssertion) -> None:
     async with stage(CONNECTING, size=(120, 40)) as on:
         for name, view in STATES.items():
             await on.show(view)
-            assert _drawn(on) == picture(name=name)
+            assert drawn(on) == picture(name=name)
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
@@ -66,12 +66,12 @@ async def test_screens(
         for name in SCREENS:
             on.app.action_show_mode(name)
             await on.settle()
-            assert _drawn(on) == picture(name=name)
+            assert drawn(on) == picture(name=name)
 
 
 async def test_colour_blind_theme(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(120, 40), theme=COLOUR_BLIND.name) as on:
-        assert _drawn(on) == picture
+        assert drawn(on) == picture
 
 
 async def test_without_colour(
@@ -79,12 +79,12 @@ async def test_without_colour(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert _drawn(on) == picture
+        assert drawn(on) == picture
 
 
 async def test_in_ascii(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert ascii_text(_drawn(on).replace("\u00a0", " ")) == picture
+        assert ascii_text(drawn(on).replace("\u00a0", " ")) == picture
 
 
 async def test_stale_filtered_sorted_frozen_and_with_the_partitions_of_a_topic(
@@ -94,14 +94,14 @@ async def test_stale_filtered_sorted_frozen_and_with_the_partitions_of_a_topic(
         on.clock_s += 120
         await on.show(plan_ready())
         await on.press("s", "slash", "!", "2", "enter")
-        assert _drawn(on) == picture(name="stale_and_filtered")
+        assert drawn(on) == picture(name="stale_and_filtered")
         await on.press("4", "enter", "space")
-        assert _drawn(on) == picture(name="partitions_frozen")
+        assert drawn(on) == picture(name="partitions_frozen")
 
 
 async def test_read_only(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(Mode.READ_ONLY), size=(120, 40)) as on:
-        assert _drawn(on) == picture
+        assert drawn(on) == picture
 
 
 async def test_approving(picture: SnapshotAssertion) -> None:
@@ -109,9 +109,9 @@ async def test_approving(picture: SnapshotAssertion) -> None:
         await on.press("A")
         on.app.screen.query_one(Input).cursor_blink = False
         await on.press("tab", *NAME)
-        assert _drawn(on) == picture
+        assert drawn(on) == picture
 
 
 async def test_too_small(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(59, 15)) as on:
-        assert _drawn(on) == picture
+        assert drawn(on) == picture

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from control.asks import Asks
-from control.loop import LoopSettings
+from control.parts import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase

@@ -13,7 +13,7 @@ from textual.widgets import Button, Input, Label, Static
 from model.errors import PlimsollError
 from model.plan import Plan
 from tui.moment import Moment
-from tui.viewmodel.approval import counts, replaced, touched
+from tui.viewmodel.approval import asked, counts, replaced, throttle_line, touched
 
 
 class ApproveScreen(ModalScreen[None]):
@@ -26,11 +26,12 @@ class ApproveScreen(ModalScreen[None]):
     AUTO_FOCUS = "#no"
 
     def __init__(
-        self, plan: Plan, cluster_name: str, approve: Callable[[str], None]
+        self, plan: Plan, moment: Moment, approve: Callable[[str], None]
     ) -> None:
         super().__init__()
         self._plan = plan
-        self._cluster_name = cluster_name
+        self._cluster_name = moment.view.cluster_name
+        self._more = asked(moment.view) + throttle_line(moment.throttle)
         self._approve = approve
         self._gone = ""
         """Why the plan can no longer be approved; empty while it can."""
@@ -43,6 +44,7 @@ class ApproveScreen(ModalScreen[None]):
             yield Static(
                 f"{counts(plan)}\n"
                 f"brokers: {touched(plan)}\n"
+                f"{self._more}"
                 f"cluster {self._cluster_name}, id {plan.cluster_id}",
                 markup=False,
             )

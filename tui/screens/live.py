@@ -10,7 +10,7 @@ from textual.screen import Screen
 from textual.widgets import Footer, Static
 
 from tui.moment import Moment
-from tui.viewmodel.refusals import refusal
+from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.mode_bar import ModeBar
 
@@ -105,4 +105,4 @@ class LiveScreen(Screen[None]):
 
 
 def _refusals(moment: Moment) -> list[str | None]:
-    return [refusal(a, moment) for a in ("approve", "stop_run", "solve_again")]
+    return [refusal(a, moment) for a in ACTIONS]

@@ -1,21 +1,251 @@
-"""What plimsoll wants to do, and why."""
+"""What plimsoll wants to do, and why; what a person wants otherwise."""
 
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+from textual import work
 from textual.app import ComposeResult
+from textual.widgets import ContentSwitcher, DataTable
 
+from control.plan_files import shell_commands, write_answer, write_files
+from model.errors import PlimsollError
+from tui.engine import Asking
 from tui.moment import Moment
+from tui.plan_keys import PLAN_KEYS
+from tui.screens.form import FormScreen
 from tui.screens.live import LiveScreen
-from tui.viewmodel.plan import plan_panel
-from tui.widgets.plan_panel import PlanPanel
+from tui.screens.reason import ReasonScreen
+from tui.viewmodel.forms import (
+    WHAT_IF_LINES,
+    Field,
+    FormLine,
+    Typed,
+    goals_lines,
+    goals_of,
+    pin_lines,
+    pin_of,
+    scenario_of,
+)
+from tui.viewmodel.refusals import refusal
+from tui.viewmodel.shown import WHAT_IF, shown
+from tui.widgets.moves_panel import MovesPanel
+from tui.widgets.plan_side import BrokersAfter, FrontierPlot
+
+if TYPE_CHECKING:
+    from tui.app import PlimsollApp
 
 
 class PlanScreen(LiveScreen):
-    """The plan: its figures and its moves."""
+    """The plan as a difference to read, to bend and to approve."""
 
     MODE = "plan"
     AUTO_FOCUS = "#moves"
+    BINDINGS = [*PLAN_KEYS]
 
     def body(self) -> ComposeResult:
-        yield PlanPanel(plan_panel)
+        yield MovesPanel()
+        with ContentSwitcher(initial="brokers-after", id="side"):
+            yield BrokersAfter(id="brokers-after")
+            yield FrontierPlot(id="frontier")
 
     def show(self, moment: Moment) -> None:
-        self.query_one(PlanPanel).show(moment)
+        self.query_one(MovesPanel).show(moment)
+        if moment.view.proposed.supposed is not None:
+            self._switch("brokers-after")
+        self.query_one(BrokersAfter).show(moment)
+        self.query_one(FrontierPlot).show_moment(moment)
+        self._show_move()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys the key, where the action is refused."""
+        return None if self._refused(action) else True
+
+    def _refused(self, action: str) -> bool:
+        return self.moment is not None and refusal(action, self.moment) is not None
+
+    @property
+    def _asking(self) -> Asking:
+        return cast("PlimsollApp", self.app).asking
+
+    @property
+    def _now(self) -> Moment:
+        if self.moment is None:
+            raise PlimsollError("internal error: the screen shows no moment")
+        return self.moment
+
+    # ---- moves
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        event.stop()
+        self._show_move()
+
+    def _show_move(self) -> None:
+        if self.moment is not None:
+            move = self.query_one(MovesPanel).move
+            self.query_one(BrokersAfter).show_move(move, shown(self.moment.view))
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        panel, now = self.query_one(MovesPanel), shown(self._now.view)
+        if event.data_table.id == "moves" and panel.move and now.plan:
+            self.app.push_screen(ReasonScreen(panel.move, shown=now))
+
+    def action_drop_move(self) -> None:
+        """The partition under the cursor stays; plan the rest anew."""
+        move = self.query_one(MovesPanel).move
+        if move is not None:
+            asks = self._now.view.proposed.asks.dropping(move.id)
+            self._request(lambda: self._asking.ask(asks), f"{move.id} is to stay")
+
+    def action_pin_partition(self) -> None:
+        """Ask where the partition under the cursor is to lie."""
+        move = self.query_one(MovesPanel).move
+        if move is None:
+            return
+
+        def submit(typed: Typed) -> None:
+            pin = pin_of(move, typed)
+            self._asking.ask(self._now.view.proposed.asks.pinning(pin))
+
+        self._fill_in(
+            f"Pin {move.id} to brokers",
+            pin_lines(move),
+            check=lambda typed: pin_of(move, typed),
+            submit=submit,
+            done="Plan again",
+        )
+
+    def action_take_back(self) -> None:
+        """Take back what was asked last."""
+        asks = self._now.view.proposed.asks.without_last()
+        self._request(lambda: self._asking.ask(asks), "taken back")
+
+    # ---- the plan
+
+    def action_edit_goals(self) -> None:
+        """Ask for other goals, weights and limits."""
+        moment = self._now
+        asks, snapshot = moment.view.proposed.asks, moment.view.snapshot
+        if snapshot is None:
+            return
+        before = asks.goals or moment.goals
+
+        def submit(typed: Typed) -> None:
+            goals = goals_of(before, typed)
+            self._asking.ask(asks.with_goals(goals))
+
+        self._fill_in(
+            "Goals of this session",
+            goals_lines(before, snapshot),
+            check=lambda typed: goals_of(before, typed),
+            submit=submit,
+            done="Plan again",
+        )
+
+    def action_use_best(self) -> None:
+        """End the solve with the best plan so far."""
+        self._asking.use_best()
+
+    def action_frontier(self) -> None:
+        """Show the frontier, tracing it where there is none; or the brokers again."""
+        side = self.query_one("#side", ContentSwitcher)
+        if side.current == "frontier":
+            self._switch("brokers-after")
+            return
+        self._switch("frontier")
+        proposed = self._now.view.proposed
+        if proposed.traced is None and proposed.tracing is None:
+            self._request(self._asking.trace)
+
+    def _switch(self, part: str) -> None:
+        side = self.query_one("#side", ContentSwitcher)
+        if side.current != part:
+            side.current = part
+            self.query_one("#frontier" if part == "frontier" else "#moves").focus()
+
+    def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
+        event.stop()
+        point = event.point
+        if not self._refused("choose"):
+            self._request(lambda: self._asking.choose(point), "the plan is cut there")
+
+    def action_what_if(self) -> None:
+        """Ask what is to be supposed."""
+        self._fill_in(
+            f"{WHAT_IF}: what is supposed? Nothing is changed",
+            WHAT_IF_LINES,
+            check=scenario_of,
+            submit=lambda typed: self._asking.suppose(scenario_of(typed)),
+            done="Plan what is supposed",
+        )
+
+    def action_back(self) -> None:
+        """End the what-if, else close the frontier, else go to the overview."""
+        if self._now.view.proposed.supposed is not None:
+            self._asking.suppose(None)
+        elif self.query_one("#side", ContentSwitcher).current == "frontier":
+            self._switch("brokers-after")
+        else:
+            cast("PlimsollApp", self.app).action_show_mode("overview")
+
+    # ---- out
+
+    def action_export(self) -> None:
+        """Ask for a folder, and write the plan there."""
+        view = self._now.view
+        plan, supposed = shown(view).plan, view.proposed.supposed
+        answer = supposed.answer if supposed is not None else None
+        if plan is None:
+            return
+
+        def submit(typed: Typed) -> None:
+            folder = Path(typed["folder"].strip()).expanduser()
+            if answer is not None:
+                write_answer(folder, answer)
+            else:
+                write_files(folder, plan)
+
+        what = f"{WHAT_IF} answer" if supposed is not None else "plan"
+        folder = f"plimsoll-{plan.hash[:12]}"
+        self._fill_in(
+            f"Write the {what} to a folder",
+            (FormLine("folder", (Field("folder", folder, "a new folder"),)),),
+            check=lambda _typed: None,
+            submit=submit,
+            done="Write",
+        )
+
+    def action_copy_command(self) -> None:
+        """Copy the plan as commands of Kafka's stock tools."""
+        view = self._now.view
+        if view.plan is not None:
+            self.app.copy_to_clipboard(shell_commands(view.plan, view.bootstrap))
+            self.notify("copied, as kafka-reassign-partitions takes it", timeout=3)
+
+    # ---- asking
+
+    def _fill_in(
+        self,
+        title: str,
+        lines: tuple[FormLine, ...],
+        *,
+        check: Callable[[Typed], object],
+        submit: Callable[[Typed], None],
+        done: str,
+    ) -> None:
+        self.app.push_screen(
+            FormScreen(title, lines, check=check, submit=submit, done=done)
+        )
+
+    @work(group="ask", exclusive=True)
+    async def _request(self, call: Callable[[], None], words: str = "") -> None:
+        try:
+            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            await asyncio.to_thread(call)
+        except PlimsollError as exc:
+            self.notify(str(exc), severity="warning", timeout=8, markup=False)
+        else:
+            if words:
+                self.notify(words, timeout=3, markup=False)

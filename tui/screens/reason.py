@@ -8,7 +8,9 @@ from textual.widgets import Label, Static
 
 from model.plan import Move
 from model.units import bytes_text
+from tui.viewmodel.moves import price_words, without_words
 from tui.viewmodel.plan import listed
+from tui.viewmodel.shown import Shown
 
 
 class ReasonScreen(ModalScreen[None]):
@@ -16,24 +18,28 @@ class ReasonScreen(ModalScreen[None]):
 
     BINDINGS = [Binding("escape,enter,q", "close", "Close", id="reason.close")]
 
-    def __init__(self, move: Move) -> None:
+    def __init__(self, move: Move, shown: Shown | None = None) -> None:
+        """shown: the plan that the move is of, where its cost is to be told."""
         super().__init__()
-        self._move = move
+        self._move, self._shown = move, shown
 
     def compose(self) -> ComposeResult:
-        move = self._move
+        move, shown = self._move, self._shown
+        title = shown.title(str(move.id)) if shown is not None else str(move.id)
         with VerticalScroll(classes="dialog"):
-            yield Label(str(move.id), classes="title", markup=False)
+            yield Label(title, classes="title", markup=False)
             yield Static(
                 f"replicas  {listed(move.replicas_before)} → "
                 f"{listed(move.replicas_after)}\n"
                 f"leader    {move.leader_before} → {move.leader_after}\n"
                 f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)\n"
                 f"gain      {move.gain:.4g}: the score would rise by it without this "
-                "move",
+                "move" + (price_words(move, shown) if shown is not None else ""),
                 markup=False,
             )
             yield Static(move.reason, id="reason", markup=False)
+            if shown is not None and (lost := without_words(move, shown)):
+                yield Static(lost, id="without", markup=False)
             yield Label("escape closes", classes="hint")
 
     def action_close(self) -> None:

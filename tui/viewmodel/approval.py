@@ -4,7 +4,7 @@ from collections import Counter
 
 from control.view import LoopView
 from model.plan import Plan
-from model.units import bytes_text, count_text
+from model.units import bytes_text, count_text, rate_text
 from tui.viewmodel.plan import listed
 
 
@@ -37,10 +37,26 @@ def touched(plan: Plan) -> str:
 def replaced(view: LoopView, plan: Plan) -> str:
     """Why the plan that is asked about can no longer be approved; empty if it can."""
     if view.plan is not None and view.plan.hash == plan.hash:
-        return ""
+        changes = "; ".join(view.proposed.changes)
+        return f"The cluster changed since this plan: {changes}." if changes else ""
     if view.plan is None:
         return "This plan is gone: the cluster is level, or it changed. Close this."
     return (
         f"This plan was replaced by {view.plan.hash[:12]}. "
         "Close this, look at the new one, approve that."
     )
+
+
+def asked(view: LoopView) -> str:
+    """A line on what was asked of the plan; empty where nothing was."""
+    words = ", ".join(view.proposed.asks.words())
+    return f"asked: {words}\n" if words else ""
+
+
+def throttle_line(throttle: int | str | None) -> str:
+    """A line on what moves may copy."""
+    if throttle is None:
+        return "throttle: none\n"
+    if isinstance(throttle, int):
+        return f"throttle: {rate_text(throttle)}\n"
+    return "throttle: what clients leave free\n"

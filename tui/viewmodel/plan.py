@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from control.view import LoopView, Phase
 from model.ids import BrokerId
-from model.plan import Move, Plan
+from model.plan import Move
 from model.run import MoveProgress, MoveState, RunProgress, RunState
-from model.units import bytes_text, count_text, percent_text, seconds_text
+from model.units import bytes_text, count_text, seconds_text
 from tui.viewmodel.ages import ticking
 from tui.viewmodel.cells import (
     Cell,
@@ -22,7 +22,6 @@ from tui.viewmodel.cells import (
     shorten,
     shorten_middle,
 )
-from tui.viewmodel.gauges import SHORT
 from tui.viewmodel.progress import ACTIVE, ENDED, bytes_copied, moves_done
 
 MOVES_SHOWN = 500
@@ -43,21 +42,12 @@ class Panel:
     note: str = ""
 
 
-def plan_panel(view: LoopView, width: int) -> Panel:
-    """The newest plan, or why there is none."""
-    if view.plan is not None:
-        return _plan_panel(view, view.plan, width)
-    return Panel(
-        title="Plan", lines=(), table=_moves_table((), width, why_no_plan(view))
-    )
-
-
 def run_panel(view: LoopView, width: int) -> Panel:
     """The run that goes on, else the last one."""
     if view.run is not None:
         return _run_panel(view, view.run, width)
     why = "No run was made yet. Approve a plan, and its moves are listed here."
-    return Panel(title="Run", lines=(), table=_moves_table((), width, why))
+    return Panel(title="Run", lines=(), table=Table(columns=(), rows=(), why_empty=why))
 
 
 def why_no_plan(view: LoopView) -> str:
@@ -78,79 +68,6 @@ def why_no_plan(view: LoopView) -> str:
             return "There will be no plan: plimsoll has stopped. Quit and start again."
         case _:
             return f"There is no plan: {view.message}."
-
-
-# ---- a plan
-
-
-def _plan_panel(view: LoopView, plan: Plan, width: int) -> Panel:
-    moves = plan.moves
-    more = len(moves) - MOVES_SHOWN
-    return Panel(
-        title=f"Plan {plan.hash[:12]}",
-        lines=flow(_plan_items(plan), width),
-        table=_moves_table(moves[:MOVES_SHOWN], width, _why_no_moves(view, plan)),
-        note=f"and {count_text(more, 'more move')}" if more > 0 else "",
-    )
-
-
-def _why_no_moves(view: LoopView, plan: Plan) -> str:
-    return f"The plan has no moves: {plan.status}. {view.message}"
-
-
-def _plan_items(plan: Plan) -> list[Cell]:
-    gap = f"{plan.gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
-    items = [
-        cell(plan.status.value.upper(), Role.STRONG),
-        cell(f"score {plan.objective_before:.4g} → {plan.objective:.4g}"),
-        cell(f"bound {plan.bound:.4g}"),
-        cell(f"gap {gap}"),
-        cell(count_text(len(plan.moves), "move")),
-        cell(count_text(plan.leader_changes, "leader change")),
-        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
-    ]
-    spreads = [
-        f"{SHORT.get(key, key)} {_spread(plan, key, after=False)} → "
-        f"{_spread(plan, key, after=True)}"
-        for key in plan.levels
-    ]
-    if spreads:
-        items.append(cell(f"off level {', '.join(spreads)}"))
-    return items
-
-
-def _spread(plan: Plan, resource: str, *, after: bool) -> str:
-    return f"{plan.spread(resource, after=after):.0%}"
-
-
-def _moves_table(moves: tuple[Move, ...], width: int, why_empty: str) -> Table:
-    columns = _columns(
-        moves,
-        Column("brokers", "from → to", 12),
-        Column("bytes", "  to copy", 10),
-        Column("gain", "   gain", 8),
-        last="reason",
-        width=width,
-    )
-    return Table(
-        columns=columns,
-        rows=tuple(_move_row(m, columns) for m in moves),
-        why_empty=why_empty,
-    )
-
-
-def _move_row(move: Move, columns: tuple[Column, ...]) -> Row:
-    partition, brokers, size, gain, reason = columns
-    return Row(
-        key=str(move.id),
-        cells=(
-            cell(shorten_middle(str(move.id), partition.width - 1)),
-            cell(shorten(from_to(move), brokers.width - 1)),
-            right(bytes_text(move.bytes_to_copy), size.width),
-            right(f"{move.gain:.3g}", gain.width),
-            cell(shorten(move.reason, reason.width)),
-        ),
-    )
 
 
 def from_to(move: Move) -> str:

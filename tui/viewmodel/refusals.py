@@ -2,6 +2,7 @@
 
 from control.view import Mode, Phase
 from tui.moment import Moment
+from tui.viewmodel.shown import shown
 
 
 def refusal(action: str, moment: Moment) -> str | None:
@@ -14,9 +15,10 @@ def refusal(action: str, moment: Moment) -> str | None:
         case "solve_again":
             return _not_solve(moment)
         case _:
-            return None
+            return _not_of_plan(action, moment)
 
 
+HYPOTHETICAL = "a what-if is shown; escape on the plan screen ends it"
 READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
 
 
@@ -24,12 +26,16 @@ def _not_approve(moment: Moment) -> str | None:
     view = moment.view
     if view.mode is Mode.READ_ONLY:
         return READ_ONLY
+    if view.proposed.supposed is not None:
+        return HYPOTHETICAL
     if view.phase is Phase.FAILED:
         return "plimsoll has stopped; quit and start it again"
     if moment.running:
         return "a run goes on; wait for its end or stop it"
     if view.plan is None or not view.plan.moves:
         return "there is no plan with moves to approve"
+    if view.proposed.changes:
+        return f"the cluster changed since this plan: {view.proposed.changes[0]}"
     return None
 
 
@@ -46,4 +52,37 @@ def _not_solve(moment: Moment) -> str | None:
         return "a run goes on; there will be a new answer after it"
     if moment.view.snapshot is None:
         return "loads are not known yet"
+    return None
+
+
+OF_MOVES = ("drop_move", "pin_partition", "export", "copy_command")
+"""Need a plan with moves."""
+OF_THE_REAL = (
+    "drop_move",
+    "pin_partition",
+    "take_back",
+    "edit_goals",
+    "frontier",
+    "choose",
+    "copy_command",
+)
+"""Speak of the cluster there is."""
+WHILE_IDLE = (*OF_THE_REAL[:-1], "what_if")
+"""Make other plans, which a run would outdate."""
+ACTIONS = ("approve", "stop_run", "solve_again", "what_if", "use_best", *OF_THE_REAL)
+"""What can be refused, of all screens."""
+
+
+def _not_of_plan(action: str, moment: Moment) -> str | None:
+    view, proposed = moment.view, moment.view.proposed
+    if action in OF_THE_REAL and proposed.supposed is not None:
+        return HYPOTHETICAL
+    if action in WHILE_IDLE and (why := _not_solve(moment)):
+        return why
+    if action in OF_MOVES and shown(view).plan is None:
+        return "there is no plan with moves"
+    if action == "take_back" and not proposed.asks.words():
+        return "nothing was asked"
+    if action == "use_best" and proposed.solving is None:
+        return "no plan is being made"
     return None

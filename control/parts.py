@@ -1,0 +1,50 @@
+"""What the loop is made of: how it behaves, and what it drives."""
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from control.policy import AutoLimits
+from control.ports import Executor, Observer, Planner
+from control.showing import ScreenSettings
+from control.view import Mode
+from model.goals import Goals, SolveLimits
+from model.snapshot import RecentMove
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopSettings:
+    """How the loop behaves; the same for every front end."""
+
+    bootstrap: str
+    name: str | None
+    """What the cluster is called; None for the start of its id."""
+    mode: Mode
+    goals: Goals
+    solve: SolveLimits
+    limits: AutoLimits
+    journal_dir: Path
+    patient: bool = False
+    """Go on trying when the first contact fails, as a screen and a service do."""
+    tick_s: float = 0.5
+    throttle: int | Literal["auto"] | None = None
+    """What moves may copy into a broker and out of it, bytes/s, as a run begins."""
+    screen: ScreenSettings = field(default_factory=ScreenSettings)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    """Keys of the screen, by the ids of what they do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoopParts:
+    """What the loop drives."""
+
+    observer: Callable[[], Observer]
+    """Makes a new observer; called again after a lost connection."""
+    planner: Planner
+    executor: Callable[[], Executor] | None
+    """Makes the one object that changes a cluster; None when read-only."""
+    recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
+    """Moves on a cluster (id) since a time (ms), from the journal."""
+    clock: Callable[[], float] = time.time

@@ -1,0 +1,137 @@
+"""Views for the plan screen: each of its states, over the demo's cluster."""
+
+import functools
+from dataclasses import replace
+
+from control.asks import Asks
+from control.proposed import Proposed, Solving, Supposed, Traced
+from control.view import LoopView, Mode, Phase
+from model.goals import SolveLimits
+from model.ids import BrokerId, PartitionId
+from model.plan import Plan, PlanStatus
+from model.scenario import Scenario, WhatIf, suppose
+from solver.frontier import trace_plans
+from solver.observer import SolveObserver
+from solver.result import Result
+from solver.solve import solve
+from tests.tui.views import AT_MS, GOALS, moves, plan, plan_ready, skewed, solving
+
+WORK = SolveLimits(work=1.0)
+SCENARIO = Scenario(remove=(BrokerId(3),))
+SO_FAR = Solving(started_at_ms=AT_MS - 4000, objective=0.2381, moves=5, bound=0.1502)
+
+
+def answered(
+    status: PlanStatus, *reasons: str, ways_out: tuple[str, ...] = ()
+) -> LoopView:
+    """An answer without moves."""
+    result = Result(
+        status=status,
+        best=None,
+        objective=None,
+        bound=None,
+        work=1.0,
+        seconds=1.0,
+        reasons=reasons,
+        relaxation=ways_out,
+    )
+    level = status is PlanStatus.LEVEL_ALREADY
+    return replace(
+        solving(),
+        phase=Phase.LEVEL if level else Phase.NO_PLAN,
+        message=result.summary(),
+        proposed=Proposed(result=result),
+    )
+
+
+def still_solving() -> LoopView:
+    return replace(solving(), proposed=Proposed(solving=SO_FAR))
+
+
+def asked() -> LoopView:
+    """A plan of which something was asked."""
+    asks = Asks().dropping(PartitionId(moves()[0].topic, 5))
+    return replace(plan_ready(), proposed=Proposed(asks=asks))
+
+
+def outdated() -> LoopView:
+    changes = ("broker 4 is new", "orders-0 is on 3, it was on 1")
+    words = "brokers or placement changed since the plan was made"
+    return replace(
+        plan_ready(),
+        phase=Phase.SOLVING,
+        message=words,
+        proposed=Proposed(changes=changes, solving=SO_FAR),
+    )
+
+
+@functools.cache
+def loaded_plan() -> Plan:
+    """The solver's own plan, whose moves tell what they load brokers with."""
+    found = solve(skewed(), GOALS, WORK).best
+    assert found is not None
+    return found
+
+
+@functools.cache
+def traced() -> Traced:
+    frontier, answers = trace_plans(skewed(), GOALS, WORK, SolveObserver())
+    return Traced(frontier=frontier, snapshot=skewed(), answers=answers)
+
+
+def with_frontier(mode: Mode = Mode.APPROVE) -> LoopView:
+    return replace(plan_ready(mode), proposed=Proposed(traced=traced()))
+
+
+@functools.cache
+def what_if_answer() -> WhatIf:
+    supposed = suppose(skewed(), SCENARIO)
+    result = solve(supposed, GOALS, WORK)
+    return WhatIf(
+        scenario=SCENARIO,
+        words=SCENARIO.words(),
+        lost=0,
+        status=result.status,
+        reasons=result.reasons,
+        plan=result.best,
+    )
+
+
+def what_if(mode: Mode = Mode.APPROVE) -> LoopView:
+    """A broker drained in thought, beside a real plan that is ready."""
+    supposed = Supposed(
+        words=SCENARIO.words(),
+        snapshot=suppose(skewed(), SCENARIO),
+        answer=what_if_answer(),
+    )
+    return replace(plan_ready(mode), proposed=Proposed(supposed=supposed))
+
+
+STATES: dict[str, LoopView] = {
+    "solving": still_solving(),
+    "level_already": answered(
+        PlanStatus.LEVEL_ALREADY, "every broker lies within its band: 10.0 % in net_in"
+    ),
+    "no_improvement": answered(
+        PlanStatus.NO_IMPROVEMENT,
+        "no allowed move gains more than its price, 0.0263 of F",
+        "3 of 12 partitions are to stay",
+    ),
+    "infeasible": answered(
+        PlanStatus.INFEASIBLE,
+        "broker 3 is draining",
+        "the budget allows 2 moves",
+        ways_out=(
+            "it would be feasible with a budget of 4 moves",
+            "it would be feasible without draining broker 3",
+        ),
+    ),
+    "no_plan_in_time": answered(
+        PlanStatus.NONE_IN_TIME,
+        "no placement that keeps every rule was found within the limits",
+    ),
+    "plan_ready": plan_ready(of=plan()),
+    "asked": asked(),
+    "outdated": outdated(),
+    "what_if": what_if(),
+}

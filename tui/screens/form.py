@@ -1,0 +1,98 @@
+"""A form laid over a screen: lines to fill in, and what is wrong with them in words."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Static
+
+from model.errors import PlimsollError
+from tui.viewmodel.forms import FormLine, Typed
+
+
+class FormScreen(ModalScreen[None]):
+    """Hands what was typed to `submit`; stays open, and says why, if that refuses."""
+
+    BINDINGS = [Binding("escape", "no", "Cancel", id="form.cancel")]
+    AUTO_FOCUS = "Input"
+
+    def __init__(
+        self,
+        title: str,
+        lines: Sequence[FormLine],
+        *,
+        check: Callable[[Typed], object],
+        submit: Callable[[Typed], None],
+        done: str,
+    ) -> None:
+        """`check` is asked at each letter; `submit` at the end, in another thread.
+
+        Both raise PlimsollError, in words. done: what the button says.
+        """
+        super().__init__()
+        self._title, self._lines, self._done = title, lines, done
+        self._check, self._submit = check, submit
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog form", can_focus=False):
+            yield Label(self._title, classes="title", markup=False)
+            for line in self._lines:
+                with Horizontal(classes="line"):
+                    yield Label(line.label, markup=False)
+                    for field in line.fields:
+                        yield Input(
+                            field.text,
+                            field.hint,
+                            name=field.key,
+                            select_on_focus=False,
+                            compact=True,
+                        )
+            yield Static(id="refused", markup=False)
+            with Horizontal(classes="buttons"):
+                yield Button("Cancel", id="no")
+                yield Button(self._done, id="yes", variant="primary")
+
+    @property
+    def typed(self) -> Typed:
+        """What stands in each field."""
+        return {str(field.name): field.value for field in self.query(Input)}
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        try:
+            self._check(self.typed)
+        except PlimsollError as exc:
+            self._say(str(exc))
+        else:
+            self._say("")
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._send()
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "yes":
+            self._send()
+        else:
+            self.dismiss()
+
+    def action_no(self) -> None:
+        self.dismiss()
+
+    def _say(self, sentence: str) -> None:
+        refused = self.query_one("#refused", Static)
+        refused.update(sentence)
+        refused.display = bool(sentence)
+
+    @work(exclusive=True)
+    async def _send(self) -> None:
+        try:
+            await asyncio.to_thread(self._submit, self.typed)
+        except PlimsollError as exc:
+            self._say(str(exc))
+        else:
+            self.dismiss()

@@ -1,0 +1,77 @@
+"""The brokers now and after the plan, dimension by dimension."""
+
+from model.plan import BrokerChange, Plan
+from model.units import short_text
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
+from tui.viewmodel.gauges import SHORT
+
+ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
+"""Columns of each figure."""
+
+WHY_EMPTY = "Brokers are compared here as soon as there is a plan."
+
+
+def broker_table(plan: Plan | None, width: int) -> Table:
+    """Deviations now and after; replicas and loads where there is room for them."""
+    if plan is None:
+        return Table(
+            columns=(Column("broker", "broker", ID),), rows=(), why_empty=WHY_EMPTY
+        )
+    keys = tuple(plan.levels)
+    room = width - ID - OFF * len(keys)
+    counts = room >= REPLICAS
+    loads = room - REPLICAS * counts >= LOAD * len(keys)
+    columns = [Column("broker", "broker", ID)]
+    columns += [Column("replicas", "replicas", REPLICAS)] if counts else []
+    for key in keys:
+        name = SHORT.get(key, key)
+        columns += [Column(f"{key} load", f"{name}", LOAD)] if loads else []
+        columns.append(Column(key, f"{name} off level", OFF))
+    rows = tuple(_row(b, plan, keys, counts=counts, loads=loads) for b in plan.brokers)
+    return Table(columns=tuple(columns), rows=rows)
+
+
+def _row(
+    broker: BrokerChange,
+    plan: Plan,
+    keys: tuple[str, ...],
+    *,
+    counts: bool,
+    loads: bool,
+) -> Row:
+    cells = [right(str(broker.id), ID)]
+    values: list[float | str] = [broker.id]
+    if counts:
+        before, after = broker.replicas_before, broker.replicas_after
+        cells.append(cell(f"{before} → {after}"))
+        values.append(after)
+    for key in keys:
+        if loads:
+            before_s, after_s = broker.before.get(key, 0.0), broker.after.get(key, 0.0)
+            cells.append(cell(f"{short_text(before_s)} → {short_text(after_s)}"))
+            values.append(after_s)
+        cells.append(_off(broker, plan, key))
+        values.append(abs(broker.deviation_after.get(key, 0.0)))
+    return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
+
+
+def _off(broker: BrokerChange, plan: Plan, key: str) -> Cell:
+    """`+200 %! → +2 %`: `!` is over the band, `<` under it."""
+    if key not in broker.deviation_after:
+        return cell("leaves", Role.MUTED)
+    tolerance = plan.goals.tolerance_of(key) or 1.0
+    before, after = broker.deviation_before[key], broker.deviation_after[key]
+    return (
+        _marked(before, tolerance),
+        Span(" → "),
+        _marked(after, tolerance),
+    )
+
+
+def _marked(deviation: float, tolerance: float) -> Span:
+    text = f"{100 * deviation:+.0f} %"
+    if deviation > tolerance:
+        return Span(f"{text}!", Role.OVER)
+    if deviation < -tolerance:
+        return Span(f"{text}<", Role.UNDER)
+    return Span(text)

@@ -1,0 +1,85 @@
+"""The lines above the moves: what the plan reaches, proves and costs."""
+
+from collections.abc import Iterator
+
+from control.proposed import Solving
+from model.plan import Plan
+from model.units import bytes_text, count_text, percent_text
+from tui.moment import Moment
+from tui.viewmodel.ages import ticking
+from tui.viewmodel.cells import Cell, Role, cell, flow
+from tui.viewmodel.gauges import SHORT
+from tui.viewmodel.shown import WHAT_IF, Shown
+
+CHANGES_TOLD = 3
+"""Changes that stand in the figures; further ones are counted."""
+
+
+def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
+    """All lines, none broken where it need not be."""
+    found: list[Cell] = []
+    if shown.supposed:
+        marked = cell(f" {WHAT_IF} ", Role.ALARM)
+        words = (f"{shown.supposed};", "nobody can approve this;", "escape ends it")
+        found += flow([marked, *(cell(w, Role.STRONG) for w in words)], width, " ")
+    if shown.changes:
+        found += flow(list(_changes(shown.changes)), width)
+    if shown.solving is not None:
+        found += flow(_solving(shown.solving, moment.now_ms), width)
+    if shown.plan is not None:
+        found += flow(_of_plan(shown.plan), width)
+    if not shown.supposed and (asked := moment.view.proposed.asks.words()):
+        found += flow([cell("asked:"), *(cell(f"{a};") for a in asked)], width, " ")
+    return tuple(found)
+
+
+def _changes(changes: tuple[str, ...]) -> Iterator[Cell]:
+    yield cell(" OUTDATED ", Role.ALARM)
+    yield from (cell(f"{change};") for change in changes[:CHANGES_TOLD])
+    more = len(changes) - CHANGES_TOLD
+    if more > 0:
+        yield cell(f"and {count_text(more, 'more change')}")
+
+
+def _solving(solving: Solving, now_ms: int) -> list[Cell]:
+    """What a solve has come to: best so far, bound, gap, time."""
+    seconds = max(0, now_ms - solving.started_at_ms) // 1000
+    items = [cell(f" SOLVING {ticking(seconds)} ", Role.ALARM)]
+    best, bound = solving.objective, solving.bound
+    if best is None:
+        items.append(cell("no plan found yet"))
+    else:
+        moves = count_text(solving.moves, "move")
+        items.append(cell(f"best so far {best:.4g} with {moves}"))
+    if bound is not None:
+        items.append(cell(f"bound {bound:.4g}"))
+    if best is not None and bound is not None:
+        items.append(cell(f"gap {max(0.0, best - bound):.2g}"))
+    if solving.stopping:
+        items.append(cell("ending with the best so far", Role.UNDER))
+    elif best is not None:
+        items.append(cell("b uses it", Role.MUTED))
+    return items
+
+
+def _of_plan(plan: Plan) -> list[Cell]:
+    gap = f"{plan.gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+    items = [
+        cell(plan.status.value.upper(), Role.STRONG),
+        cell(f"score {plan.objective_before:.4g} → {plan.objective:.4g}"),
+        cell(f"bound {plan.bound:.4g}"),
+        cell(f"gap {gap}"),
+        cell(count_text(len(plan.moves), "move")),
+        cell(count_text(plan.leader_changes, "leader change")),
+        cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
+    ]
+    spreads = [
+        f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
+        f"{plan.spread(key, after=True):.0%}"
+        for key in plan.levels
+    ]
+    if spreads:
+        items.append(cell(f"off level {', '.join(spreads)}"))
+    if plan.limited_by:
+        items.append(cell(f"limited by: {plan.limited_by}"))
+    return items

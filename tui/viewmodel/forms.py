@@ -1,0 +1,235 @@
+"""Forms of the plan screen: what stands in them, and what was typed becomes."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from pydantic import ValidationError
+
+from control.supposing import added_brokers, traffic_times
+from model.errors import ConfigError
+from model.goals import Budgets, Goal, Goals, ObjectiveKind, Pin
+from model.ids import BrokerId
+from model.names import Names
+from model.plan import Move
+from model.scenario import Scenario
+from model.snapshot import Count, Measure, Resource, Snapshot
+from model.units import bytes_of
+
+
+class Field(NamedTuple):
+    """One thing to type."""
+
+    key: str
+    text: str = ""
+    """What stands there at first."""
+    hint: str = ""
+    """What may stand there."""
+
+
+class FormLine(NamedTuple):
+    """A label and what belongs to it."""
+
+    label: str
+    fields: tuple[Field, ...]
+
+
+Typed = Mapping[str, str]
+"""What stands in each field, by key."""
+
+
+# ---- goals
+
+
+def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
+    """A weight and a band for each measure that is known; then prices and limits."""
+    present = {g.resource: g for g in goals.balance}
+    known = [*snapshot.header.resources, *Count]
+    measures = [*known, *(m for m in present if m not in known)]
+    budgets = goals.budgets
+    return (
+        FormLine("objective", (Field("objective", goals.objective, _OBJECTIVES),)),
+        *(_goal_line(measure, present.get(measure)) for measure in measures),
+        _number_line("price of a move", "move_price", goals.move_price),
+        _number_line(
+            "capacity limit %", "capacity_limit", 100 * goals.capacity_limit, "0-100"
+        ),
+        _number_line("most moves", "moves", budgets.moves),
+        _number_line("most bytes", "bytes", budgets.bytes, "500GB"),
+        _number_line("most leader changes", "leader_changes", budgets.leader_changes),
+        FormLine(
+            "excluded topics",
+            (
+                Field(
+                    "excluded",
+                    " ".join(goals.excluded_topics.regex),
+                    "regular expressions, blanks between",
+                ),
+            ),
+        ),
+    )
+
+
+_OBJECTIVES = " or ".join(ObjectiveKind)
+
+
+def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
+    weight = f"{goal.weight:g}" if goal is not None else ""
+    band = f"{100 * goal.tolerance:g}" if goal is not None else ""
+    fields = (
+        Field(f"weight {measure}", weight, "weight; empty: off"),
+        Field(f"band {measure}", band, "band in %, else 10"),
+    )
+    return FormLine(measure, fields)
+
+
+def _number_line(
+    label: str, key: str, value: float | None, hint: str = "empty: none"
+) -> FormLine:
+    text = "" if value is None else f"{value:.10g}"
+    return FormLine(label, (Field(key, text, hint),))
+
+
+def goals_of(before: Goals, typed: Typed) -> Goals:
+    """The goals that a form asks for; what it does not show stays as it was.
+
+    Raises
+    ------
+    ConfigError
+        Something typed cannot be used; says which, and what may stand there.
+    """
+    objective = typed["objective"].strip()
+    if objective not in list(ObjectiveKind):
+        raise ConfigError(f"objective: {objective!r} is not {_OBJECTIVES}")
+    budgets = before.budgets.model_copy(
+        update={
+            "moves": _count("most moves", typed["moves"]),
+            "bytes": _bytes("most bytes", typed["bytes"]),
+            "leader_changes": _count("most leader changes", typed["leader_changes"]),
+        }
+    )
+    excluded = before.excluded_topics.model_dump()
+    update = {
+        "objective": ObjectiveKind(objective),
+        "balance": tuple(_balance(before, typed)),
+        "move_price": _number("price of a move", typed["move_price"]),
+        "capacity_limit": _share("capacity limit %", typed["capacity_limit"]) or 0.85,
+        "budgets": Budgets.model_validate(budgets.model_dump()),
+        "excluded_topics": excluded | {"regex": tuple(typed["excluded"].split())},
+    }
+    shown = {name: getattr(before, name) for name in Goals.model_fields}
+    try:
+        return Goals.model_validate(shown | update)
+    except ValidationError as exc:
+        fault = exc.errors()[0]
+        where = " ".join(map(str, fault["loc"])).replace("_", " ")
+        raise ConfigError(f"{where}: {fault['msg']}") from exc
+
+
+def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
+    floors = {g.resource: g.floor for g in before.balance}
+    for key in typed:
+        kind, _, name = key.partition(" ")
+        if kind != "weight" or not typed[key].strip():
+            continue
+        weight = _number(f"weight of {name}", typed[key])
+        band = _share(f"band of {name}", typed[f"band {name}"])
+        measure = Resource(name) if name in list(Resource) else Count(name)
+        yield Goal(
+            resource=measure,
+            weight=weight or 0.0,
+            floor=floors.get(measure, 0.0),
+            tolerance=band or 0.10,
+        )
+
+
+def _number(label: str, text: str) -> float | None:
+    """A number of 0 or more; None for nothing."""
+    if not text.strip():
+        return None
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1e9:
+        raise ConfigError(f"{label}: {text.strip()!r} is no number from 0 to 1e9")
+    return value
+
+
+def _share(label: str, text: str) -> float | None:
+    value = _number(label, text.replace("%", ""))
+    if value is not None and not 0 < value <= 100:
+        raise ConfigError(f"{label}: say a percentage over 0 and up to 100")
+    return None if value is None else value / 100
+
+
+def _count(label: str, text: str) -> int | None:
+    value = _number(label, text)
+    if value is not None and value != int(value):
+        raise ConfigError(f"{label}: {text.strip()!r} is no whole number")
+    return None if value is None else int(value)
+
+
+def _bytes(label: str, text: str) -> int | None:
+    if not text.strip():
+        return None
+    try:
+        return bytes_of(text)
+    except ValueError as exc:
+        raise ConfigError(f"{label}: {exc}") from exc
+
+
+# ---- a pin
+
+
+def pin_lines(move: Move) -> tuple[FormLine, ...]:
+    """Where a partition is to lie; at first where the plan puts it."""
+    brokers = " ".join(map(str, move.replicas_after))
+    return (FormLine("brokers", (Field("brokers", brokers, "ids, as in: 1 4 7"),)),)
+
+
+def pin_of(move: Move, typed: Typed) -> Pin:
+    """The pin that a form asks for; ConfigError as `goals_of`."""
+    brokers = _ids("brokers", typed["brokers"])
+    wanted = len(move.replicas_after)
+    if len(brokers) < wanted:
+        raise ConfigError(
+            f"{move.id} has {wanted} replicas; name {wanted} brokers or more for them"
+        )
+    topics = Names(exact=(move.topic,))
+    return Pin(topics=topics, partitions=(move.partition,), brokers=brokers)
+
+
+def _ids(label: str, text: str) -> tuple[BrokerId, ...]:
+    parts = text.replace(",", " ").split()
+    for part in parts:
+        if not (part.isascii() and part.isdigit()) or len(part) > 10:
+            raise ConfigError(f"{label}: {part!r} is no id of a broker")
+    return tuple(sorted({BrokerId(int(part)) for part in parts}))
+
+
+# ---- what-if
+
+WHAT_IF_LINES = (
+    FormLine("add brokers", (Field("add", "", "2, or 2:RACK for a rack"),)),
+    FormLine("drain brokers", (Field("remove", "", "ids, as in: 1 4 7"),)),
+    FormLine(
+        "traffic times",
+        (Field("traffic", "", "1.5 for all topics, or 1.5:orders.* for some"),),
+    ),
+    FormLine("lose racks", (Field("lose", "", "names, blanks between several"),)),
+)
+
+
+def scenario_of(typed: Typed) -> Scenario:
+    """What a form supposes; ConfigError as `goals_of`."""
+    scenario = Scenario(
+        add=tuple(added_brokers(t, "add brokers:") for t in typed["add"].split()),
+        remove=_ids("drain brokers", typed["remove"]),
+        traffic=tuple(
+            traffic_times(t, "traffic times:") for t in typed["traffic"].split()
+        ),
+        lose_racks=tuple(sorted(set(typed["lose"].split()))),
+    )
+    if scenario == Scenario():
+        raise ConfigError("nothing is supposed; fill in one of the lines")
+    return scenario

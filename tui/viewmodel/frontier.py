@@ -1,0 +1,103 @@
+"""The frontier as a small plot of blocks, and one of its points in words."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from textwrap import wrap
+
+from control.proposed import Traced
+from model.frontier import Frontier, FrontierCorner, FrontierPoint
+from model.units import bytes_text, count_text
+from tui.viewmodel.cells import Cell, Role, Span, cell
+
+POINT = "●"
+PICKED = "◆"
+SHADE = "░"
+"""What is proved to be out of reach."""
+LABELS = 9
+"""Columns of the figures at the left."""
+LEAST_WIDTH, LEAST_HEIGHT = LABELS + 12, 5
+
+MEASURES = {
+    "deviation": "unevenness: weighted squared deviations from the level",
+    "excess": "unevenness: excess over the bands, in levels",
+}
+
+
+def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell, ...]:
+    """Balance over moves: points, the picked one, and what no plan can reach."""
+    if width < LEAST_WIDTH or height < LEAST_HEIGHT:
+        return (cell("There is no room to draw the frontier.", Role.MUTED),)
+    columns, rows = width - LABELS, height - 2
+    most = max((p.cost for p in frontier.points), default=0.0) or 1.0
+    top = max((p.balance for p in frontier.points), default=0.0) or 1.0
+    grid = [[Span(" ")] * columns for _ in range(rows)]
+    for column in range(columns):
+        edge = _bound_at(frontier.lower, most * column / (columns - 1)) / top
+        for row in range(rows - int(edge * rows), rows):
+            grid[row][column] = Span(SHADE, Role.MUTED)
+    order = sorted(range(len(frontier.points)), key=lambda i: i == picked)
+    for i in order:
+        point = frontier.points[i]
+        column = round((columns - 1) * point.cost / most)
+        row = rows - 1 - min(rows - 1, round((rows - 1) * point.balance / top))
+        chosen = i == picked
+        role = Role.ALARM if chosen else Role.GOOD
+        grid[row][column] = Span(PICKED if chosen else POINT, role)
+    labels = [f"{top:.3g}", *[""] * (rows - 2), "0"]
+    lines = [
+        (Span(f"{label:>{LABELS - 2}} │", Role.MUTED), *row)
+        for label, row in zip(labels, grid, strict=True)
+    ]
+    return (*lines, *_axis(columns, most))
+
+
+def _axis(columns: int, most: float) -> tuple[Cell, Cell]:
+    blank = " " * (LABELS - 2)
+    ends = f"0{f'{most:.3g} moves':>{columns - 1}}"
+    return (
+        cell(f"{blank} └{'─' * columns}", Role.MUTED),
+        cell(f"{blank}  {ends}", Role.MUTED),
+    )
+
+
+def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
+    """The proved bound at a cost: straight between its corners."""
+    for left, right in pairwise(corners):
+        if left.cost <= cost <= right.cost and right.cost > left.cost:
+            share = (cost - left.cost) / (right.cost - left.cost)
+            return max(0.0, left.balance + share * (right.balance - left.balance))
+    return max(0.0, corners[-1].balance) if corners else 0.0
+
+
+def point_words(frontier: Frontier, picked: int, width: int) -> tuple[str, ...]:
+    """What the picked point is, in a few lines."""
+    point = frontier.points[picked]
+    marks = [
+        words
+        for at, words in ((frontier.knee, "the knee"), (frontier.chosen, "the plan"))
+        if at == picked
+    ]
+    named = f" ({', '.join(marks)})" if marks else ""
+    told = (
+        f"{picked + 1} of {len(frontier.points)}{named}: {_cost(point)}",
+        f"unevenness {point.balance:.4g}, no plan of this cost is under "
+        f"{point.bound:.4g}",
+    )
+    return tuple(line for words in told for line in wrap(words, width))
+
+
+def _cost(point: FrontierPoint) -> str:
+    return ", ".join(
+        (
+            count_text(point.moves, "move"),
+            count_text(point.leader_changes, "leader change"),
+            f"{bytes_text(point.bytes_to_copy)} to copy",
+        )
+    )
+
+
+def start_of(traced: Traced) -> int:
+    """The point that is picked first: the plan's, else the knee."""
+    frontier = traced.frontier
+    found = (frontier.chosen, frontier.knee, 0)
+    return next(at for at in found if at is not None)

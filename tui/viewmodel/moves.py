@@ -1,0 +1,160 @@
+"""The table of moves, and one move in full."""
+
+from collections.abc import Iterator
+from textwrap import wrap
+
+from model.evaluate import evaluate
+from model.ids import BrokerId
+from model.plan import BrokerChange, Move, Plan
+from model.units import bytes_text, count_text
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Table,
+    cell,
+    right,
+    shorten,
+    shorten_middle,
+)
+from tui.viewmodel.gauges import SHORT
+from tui.viewmodel.plan import MOVES_SHOWN, REASON_LEAST, from_to
+from tui.viewmodel.shown import Shown
+
+COLUMNS = (
+    Column("brokers", "from → to", 12),
+    Column("bytes", "  to copy", 10),
+    Column("leader", "leader", 9),
+    Column("gain", "   gain", 8),
+)
+"""Between the partition and the reason."""
+
+
+def moves_table(shown: Shown, width: int) -> Table:
+    """The moves, the one with the greatest gain first."""
+    moves = shown.plan.moves if shown.plan is not None else ()
+    columns = _columns(moves[:MOVES_SHOWN], width)
+    more = len(moves) - MOVES_SHOWN
+    return Table(
+        columns=columns,
+        rows=tuple(_row(m, columns) for m in moves[:MOVES_SHOWN]),
+        why_empty=shown.why_none,
+        note=f"and {count_text(more, 'more move')}" if more > 0 else "",
+    )
+
+
+def _columns(moves: tuple[Move, ...], width: int) -> tuple[Column, ...]:
+    """Partitions as wide as they need, up to a third; the reason gets what is left."""
+    longest = max((len(str(m.id)) for m in moves), default=0)
+    wanted = max(len("partition"), longest) + 1
+    first = Column("partition", "partition", min(wanted, max(16, width // 3)))
+    left = width - first.width - sum(c.width for c in COLUMNS)
+    return (first, *COLUMNS, Column("reason", "reason", max(REASON_LEAST, left)))
+
+
+def _row(move: Move, columns: tuple[Column, ...]) -> Row:
+    partition, brokers, size, leader, gain, reason = columns
+    return Row(
+        key=str(move.id),
+        cells=(
+            cell(shorten_middle(str(move.id), partition.width - 1)),
+            cell(shorten(from_to(move), brokers.width - 1)),
+            right(bytes_text(move.bytes_to_copy), size.width),
+            cell(shorten(_leader(move), leader.width - 1)),
+            right(f"{move.gain:.3g}", gain.width),
+            cell(shorten(move.reason, reason.width)),
+        ),
+        values=(
+            str(move.id),
+            from_to(move),
+            move.bytes_to_copy,
+            _leader(move),
+            move.gain,
+            move.reason,
+        ),
+    )
+
+
+def _leader(move: Move) -> str:
+    if move.leader_before == move.leader_after:
+        return "stays"
+    return f"{move.leader_before} → {move.leader_after}"
+
+
+# ---- one move
+
+
+def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
+    """The move under the cursor: why it is made, and what is lost without it."""
+    if move is None:
+        words = "Put the cursor on a move to see why it is made."
+        return (cell(words, Role.MUTED),)
+    lines = [*wrap(move.reason, width), f"gain {move.gain:.4g}; enter shows its cost"]
+    lost = without_words(move, shown).splitlines()
+    return tuple(cell(line) for line in [*lines, *([""] if lost else []), *lost])
+
+
+def price_words(move: Move, shown: Shown) -> str:
+    """A line on what the move costs; empty where the plan is for another placement."""
+    plan, snapshot = shown.plan, shown.snapshot
+    if plan is None or snapshot is None:
+        return ""
+    if snapshot.fingerprint != plan.snapshot_fingerprint:
+        return ""
+    price = evaluate(snapshot, plan.goals, (move,)).prices
+    words = f"{price:.4g} of the score" if price else "nothing, for a rule forces it"
+    return f"\ncosts     {words}"
+
+
+def without_words(move: Move, shown: Shown) -> str:
+    """What is lost without the move: brokers off their level with it and without."""
+    found = [] if shown.plan is None else list(without(move, shown.plan))
+    if not found:
+        return ""
+    rows = [("broker", "goal", "now", "after", "without it"), *found]
+    return "\n".join(
+        f"{broker:7}{SHORT.get(goal, goal):9}{now:>9}{after:>9}{less:>12}"
+        for broker, goal, now, after, less in rows
+    )
+
+
+def without(move: Move, plan: Plan) -> Iterator[tuple[str, str, str, str, str]]:
+    """Broker, goal, and its deviation now, after the plan, and without this move.
+
+    Only of brokers whose load the move changes, as the plan has it.
+    """
+    changes = {b.id: b for b in plan.brokers}
+    for broker in sorted({*move.replicas_before, *move.replicas_after}):
+        change = changes.get(broker)
+        for key in plan.levels:
+            lost = _share(move, broker, key, after=True)
+            lost -= _share(move, broker, key, after=False)
+            if change is not None and lost and key in change.deviation_after:
+                less = change.deviation_after[key] - lost * _slope(change, key)
+                now, then = change.deviation_before[key], change.deviation_after[key]
+                yield str(broker), key, _percent(now), _percent(then), _percent(less)
+
+
+def _share(move: Move, broker: BrokerId, key: str, *, after: bool) -> float:
+    """What the partition loads a broker with."""
+    holders = move.replicas_after if after else move.replicas_before
+    leader = move.leader_after if after else move.leader_before
+    if broker not in holders:
+        return 0.0
+    loads = move.leader_load if broker == leader else move.follower_load
+    return loads.get(key, 0.0)
+
+
+def _slope(change: BrokerChange, key: str) -> float:
+    """Deviation per unit of load."""
+    pairs = (
+        (change.before.get(key, 0.0), change.deviation_before[key]),
+        (change.after.get(key, 0.0), change.deviation_after[key]),
+    )
+    load, deviation = max(pairs)
+    return (1 + deviation) / load if load > 0 else 0.0
+
+
+def _percent(deviation: float) -> str:
+    return f"{100 * deviation:+.1f} %"

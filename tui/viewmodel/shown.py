@@ -1,0 +1,86 @@
+"""Which plan the plan screen shows: the real one, or one of a cluster in thought."""
+
+from dataclasses import dataclass
+
+from control.proposed import Solving
+from control.view import LoopView, Phase
+from model.plan import Plan, PlanStatus
+from model.snapshot import Snapshot
+from tui.viewmodel.plan import why_no_plan
+
+WHAT_IF = "WHAT-IF"
+"""Stands on every part of what is only supposed."""
+
+HEADINGS = {
+    PlanStatus.LEVEL_ALREADY: "LEVEL ALREADY",
+    PlanStatus.NO_IMPROVEMENT: "NO IMPROVEMENT WORTH ITS COST",
+    PlanStatus.INFEASIBLE: "INFEASIBLE: these cannot all be kept",
+    PlanStatus.NONE_IN_TIME: "NO PLAN IN TIME",
+    PlanStatus.STOPPED: "STOPPED before there was a better plan",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shown:
+    """A plan, or why there is none."""
+
+    plan: Plan | None
+    """Only with moves."""
+    snapshot: Snapshot | None
+    """What it is for."""
+    solving: Solving | None
+    supposed: str = ""
+    """What is supposed; empty where the plan is for the cluster there is."""
+    changes: tuple[str, ...] = ()
+    """Why it is outdated."""
+    why_none: str = ""
+
+    def title(self, words: str) -> str:
+        """The title of a part of the screen, marked where it has to be."""
+        return f"{WHAT_IF}: {words}" if self.supposed else words
+
+
+def shown(view: LoopView) -> Shown:
+    """What the plan screen shows of this view."""
+    supposed, proposed = view.proposed.supposed, view.proposed
+    if supposed is None:
+        return Shown(
+            plan=view.plan if view.plan is not None and view.plan.moves else None,
+            snapshot=view.snapshot,
+            solving=proposed.solving,
+            changes=proposed.changes,
+            why_none=_why_none(view),
+        )
+    answer = supposed.answer
+    plan = answer.plan if answer is not None else None
+    why = "A plan for what is supposed is being made."
+    if answer is not None:
+        why = _answered(answer.status, answer.reasons, ())
+    return Shown(
+        plan=plan if plan is not None and plan.moves else None,
+        snapshot=supposed.snapshot,
+        solving=supposed.solving,
+        supposed=supposed.words,
+        why_none=f"{WHAT_IF}: {why}",
+    )
+
+
+def _why_none(view: LoopView) -> str:
+    result = view.proposed.result
+    if result is None or result.best is not view.plan or view.phase is Phase.SOLVING:
+        return why_no_plan(view)
+    at_rest = result.status in (PlanStatus.LEVEL_ALREADY, PlanStatus.NO_IMPROVEMENT)
+    if view.phase is Phase.LEVEL and not at_rest and not view.proposed.asks.words():
+        return why_no_plan(view)
+    return _answered(result.status, result.reasons, result.relaxation)
+
+
+def _answered(
+    status: PlanStatus, reasons: tuple[str, ...], ways_out: tuple[str, ...]
+) -> str:
+    """An answer without moves: what it is, why, and what would help."""
+    lines = [HEADINGS.get(status, status.value.upper())]
+    lines += [f"- {reason}" for reason in reasons]
+    if ways_out:
+        lines += ["", "Ways out, the cheapest first:", *(f"- {w}" for w in ways_out)]
+    return "\n".join(lines)

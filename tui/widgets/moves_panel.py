@@ -1,0 +1,72 @@
+"""The panel of the moves."""
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.markup import escape
+
+from model.plan import Move
+from tui.moment import Moment
+from tui.viewmodel.arrange import Wish, arranged
+from tui.viewmodel.cells import Table
+from tui.viewmodel.figures import figures
+from tui.viewmodel.moves import moves_table
+from tui.viewmodel.shown import shown
+from tui.widgets.lines import Lines
+from tui.widgets.table_pane import TablePane
+
+MARGINS = 2
+"""Columns that are blank beside the figures."""
+
+
+class MovesPanel(Vertical):
+    """Figures of the plan and its moves."""
+
+    HELP = """\
+## Plan
+
+The score is 0 when all brokers carry what they should and nothing is moved. No allowed
+plan has a score below the bound; the gap is what could at most still be gained.
+
+`gain` is what the score would rise by without this move. Enter shows its whole reason,
+what it costs, and what is lost without it.
+
+`d` drops the move under the cursor: the partition stays, and the rest is planned anew.
+`p` pins it to brokers of your choice, `u` takes the last of these back.
+"""
+
+    moment: Moment | None = None
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="figures")
+        yield TablePane(_table, table_id="moves")
+
+    def show(self, moment: Moment) -> None:
+        """Show this moment instead."""
+        self.moment = moment
+        width = self.content_size.width - MARGINS
+        if width <= 0:
+            return
+        now = shown(moment.view)
+        name = f"Plan {now.plan.hash[:12]}" if now.plan is not None else "Plan"
+        self.border_title = escape(now.title(name))
+        lines = self.query_one("#figures", Lines)
+        told = figures(now, moment, width)
+        lines.show(told)
+        lines.display = bool(told)
+        self.query_one(TablePane).show(moment)
+
+    def on_resize(self) -> None:
+        if self.moment is not None:
+            self.show(self.moment)
+
+    @property
+    def move(self) -> Move | None:
+        """The move under the cursor."""
+        plan = shown(self.moment.view).plan if self.moment is not None else None
+        key = self.query_one(TablePane).table.key_at_cursor
+        moves = plan.moves if plan is not None else ()
+        return next((m for m in moves if str(m.id) == key), None)
+
+
+def _table(moment: Moment, width: int, wish: Wish) -> Table:
+    return arranged(moves_table(shown(moment.view), width), wish)

@@ -1,0 +1,122 @@
+"""What stands beside the moves: the brokers now and after, or the frontier."""
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.containers import Vertical
+from textual.markup import escape
+from textual.message import Message
+
+from control.proposed import Traced
+from model.plan import Move
+from tui.moment import Moment
+from tui.viewmodel.ages import ticking
+from tui.viewmodel.arrange import Wish, arranged
+from tui.viewmodel.broker_diff import broker_table
+from tui.viewmodel.cells import Role, Table, cell
+from tui.viewmodel.frontier import MEASURES, plot, point_words, start_of
+from tui.viewmodel.moves import move_lines
+from tui.viewmodel.shown import Shown, shown
+from tui.widgets.lines import Lines
+from tui.widgets.table_pane import TablePane
+
+
+class BrokersAfter(Vertical):
+    """Each broker now and after the plan; below, the move under the cursor."""
+
+    HELP = """\
+## Brokers now and after
+
+How far each broker is off its level now, and how far it would be after the plan; `!` is
+over the band, `<` under it.
+"""
+
+    def compose(self) -> ComposeResult:
+        yield TablePane(_brokers, table_id="after")
+        yield Lines(id="move")
+
+    def show(self, moment: Moment) -> None:
+        """Show this moment instead."""
+        self.border_title = escape(shown(moment.view).title("Brokers now → after"))
+        self.query_one(TablePane).show(moment)
+
+    def show_move(self, move: Move | None, shown: Shown) -> None:
+        """Show this move of the plan; None where the cursor is on none."""
+        lines = self.query_one("#move", Lines)
+        lines.display = shown.plan is not None
+        lines.show(move_lines(move, shown, max(20, self.content_size.width - 3)))
+
+
+def _brokers(moment: Moment, width: int, wish: Wish) -> Table:
+    return arranged(broker_table(shown(moment.view).plan, width), wish)
+
+
+class FrontierPlot(Lines, can_focus=True):
+    """Balance over moves; left and right pick a point, enter makes it the plan."""
+
+    HELP = """\
+## Frontier
+
+Each point is a plan: the further right, the more moves; the lower, the more even. No
+plan can reach the shaded part. Left and right pick a point, enter lets the plan that
+is cut there be the plan, by its own hash.
+"""
+    BINDINGS = [
+        Binding("left", "pick(-1)", "Fewer moves", id="frontier.fewer"),
+        Binding("right", "pick(1)", "More moves", id="frontier.more"),
+        Binding("enter", "choose", "Cut here", id="frontier.choose"),
+    ]
+
+    class Chosen(Message):
+        """A point was picked to be the plan."""
+
+        def __init__(self, point: int) -> None:
+            super().__init__()
+            self.point = point
+
+    traced: Traced | None = None
+    picked: int = 0
+
+    def show_moment(self, moment: Moment) -> None:
+        """Show the frontier of this moment, or how it is getting on."""
+        proposed = moment.view.proposed
+        self.border_title, self.border_subtitle = "Frontier", ""
+        if proposed.traced is not self.traced:
+            self.traced = proposed.traced
+            self.picked = start_of(self.traced) if self.traced is not None else 0
+        if self.traced is not None:
+            self._draw()
+        elif proposed.tracing is not None:
+            seconds = max(0, moment.now_ms - proposed.tracing.started_at_ms) // 1000
+            words = f"The frontier is being traced, for {ticking(seconds)}."
+            self.show([cell(words, Role.MUTED)])
+        else:
+            words = "There is no frontier of this plan; f traces one."
+            self.show([cell(words, Role.MUTED)])
+
+    def _draw(self) -> None:
+        width, height = self.content_size
+        if self.traced is None or not width:
+            return
+        frontier = self.traced.frontier
+        if not frontier.points:
+            why = "; ".join(frontier.reasons) or "no plan was found"
+            self.show([cell(f"no frontier: {why}", Role.MUTED)])
+            return
+        words = point_words(frontier, self.picked, width)
+        self.border_subtitle = MEASURES[frontier.measure].partition(":")[0]
+        drawn = plot(frontier, self.picked, width, height - len(words))
+        self.show([*drawn, *(cell(w) for w in words)])
+
+    def on_resize(self) -> None:
+        self._draw()
+
+    def action_pick(self, step: int) -> None:
+        """Pick the next point to this side."""
+        points = self.traced.frontier.points if self.traced is not None else ()
+        self.picked = max(0, min(len(points) - 1, self.picked + step))
+        self._draw()
+
+    def action_choose(self) -> None:
+        """Let the plan behind the picked point be the plan."""
+        if self.traced is not None and self.traced.frontier.points:
+            self.post_message(self.Chosen(self.picked))
