@@ -1,5 +1,7 @@
 """Kafka's own command line tools, of the version that the local brokers have."""
 
+import os
+import shlex
 import subprocess
 from pathlib import Path
 from typing import Final
@@ -11,21 +13,44 @@ from lab.settings import JVM_FLAGS, class_path
 
 REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT: Final = "org.apache.kafka.tools.LeaderElectionCommand"
+NAMES: Final = {"kafka-reassign-partitions": REASSIGN, "kafka-leader-election": ELECT}
 PINS: Final = Path(__file__).with_name("jars.tsv")
 RUN_S: Final = 120.0
 
 
 def stock_tool(main: str, bootstrap: str, *arguments: str | Path) -> str:
     """What a tool prints; it is not told that plimsoll exists."""
+    return _said([*_java(main), "--bootstrap-server", bootstrap, *arguments], {})
+
+
+def in_a_shell(commands: str, folder: Path) -> str:
+    """What a shell prints that knows the tools by the names that Kafka gives them."""
+    for name, main in NAMES.items():
+        script = folder / name
+        words = " ".join(shlex.quote(part) for part in _java(main))
+        script.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+        script.chmod(0o755)
+    path = f"{folder}:{os.environ['PATH']}"
+    return _said(["bash", "-ec", commands], {"PATH": path}, folder)
+
+
+def _java(main: str) -> list[str]:
     pins = (*kafka_pins(), *read_pins(PINS, "kafka-tools"))
     jars = class_path(fetch(pins, default_cache_dir()))
-    java, server = find_java().executable, ("--bootstrap-server", bootstrap)
+    return [str(find_java().executable), *JVM_FLAGS, "-cp", jars, main]
+
+
+def _said(
+    command: list[str | Path], more: dict[str, str], folder: Path | None = None
+) -> str:
     run = subprocess.run(
-        [java, *JVM_FLAGS, "-cp", jars, main, *server, *arguments],
+        command,
         capture_output=True,
         text=True,
         timeout=RUN_S,
         stdin=subprocess.DEVNULL,
+        cwd=folder,
+        env=os.environ | more,
     )
     assert run.returncode == 0, run.stdout + run.stderr
     return run.stdout

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from control.plan_files import shell_commands
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
@@ -15,7 +16,7 @@ from model.ids import PartitionId, TopicName
 from model.plan import Plan, write_plan
 from model.run import JournalEvent
 from tests.end_to_end.commands import Shell, wait_until
-from tests.end_to_end.stock import REASSIGN, stock_tool
+from tests.end_to_end.stock import REASSIGN, in_a_shell, stock_tool
 from tests.executor.plans import plan_for
 from tests.executor.records import fill
 
@@ -89,3 +90,24 @@ def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
     for journal in (tmp_path / "state" / "journal").glob("*.jsonl"):
         events = [record.event for record in read_journal(journal)]
         assert JournalEvent.THROTTLED in events
+
+
+def test_the_copied_commands_lead_where_the_plan_leads(
+    filled: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    """As pasted into a shell: the moves, then, once they are done, the elections."""
+    plan = plan_for(filled.bootstrap, topic, AFTER)
+    commands = shell_commands(plan, filled.bootstrap).removeprefix("cat > ")
+    moves, _, elections = commands.partition("cat > ")
+    in_a_shell(f"cat > {moves}", tmp_path)
+    (written,) = tmp_path.glob("plimsoll-*.json")
+    wait_until(lambda: verified(filled.bootstrap, written) == completed(plan))
+    in_a_shell(f"cat > {elections}", tmp_path)
+    pids = [m.id for m in plan.moves]
+    with KafkaAdmin(filled.bootstrap, 10.0) as admin:
+        wait_until(
+            lambda: (
+                {p: (v.replicas, v.leader) for p, v in admin.partitions(pids).items()}
+                == {m.id: (m.replicas_after, m.leader_after) for m in plan.moves}
+            )
+        )

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.markup import escape
 
-from model.plan import Move
+from model.plan import Move, Plan
 from tui.moment import Moment
 from tui.viewmodel.arrange import Wish, arranged
 from tui.viewmodel.cells import Table
@@ -35,10 +35,12 @@ what it costs, and what is lost without it.
 """
 
     moment: Moment | None = None
+    _made: tuple[Plan | None, int, Wish, Table] | None = None
+    """The last table, and what it was made of; a plan does not change."""
 
     def compose(self) -> ComposeResult:
         yield Lines(id="figures")
-        yield TablePane(_table, table_id="moves")
+        yield TablePane(self._table, table_id="moves")
 
     def show(self, moment: Moment) -> None:
         """Show this moment instead."""
@@ -67,6 +69,12 @@ what it costs, and what is lost without it.
         moves = plan.moves if plan is not None else ()
         return next((m for m in moves if str(m.id) == key), None)
 
-
-def _table(moment: Moment, width: int, wish: Wish) -> Table:
-    return arranged(moves_table(shown(moment.view), width), wish)
+    def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
+        now = shown(moment.view)
+        if self._made is not None:
+            plan, *of, table = self._made
+            if now.plan is not None and plan is now.plan and of == [width, wish]:
+                return table
+        table = arranged(moves_table(now, width), wish)
+        self._made = now.plan, width, wish, table
+        return table
