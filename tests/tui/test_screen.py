@@ -44,7 +44,7 @@ async def test_a_view_from_another_thread_reaches_the_screen() -> None:
 async def test_the_way_from_the_first_contact_to_level() -> None:
     async with stage(CONNECTING) as on:
         await on.press("2")
-        assert on.words("#no-moves").startswith("There is no plan yet")
+        assert on.words("MovesPanel .note").startswith("There is no plan yet")
         await on.show(solving())
         await on.press("1")
         assert on.words("#headline").startswith("OVER broker 1")

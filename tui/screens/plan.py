@@ -31,7 +31,7 @@ from tui.viewmodel.forms import (
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.shown import WHAT_IF, shown
 from tui.widgets.moves_panel import MovesPanel
-from tui.widgets.plan_side import BrokersAfter, FrontierPlot
+from tui.widgets.plan_side import BrokersAfter, FrontierPlot, MoveDetail
 
 if TYPE_CHECKING:
     from tui.app import PlimsollApp
@@ -84,7 +84,7 @@ class PlanScreen(LiveScreen):
     def _show_move(self) -> None:
         if self.moment is not None:
             move = self.query_one(MovesPanel).move
-            self.query_one(BrokersAfter).show_move(move, shown(self.moment.view))
+            self.query_one(MoveDetail).show_move(move, shown(self.moment.view))
 
     def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
         event.stop()

@@ -20,6 +20,25 @@ from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
 
 
+class MoveDetail(Lines):
+    """The move under the cursor."""
+
+    _of: tuple[Move | None, Shown] | None = None
+
+    def show_move(self, move: Move | None, shown: Shown) -> None:
+        """Show this move of the plan; None where the cursor is on none."""
+        self._of = move, shown
+        self.display = shown.plan is not None
+        self._draw()
+
+    def _draw(self) -> None:
+        if self._of is not None and self.content_size.width:
+            self.show(move_lines(*self._of, self.content_size.width))
+
+    def on_resize(self) -> None:
+        self._draw()
+
+
 class BrokersAfter(Vertical):
     """Each broker now and after the plan; below, the move under the cursor."""
 
@@ -32,18 +51,12 @@ over the band, `<` under it.
 
     def compose(self) -> ComposeResult:
         yield TablePane(_brokers, table_id="after")
-        yield Lines(id="move")
+        yield MoveDetail(id="move")
 
     def show(self, moment: Moment) -> None:
         """Show this moment instead."""
         self.border_title = escape(shown(moment.view).title("Brokers now → after"))
         self.query_one(TablePane).show(moment)
-
-    def show_move(self, move: Move | None, shown: Shown) -> None:
-        """Show this move of the plan; None where the cursor is on none."""
-        lines = self.query_one("#move", Lines)
-        lines.display = shown.plan is not None
-        lines.show(move_lines(move, shown, max(20, self.content_size.width - 3)))
 
 
 def _brokers(moment: Moment, width: int, wish: Wish) -> Table:
@@ -61,9 +74,27 @@ plan can reach the shaded part. Left and right pick a point, enter lets the plan
 is cut there be the plan, by its own hash.
 """
     BINDINGS = [
-        Binding("left", "pick(-1)", "Fewer moves", id="frontier.fewer"),
-        Binding("right", "pick(1)", "More moves", id="frontier.more"),
-        Binding("enter", "choose", "Cut here", id="frontier.choose"),
+        Binding(
+            "left",
+            "pick(-1)",
+            "Fewer moves",
+            tooltip="Pick the next point to the left",
+            id="frontier.fewer",
+        ),
+        Binding(
+            "right",
+            "pick(1)",
+            "More moves",
+            tooltip="Pick the next point to the right",
+            id="frontier.more",
+        ),
+        Binding(
+            "enter",
+            "choose",
+            "Cut here",
+            tooltip="Let the plan behind the picked point be the plan",
+            id="frontier.choose",
+        ),
     ]
 
     class Chosen(Message):
