@@ -50,11 +50,20 @@ def drawn(on: Stage) -> str:
     return re.sub(r"terminal-\d+-", "terminal-", on.app.export_screenshot())
 
 
+async def picture_of(on: Stage) -> str:
+    """The picture once it no longer changes: the footer, for one, comes later."""
+    before, now = "", drawn(on)
+    while now != before:
+        await on.pilot.pause(0.05)
+        before, now = now, drawn(on)
+    return now
+
+
 async def test_states_of_the_overview(picture: SnapshotAssertion) -> None:
     async with stage(CONNECTING, size=(120, 40)) as on:
         for name, view in STATES.items():
             await on.show(view)
-            assert drawn(on) == picture(name=name)
+            assert await picture_of(on) == picture(name=name)
 
 
 @pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
@@ -66,12 +75,12 @@ async def test_screens(
         for name in SCREENS:
             on.app.action_show_mode(name)
             await on.settle()
-            assert drawn(on) == picture(name=name)
+            assert await picture_of(on) == picture(name=name)
 
 
 async def test_colour_blind_theme(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(120, 40), theme=COLOUR_BLIND.name) as on:
-        assert drawn(on) == picture
+        assert await picture_of(on) == picture
 
 
 async def test_without_colour(
@@ -79,12 +88,12 @@ async def test_without_colour(
 ) -> None:
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert drawn(on) == picture
+        assert await picture_of(on) == picture
 
 
 async def test_in_ascii(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert ascii_text(drawn(on).replace("\u00a0", " ")) == picture
+        assert ascii_text((await picture_of(on)).replace("\u00a0", " ")) == picture
 
 
 async def test_stale_filtered_sorted_frozen_and_with_the_partitions_of_a_topic(
@@ -94,14 +103,14 @@ async def test_stale_filtered_sorted_frozen_and_with_the_partitions_of_a_topic(
         on.clock_s += 120
         await on.show(plan_ready())
         await on.press("s", "slash", "!", "2", "enter")
-        assert drawn(on) == picture(name="stale_and_filtered")
+        assert await picture_of(on) == picture(name="stale_and_filtered")
         await on.press("4", "enter", "space")
-        assert drawn(on) == picture(name="partitions_frozen")
+        assert await picture_of(on) == picture(name="partitions_frozen")
 
 
 async def test_read_only(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(Mode.READ_ONLY), size=(120, 40)) as on:
-        assert drawn(on) == picture
+        assert await picture_of(on) == picture
 
 
 async def test_approving(picture: SnapshotAssertion) -> None:
@@ -109,9 +118,9 @@ async def test_approving(picture: SnapshotAssertion) -> None:
         await on.press("A")
         on.app.screen.query_one(Input).cursor_blink = False
         await on.press("tab", *NAME)
-        assert drawn(on) == picture
+        assert await picture_of(on) == picture
 
 
 async def test_too_small(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(59, 15)) as on:
-        assert drawn(on) == picture
+        assert await picture_of(on) == picture

@@ -5,7 +5,7 @@ from textual.widgets import Input
 
 from tests.tui.plan_views import STATES, asked, loaded_plan, with_frontier
 from tests.tui.stage import stage
-from tests.tui.test_pictures import drawn, picture
+from tests.tui.test_pictures import picture, picture_of
 from tests.tui.views import NAME, plan_ready
 from tui.looks import ascii_text
 
@@ -17,32 +17,34 @@ async def test_states_of_the_plan(picture: SnapshotAssertion) -> None:
         await on.press("2")
         for name, view in STATES.items():
             await on.show(view)
-            assert drawn(on) == picture(name=name)
+            assert await picture_of(on) == picture(name=name)
 
 
 async def test_the_frontier_in_blocks_and_in_ascii(picture: SnapshotAssertion) -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f", "left")
-        assert drawn(on) == picture(name="blocks")
-        assert ascii_text(drawn(on).replace("\u00a0", " ")) == picture(name="ascii")
+        assert await picture_of(on) == picture(name="blocks")
+        assert ascii_text((await picture_of(on)).replace("\u00a0", " ")) == picture(
+            name="ascii"
+        )
 
 
 async def test_what_is_laid_over_the_plan(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(of=loaded_plan()), size=(120, 40)) as on:
         await on.press("2", "enter")
-        assert drawn(on) == picture(name="move")
+        assert await picture_of(on) == picture(name="move")
         await on.press("escape", "g")
         _still(on.app.screen.query_one(Input))
-        assert drawn(on) == picture(name="goals")
+        assert await picture_of(on) == picture(name="goals")
         await on.press("escape", "w")
         _still(on.app.screen.query_one(Input))
-        assert drawn(on) == picture(name="what_if")
+        assert await picture_of(on) == picture(name="what_if")
         await on.press("escape")
         await on.show(asked())
         await on.press("A")
         _still(on.app.screen.query_one(Input))
         await on.press("tab", *NAME)
-        assert drawn(on) == picture(name="awaiting_approval")
+        assert await picture_of(on) == picture(name="awaiting_approval")
 
 
 def _still(asked: Input) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from textual import work
 from textual.app import ComposeResult
-from textual.widgets import ContentSwitcher, DataTable
+from textual.widgets import ContentSwitcher
 
 from control.plan_files import shell_commands, write_answer, write_files
 from model.errors import PlimsollError
@@ -30,6 +30,7 @@ from tui.viewmodel.forms import (
 )
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.shown import WHAT_IF, shown
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
 from tui.widgets.plan_side import BrokersAfter, FrontierPlot, MoveDetail
 
@@ -77,7 +78,7 @@ class PlanScreen(LiveScreen):
 
     # ---- moves
 
-    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+    def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:
         event.stop()
         self._show_move()
 
@@ -86,7 +87,7 @@ class PlanScreen(LiveScreen):
             move = self.query_one(MovesPanel).move
             self.query_one(MoveDetail).show_move(move, shown(self.moment.view))
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         panel, now = self.query_one(MovesPanel), shown(self._now.view)
         if event.data_table.id == "moves" and panel.move and now.plan:

@@ -111,7 +111,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         if at != self.cursor_row:
             self.cursor_row = at
         elif self.key_at_cursor != key:
-            self.post_message(self.RowHighlighted(self, self.key_at_cursor))
+            self.call_later(self._tell)
 
     def render_line(self, y: int) -> Strip:
         width, base = self.size.width, self.rich_style
@@ -151,6 +151,10 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.refresh_line(before + HEAD)
         self.refresh_line(after + HEAD)
         self._into_sight(after)
+        self.call_later(self._tell)
+
+    def _tell(self) -> None:
+        # Later, for a message that a parent's handler sends goes no further than it.
         self.post_message(self.RowHighlighted(self, self.key_at_cursor))
 
     def _into_sight(self, at: int) -> None:
