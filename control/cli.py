@@ -40,6 +40,7 @@ from control.options import (
     with_settings,
 )
 from model import __version__
+from model.errors import ConfigError
 
 if TYPE_CHECKING:
     from control.settings import Settings
@@ -334,6 +335,14 @@ def demo(
     headless: Annotated[
         bool, typer.Option("--headless", help="Approve by policy, without the screen.")
     ] = False,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Show a cluster made up in this process."),
+    ] = False,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=3, max=60, help="With --simulated: how many; 12 by default."),
+    ] = None,
     seed: Annotated[int, typer.Option(help="Seed of the load.")] = 7,
     port: Annotated[
         int | None,
@@ -349,19 +358,36 @@ def demo(
     verbose: Verbose = False,
 ) -> int:
     """Start a local Kafka cluster, skew it, level it, and report."""
-    from control.commands.demo import show
-
+    _check_demo(simulated=simulated, brokers=brokers, port=port)
     settings = load_settings(
         config=config, profile=profile, log_file=log_file, verbose=verbose
     )
+    headless = headless or not terminal.is_there()
+    if simulated:
+        from control.commands import simulated as without_kafka
+
+        return without_kafka.show(
+            settings, headless=headless, brokers=brokers or 12, seed=seed, output=output
+        )
+    from control.commands.demo import show
+
     return show(
         settings,
-        headless=headless or not terminal.is_there(),
+        headless=headless,
         seed=seed,
         port=port,
         quiet_s=quiet_s,
         output=output,
     )
+
+
+def _check_demo(*, simulated: bool, brokers: int | None, port: int | None) -> None:
+    if simulated and port is not None:
+        raise ConfigError(
+            "a simulated cluster has no ports; leave --port away, or --simulated"
+        )
+    if brokers is not None and not simulated:
+        raise ConfigError("the local cluster has three brokers; add --simulated")
 
 
 def main() -> None:

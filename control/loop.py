@@ -71,6 +71,7 @@ class Loop(Closing):
         self.settings = settings
         self.error: PlimsollError | None = None
         """What ended the loop, or refused what a policy had approved."""
+        self.clock = parts.clock
         self._parts = parts
         self._state = _State()
         self._changed = threading.Condition(threading.RLock())

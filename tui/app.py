@@ -339,7 +339,7 @@ def run(loop: "Loop") -> None:
     """
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
     driver = AsciiDriver if ascii_only else None
-    app = PlimsollApp(loop, user=_user(), driver=driver)
+    app = PlimsollApp(loop, user=_user(), clock=loop.clock, driver=driver)
     # A full collection walks all that was imported: a tenth of a second in which no
     # key is answered.
     gc.freeze()

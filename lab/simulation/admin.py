@@ -21,7 +21,6 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import StorageKind
 
 _T = TypeVar("_T")
-_ANSWER_S: Final = 0.01
 _TIMEOUT_S: Final = 10.0
 """What a call takes that nobody answers."""
 _RECORD_BYTES: Final = 1000
@@ -46,9 +45,12 @@ _TOPIC_DEFAULTS: Final = {
 class SimulatedAdmin:
     """Implements `executor.admin.Admin`; calls take time of the simulated clock."""
 
-    def __init__(self, cluster: SimulatedCluster, faults: Faults) -> None:
+    def __init__(
+        self, cluster: SimulatedCluster, faults: Faults, *, answer_s: float = 0.01
+    ) -> None:
         self._cluster = cluster
         self._faults = faults
+        self._answer_s = answer_s
         self.changes = 0
         """Calls so far that were to change something."""
 
@@ -297,7 +299,7 @@ class SimulatedAdmin:
     def _meet(self, call: str) -> None:
         if self._faults.away:
             raise self._nobody()
-        self._cluster.advance(_ANSWER_S + self._faults.slow_s)
+        self._cluster.advance(self._answer_s + self._faults.slow_s)
         if call in self._faults.denied:
             raise RightsMissing(f"The cluster refused to {call}.")
 

@@ -4,7 +4,6 @@ import itertools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
-from typing import Final
 
 from executor.answers import Answer, PartitionView
 from executor.flows import fair_rates
@@ -16,9 +15,6 @@ from lab.simulation.metadata import Metadata
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot import Resource, Snapshot, StorageKind
-
-_TICK_S: Final = 1.0
-"""Rates of producers are taken as constant for so long."""
 
 
 class Way(Enum):
@@ -41,6 +37,8 @@ class SimulatedCluster:
     leader_check_s
         Kafka's own leader balancing elects preferred leaders so often; None where
         `auto.leader.rebalance.enable` is off.
+    tick_s
+        Rates of producers are taken as constant for so long.
     """
 
     def __init__(
@@ -51,9 +49,11 @@ class SimulatedCluster:
         *,
         now_s: float,
         leader_check_s: float | None = None,
+        tick_s: float = 1.0,
     ) -> None:
         self.cluster_id = cluster_id
         self.now_s = now_s
+        self._tick_s = tick_s
         self.brokers = {b.id: b for b in brokers}
         self.partitions = {p.id: p for p in partitions}
         self.directories = Directories(self.brokers, self.partitions)
@@ -126,7 +126,7 @@ class SimulatedCluster:
         self._note()
         while self.now_s < end_s:
             rates = self._rates()
-            step_s = min(end_s - self.now_s, _TICK_S, *self._ends_in_s(rates))
+            step_s = min(end_s - self.now_s, self._tick_s, *self._ends_in_s(rates))
             self._pass(step_s, rates)
             self._settle()
             while self._due and self._due[-1][0] <= self.now_s:
@@ -235,10 +235,11 @@ class SimulatedCluster:
 
     def _copies(self) -> Iterator[tuple[SimulatedPartition, BrokerId]]:
         """Replicas that fetch what they lack."""
+        alive = self.alive
         for partition in self.partitions.values():
-            if partition.leader in self.alive:
+            if partition.leader in alive:
                 for broker in partition.replicas:
-                    if broker not in partition.in_sync and broker in self.alive:
+                    if broker not in partition.in_sync and broker in alive:
                         yield partition, broker
 
     def _rates(self) -> dict[_Copy, float]:
@@ -293,15 +294,16 @@ class SimulatedCluster:
             yield max(0.0, self._due[-1][0] - self.now_s)
 
     def _pass(self, seconds: float, rates: Mapping[_Copy, float]) -> None:
+        alive = self.alive
         for partition in self.partitions.values():
-            if partition.leader in self.alive:
+            if partition.leader in alive:
                 partition.log_bytes += seconds * partition.bytes_in(self.now_s)
             for broker in partition.held:
                 rate = rates.get((partition.id, broker))
                 if rate is not None:
                     reached = partition.held[broker] + seconds * rate
                     partition.held[broker] = min(reached, partition.log_bytes)
-                elif broker in partition.in_sync and broker in self.alive:
+                elif broker in partition.in_sync and broker in alive:
                     partition.held[broker] = partition.log_bytes
         self.directories.advance(seconds)
         self.now_s += seconds

@@ -1,5 +1,6 @@
 """Log directories of simulated brokers, and copies between those of one broker."""
 
+import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
@@ -77,6 +78,8 @@ class Directories:
     def is_full(self, broker: BrokerId) -> bool:
         """Whether one of a broker's disks holds more than it can."""
         at = self._brokers[broker]
+        if at.disk_bytes == math.inf:
+            return False
         return any(self._used(broker, path) > at.disk_bytes for path in at.log_dirs)
 
     def _view(

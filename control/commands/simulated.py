@@ -1,0 +1,57 @@
+"""`plimsoll demo --simulated`: the whole product without a broker."""
+
+import sys
+import time
+
+from control import compose, logs
+from control.exits import Exit
+from control.form import Form
+from control.loop import Loop
+from control.settings import Settings
+from control.simulated import SimulatedOrder, simulated
+from control.view import LoopView, Mode, Phase
+from model.errors import ExecutionStopped
+
+LEVEL_S = 900.0
+"""How long the demo without a screen waits for the end of its run."""
+
+
+def show(
+    settings: Settings, *, headless: bool, brokers: int, seed: int, output: Form
+) -> int:
+    """Show a cluster that is none, until the user leaves.
+
+    Without a terminal or with `headless` a plan is approved by policy, and its run
+    reported.
+    """
+    order = SimulatedOrder(
+        mode=Mode.AUTO if headless else Mode.APPROVE,
+        brokers=brokers,
+        seed=seed,
+        now_s=time.time(),
+    )
+    with simulated(settings, order) as loop:
+        if headless:
+            return _without_screen(loop, output)
+        logs.silence_stderr()
+        compose.front_end()(loop)
+    return Exit.DONE
+
+
+def _without_screen(loop: Loop, output: Form) -> int:
+    # They load the planner, which the screen's first picture need not wait for.
+    from control.commands.apply import told
+    from control.commands.run import Teller
+
+    def ran(view: LoopView) -> bool:
+        return bool(loop.reports) and view.phase in (Phase.LEVEL, Phase.PLAN_READY)
+
+    loop.subscribe(Teller(output))
+    if not loop.wait(ran, LEVEL_S):
+        view = loop.view
+        raise loop.error or ExecutionStopped(
+            f"no run had ended after {LEVEL_S:.0f} s; the last word was: "
+            f"{view.phase}: {view.message}"
+        )
+    sys.stderr.write(f"{loop.view.phase}: {loop.view.message}\n")
+    return told(loop.reports[0], output)

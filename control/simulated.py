@@ -1,0 +1,136 @@
+"""The demo without a broker: the loop over a simulated cluster that lives."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from control.compose import journal_dir, recent_moves
+from control.loop import Loop, LoopParts, LoopSettings
+from control.policy import EAGER
+from control.settings import Settings
+from control.view import Mode
+from lab.simulation.live import LiveCluster, LiveObserver
+from lab.simulation.world import WorldOrder
+from model.goals import Cooldown, Goals, SolveLimits
+from model.snapshot import Snapshot, StorageKind
+from model.stop_rules import Reaction
+from solver.observer import SolveObserver
+from solver.result import Result
+
+if TYPE_CHECKING:
+    from executor.connect import Executor
+
+NAME: Final = "demo"
+BOOTSTRAP: Final = "simulated"
+SPEED: Final = 6.0
+"""An hour of the cluster's passes in ten minutes."""
+WORK: Final = 2.0
+"""Seconds are enough for a plan of such a cluster that is close to its bound."""
+THROTTLE_BYTES_PER_S: Final = 40_000_000
+POLL_S: Final = 1.0
+"""Of the cluster's clock, between two looks at what is under way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedOrder:
+    """What kind of demo."""
+
+    mode: Mode
+    """AUTO or APPROVE."""
+    brokers: int
+    seed: int
+    """Decides the cluster and how its loads go up and down."""
+    now_s: float
+    """Seconds since the epoch, at which its clock begins."""
+
+
+@contextlib.contextmanager
+def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
+    """The loop over a new cluster, which is gone afterwards with all that it left."""
+    world = WorldOrder(brokers=order.brokers, seed=order.seed, now_s=order.now_s)
+    with (
+        tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
+        LiveCluster(world, speed=SPEED) as live,
+    ):
+        own = _own(settings, Path(folder))
+        with Loop(_settings(own, order), _parts(own, live)) as loop:
+            yield loop
+
+
+def _own(settings: Settings, folder: Path) -> Settings:
+    throttle = settings.throttle or THROTTLE_BYTES_PER_S
+    # Answers come from this process: when they are late, it is the machine that is.
+    rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
+    return settings.model_copy(
+        update={
+            "state_dir": folder,
+            "name": NAME,
+            "goals": _goals(settings.goals),
+            "throttle": throttle,
+            "stop_rules": rules,
+        }
+    )
+
+
+def _goals(goals: Goals) -> Goals:
+    """What has moved may move again soon, so that one can play."""
+    rest = Cooldown(rest_s=60.0, return_window_s=60.0)
+    return goals.model_copy(update={"cooldown": {StorageKind.REPLICATED: rest}})
+
+
+def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
+    in_flight = max(6, order.brokers // 2)
+    return LoopSettings(
+        bootstrap=BOOTSTRAP,
+        name=NAME,
+        mode=order.mode,
+        goals=own.goals,
+        solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
+        limits=EAGER.model_copy(
+            update={"moves_in_flight": in_flight, "moves_per_run": 10_000}
+        ),
+        journal_dir=journal_dir(own),
+        tick_s=0.25,
+    )
+
+
+def _parts(own: Settings, live: LiveCluster) -> LoopParts:
+    return LoopParts(
+        observer=lambda: LiveObserver(live),
+        planner=_plan,
+        executor=lambda: _executor(own, live),
+        recent_moves=recent_moves(own),
+        clock=live.now_s,
+    )
+
+
+def _plan(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver | None = None,
+) -> Result:
+    # It takes two seconds to load, and the first picture need not wait for it.
+    from solver.solve import solve
+
+    return solve(snapshot, goals, limits, observer)
+
+
+def _executor(own: Settings, live: LiveCluster) -> "Executor":
+    from executor.connect import Executor
+    from executor.timing import RunLimits
+
+    throttle = own.throttle
+    return Executor(
+        live.admin(),
+        timing=live.timing,
+        limits=RunLimits(
+            throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
+            throttle_follows=not isinstance(throttle, int),
+            stop_rules=own.stop_rules,
+            poll_s=POLL_S,
+        ),
+    )

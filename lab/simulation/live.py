@@ -1,0 +1,174 @@
+"""A simulated cluster that lives: loads swell, and its clock goes on by itself."""
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final, Self, TypeVar
+
+import numpy as np
+
+from executor.timing import Timing
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.faults import Faults
+from lab.simulation.swell import Swell
+from lab.simulation.world import WorldOrder, simulated, world
+from model.closing import Closing
+from model.errors import PlimsollError
+from model.ids import BrokerId
+from model.snapshot import Broker, Ints, Snapshot, Source
+
+_T = TypeVar("_T")
+_STEP_S: Final = 0.1
+"""Of our clock, between two steps of the cluster's; or four times what one takes."""
+_REST: Final = 4
+_WINDOW_S: Final = 15.0
+"""As the probe's loads are averaged over; here they are what they are now."""
+_RATES: Final = (0, 1, 3)
+"""Columns that go up and down: in, out and CPU."""
+
+
+class LiveCluster(Closing):
+    """Entered, a thread lets its time pass, `speed` times as fast as ours.
+
+    Whoever else asks it anything holds `lock` meanwhile.
+    """
+
+    def __init__(self, order: WorldOrder, *, speed: float) -> None:
+        self.lock = threading.RLock()
+        self.speed = speed
+        self._mean = world(order)
+        self._loads = self._mean.partitions.loads
+        self._rates: list[float] = self._loads[:, 0].tolist()
+        rng = np.random.default_rng([order.seed, order.brokers])
+        self._swell = Swell.of(self._mean.partitions.topic, rng)
+        self.cluster = simulated(self._mean, self._rates)
+        self._closing = threading.Event()
+        self._clock = threading.Thread(target=self._go_on, name="clock", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._clock.start()
+        return super().__enter__()
+
+    def close(self) -> None:
+        """Stop its clock; whoever waits by it does not any more."""
+        self._closing.set()
+        if self._clock.is_alive():
+            self._clock.join()
+
+    def now_s(self) -> float:
+        """Its time, seconds since the epoch."""
+        return self.cluster.now_s
+
+    @property
+    def timing(self) -> Timing:
+        """Its clock, for a run; to wait is to wait by ours, `speed` times as short."""
+        return Timing(now_s=self.now_s, pause=self._pause, steady_s=self.now_s)
+
+    def admin(self) -> "LiveAdmin":
+        """A client of it."""
+        return LiveAdmin(self)
+
+    def snapshot(self) -> Snapshot:
+        """What a collector would make of it now."""
+        with self.lock:
+            now_s = self.cluster.now_s
+            partitions = self.cluster.partitions.values()
+            replicas = [list(p.replicas) for p in partitions]
+            leader = [p.leader for p in partitions]
+        flat = [broker for of in replicas for broker in of]
+        loads = self._loads.copy()
+        loads[:, _RATES] *= self._swell.factors(now_s)[:, None]
+        return Snapshot(
+            self._mean.header.model_copy(
+                update={
+                    "taken_at_ms": int(1000 * now_s),
+                    "sources": (self._source(now_s),),
+                }
+            ),
+            replace(
+                self._mean.partitions,
+                loads=loads,
+                leader=np.asarray(leader, np.int64),
+                replica_start=_starts(replicas),
+                replica_broker=np.asarray(flat, np.int64),
+            ),
+        )
+
+    def _source(self, now_s: float) -> Source:
+        return Source(
+            name="simulation",
+            newest_sample_ms=int(1000 * now_s),
+            window_s=_WINDOW_S,
+            samples=round(_WINDOW_S) * len(self._mean),
+            measured_share=1.0,
+        )
+
+    def _pause(self, seconds: float) -> None:
+        self._closing.wait(seconds / self.speed)
+
+    def _go_on(self) -> None:
+        began_s, at_s = time.monotonic(), self.cluster.now_s
+        took_s = 0.0
+        while not self._closing.wait(max(_STEP_S, _REST * took_s)):
+            begun_s = time.monotonic()
+            until_s = at_s + self.speed * (begun_s - began_s)
+            with self.lock:
+                now_s = self.cluster.now_s
+                factors = self._swell.factors(now_s)
+                self._rates[:] = (factors * self._loads[:, 0]).tolist()
+                self.cluster.advance(max(0.0, until_s - now_s))
+            took_s = time.monotonic() - begun_s
+
+
+class LiveAdmin(SimulatedAdmin):
+    """Answers at once: its calls are made while the clock goes on by itself."""
+
+    def __init__(self, of: LiveCluster) -> None:
+        super().__init__(of.cluster, Faults(), answer_s=0.0)
+        self._lock = of.lock
+
+    def _read(self, call: str, ask: Callable[[], _T]) -> _T:
+        with self._lock:
+            return super()._read(call, ask)
+
+    def _change(self, call: str, ask: Callable[[], _T]) -> _T:
+        with self._lock:
+            return super()._change(call, ask)
+
+
+class LiveObserver:
+    """Sees all of a living cluster, once a second of our clock."""
+
+    failure: PlimsollError | None = None
+
+    def __init__(self, of: LiveCluster, *, every_s: float = 1.0) -> None:
+        self._of = of
+        self._every_s = every_s
+        self._seen: Snapshot | None = None
+        self._seen_at_s = float("-inf")
+
+    def start(self) -> None:
+        """There is nothing to connect to."""
+
+    def brokers(self) -> tuple[Broker, ...]:
+        """All of them serve."""
+        return self._looked().header.brokers
+
+    def snapshot(self) -> Snapshot:
+        """Known from the beginning."""
+        return self._looked()
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+    def _looked(self) -> Snapshot:
+        now_s = time.monotonic()
+        if self._seen is None or now_s - self._seen_at_s >= self._every_s:
+            self._seen, self._seen_at_s = self._of.snapshot(), now_s
+        return self._seen
+
+
+def _starts(replicas: Sequence[Sequence[BrokerId]]) -> Ints:
+    lengths = np.fromiter(map(len, replicas), np.int64, len(replicas))
+    return np.concatenate([[0], np.cumsum(lengths)])

@@ -1,0 +1,152 @@
+"""The cluster that `plimsoll demo --simulated` shows, as it is at the beginning.
+
+Its brokers keep an hour or so of what is produced, so that a move takes seconds.
+"""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
+from lab.synthetic.cluster import ClusterName, cluster
+from lab.synthetic.shape import ClusterShape
+from model.ids import TopicName
+from model.snapshot import (
+    Broker,
+    Floats,
+    Resource,
+    Snapshot,
+    StorageKind,
+    Topic,
+)
+
+CLUSTER_ID: Final = "simulated"
+RACKS: Final = 3
+"""And replicas of each partition."""
+MOST_BROKERS: Final = 60
+MOST_PARTITIONS: Final = 20_000
+GROWTH: Final = 0.4
+"""How unevenly what brokers lead has grown: the deviation of its logarithm."""
+KEPT: Final = 1 / 8
+"""Share of the bytes that a synthetic cluster's disks would hold."""
+CPU_PER_BYTE: Final = 1.5e-6
+"""Percent of a core for each byte per second, in and out."""
+CPU_CAPACITY: Final = 800.0
+CARD_BYTES_PER_S: Final = 625e6
+"""A broker's network card, each way."""
+
+_SUBJECTS: Final = (
+    *("audit", "billing", "cart", "catalog", "clicks", "crm", "delivery", "devices"),
+    *("fraud", "invoices", "loyalty", "orders", "payments", "prices", "search"),
+    *("sessions", "shipping", "stock", "support", "users"),
+)
+_EVENTS: Final = ("changed", "closed", "created", "enriched", "failed", "raw")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorldOrder:
+    """How large a cluster, and when."""
+
+    brokers: int
+    """From `RACKS` to `MOST_BROKERS`."""
+    seed: int
+    now_s: float
+    """Seconds since the epoch."""
+
+    @property
+    def partitions(self) -> int:
+        """They grow by the square of the brokers."""
+        return round(MOST_PARTITIONS * (self.brokers / MOST_BROKERS) ** 2)
+
+
+def world(order: WorldOrder) -> Snapshot:
+    """Mean loads and placement; what some brokers lead has grown since then."""
+    shape = ClusterShape(
+        brokers=order.brokers,
+        partitions=order.partitions,
+        rf=RACKS,
+        racks=RACKS,
+        hot=True,
+        young=False,
+    )
+    name = ClusterName(cluster_id=CLUSTER_ID, taken_at_ms=int(1000 * order.now_s))
+    rng = np.random.default_rng(order.seed)
+    placed = cluster(shape, StorageKind.REPLICATED, name, rng)
+    grown = np.exp(rng.normal(0.0, GROWTH, order.brokers))
+    columns = placed.partitions
+    loads = np.rint(columns.loads * grown[columns.leader][:, None])
+    return _in_small(placed, loads)
+
+
+def simulated(of: Snapshot, rates: list[float]) -> SimulatedCluster:
+    """The cluster of a snapshot; `rates`: of producers, by row, read again and again.
+
+    Rates are taken as constant while its time passes: whoever lets it pass sets them.
+    """
+    return SimulatedCluster(
+        of.header.cluster_id,
+        (
+            SimulatedBroker(id=b.id, rack=b.rack, network_bytes_per_s=CARD_BYTES_PER_S)
+            for b in of.header.brokers
+        ),
+        (
+            SimulatedPartition(
+                id=row.id,
+                topic_id=row.topic_id,
+                storage=row.storage,
+                replicas=list(row.replicas),
+                leader=row.leader,
+                bytes_in=_curve(rates, number),
+                log_bytes=float(row.size_bytes),
+                # What is older is deleted, on every replica.
+                tail_bytes=float(row.size_bytes),
+            )
+            for number, row in enumerate(of.rows())
+        ),
+        now_s=of.header.taken_at_ms / 1000,
+        tick_s=math.inf,
+    )
+
+
+def _curve(rates: list[float], row: int) -> Curve:
+    return lambda _: rates[row]
+
+
+def _in_small(of: Snapshot, loads: Floats) -> Snapshot:
+    """With fewer bytes on disks, with CPU, and with names that one can tell apart."""
+    header = of.header
+    disk = np.rint(KEPT * loads[:, 2])
+    cpu = CPU_PER_BYTE * (loads[:, 0] + loads[:, 1])
+    loads = np.column_stack([loads[:, :2], disk, cpu])
+    sizes = disk.astype(np.int64)
+    update = {
+        "brokers": tuple(map(_broker, header.brokers)),
+        "topics": _named(header.topics),
+        "resources": (*header.resources, Resource.CPU),
+    }
+    columns = replace(
+        of.partitions,
+        loads=loads,
+        measured=np.ones(loads.shape, np.bool_),
+        size_bytes=sizes,
+        local_bytes=sizes,
+    )
+    return Snapshot(header.model_copy(update=update), columns)
+
+
+def _broker(of: Broker) -> Broker:
+    disk = KEPT * of.capacity[Resource.DISK]
+    own = {Resource.DISK: disk, Resource.CPU: CPU_CAPACITY}
+    return of.model_copy(update={"capacity": of.capacity | own})
+
+
+def _named(topics: tuple[Topic, ...]) -> tuple[Topic, ...]:
+    """With names of two words, and a number where these do not suffice."""
+    words = [f"{subject}.{event}" for event in _EVENTS for subject in _SUBJECTS]
+    rounds = range(1, 2 + len(topics) // len(words))
+    names = [w if number == 1 else f"{w}.v{number}" for number in rounds for w in words]
+    pairs = zip(topics, sorted(names[: len(topics)]), strict=True)
+    return tuple(t.model_copy(update={"name": TopicName(name)}) for t, name in pairs)

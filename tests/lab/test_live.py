@@ -1,0 +1,75 @@
+"""A simulated cluster that lives: its own clock, its own loads, copies that end."""
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from lab.simulation.live import LiveCluster, LiveObserver
+from lab.simulation.world import RACKS, WorldOrder, world
+from model.evaluate import evaluate
+from model.goals import Goals
+from model.ids import BrokerId
+
+START_S = 1_700_000_000.0
+
+
+def order(brokers: int = 6, seed: int = 7) -> WorldOrder:
+    return WorldOrder(brokers=brokers, seed=seed, now_s=START_S)
+
+
+def until(true: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not true():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("brokers", [3, 12, 60])
+def test_a_world_is_uneven_and_its_topics_have_names_of_their_own(brokers: int) -> None:
+    made = world(order(brokers))
+    assert len(made) == order(brokers).partitions
+    assert len({t.name for t in made.header.topics}) == len(made.header.topics)
+    assert not evaluate(made, Goals(), ()).within_band(Goals())
+
+
+def test_sixty_brokers_have_twenty_thousand_partitions() -> None:
+    assert order(60).partitions == 20_000
+
+
+def test_equal_orders_make_equal_worlds_and_other_seeds_others() -> None:
+    assert world(order()).fingerprint == world(order()).fingerprint
+    assert world(order()).fingerprint != world(order(seed=8)).fingerprint
+
+
+def test_loads_go_up_and_down_while_the_placement_stays() -> None:
+    live = LiveCluster(order(), speed=6.0)
+    first = live.snapshot()
+    live.cluster.advance(100.0)
+    second = live.snapshot()
+    assert second.header.taken_at_ms - first.header.taken_at_ms == 100_000
+    assert second.fingerprint == first.fingerprint
+    assert not np.allclose(first.partitions.loads[:, 0], second.partitions.loads[:, 0])
+
+
+def test_entered_its_time_passes_and_a_copy_ends_by_itself() -> None:
+    with LiveCluster(order(), speed=200.0) as live:
+        partition = next(iter(live.cluster.partitions.values()))
+        others = sorted(set(live.cluster.brokers) - set(partition.replicas))
+        wanted = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
+        live.admin().reassign({partition.id: wanted})
+        until(lambda: partition.replicas == wanted and not partition.is_moving)
+        assert live.snapshot().replicas(0) == tuple(wanted)
+    stopped_s = live.now_s()
+    time.sleep(0.3)
+    assert live.now_s() == stopped_s
+
+
+def test_an_observer_looks_no_more_often_than_it_is_told() -> None:
+    live = LiveCluster(order(), speed=1.0)
+    observer = LiveObserver(live, every_s=3600.0)
+    seen = observer.snapshot()
+    live.cluster.advance(10.0)
+    assert observer.snapshot() is seen
+    assert LiveObserver(live).snapshot().header.taken_at_ms > seen.header.taken_at_ms
