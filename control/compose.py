@@ -223,6 +223,7 @@ def loop(
             throttle=settings.throttle,
             screen=settings.screen,
             keys=settings.keys,
+            stop_rules=settings.stop_rules,
         ),
         LoopParts(
             observer=lambda: observer(

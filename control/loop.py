@@ -17,6 +17,7 @@ from typing import Self
 from control.decide import Facts, Step, next_step
 from control.judge import with_recent_moves
 from control.parts import LoopParts, LoopSettings
+from control.past import Past
 from control.ports import Observer
 from control.proposals import Proposals
 from control.runner import Runner
@@ -87,7 +88,8 @@ class Loop(Closing):
         )
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
-        self._subscribers: list[Callable[[LoopView], None]] = []
+        self.past = Past(self, self._runner, settings.journal_dir)
+        self._subscribers: list[Callable[[LoopView], None]] = [self.past]
 
     def __enter__(self) -> Self:
         self._watcher.start()
@@ -177,7 +179,17 @@ class Loop(Closing):
             self.note(f"plan {plan.hash[:12]} approved by {by}")
             self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
             self.proposals.give_up()
-            self._runner.start(plan)
+            self._runner.start(plan, by)
+
+    def begin(self, words: str, start: Callable[[], None]) -> None:
+        """Let another run begin than that of the newest plan; as `past.Host` says."""
+        with self._changed:
+            if self.running:
+                raise GuardrailRefused("a run goes on; wait for its end or stop it")
+            self.note(words)
+            self._enter(Phase.RUNNING, words)
+            self.proposals.give_up()
+            start()
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot, level or not."""

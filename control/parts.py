@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Final, Literal
 
 from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
@@ -12,6 +12,9 @@ from control.showing import ScreenSettings
 from control.view import Mode
 from model.goals import Goals, SolveLimits
 from model.snapshot import RecentMove
+from model.stop_rules import StopRules
+
+_RULES: Final = StopRules()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,6 +34,7 @@ class LoopSettings:
     tick_s: float = 0.5
     throttle: int | Literal["auto"] | None = None
     """What moves may copy into a broker and out of it, bytes/s, as a run begins."""
+    stop_rules: StopRules = _RULES
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: Mapping[str, str] = field(default_factory=dict)
     """Keys of the screen, by the ids of what they do."""

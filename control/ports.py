@@ -69,6 +69,27 @@ class Executor(Protocol):
         """Carry out exactly this plan; `steering` may end it early."""
         ...
 
+    def resume(
+        self,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        """Go on with the newest run on the cluster."""
+        ...
+
+    def plan_back(
+        self, journal_dir: Path, run_id: str | None
+    ) -> tuple[Plan, list[str]]:
+        """The plan that undoes a run, and what it leaves alone, in words."""
+        ...
+
+    def clean_up(self, journal_dir: Path) -> list[str]:
+        """Take away what runs have left set; what it did, in words."""
+        ...
+
     def dry_run(self, plan: Plan) -> Sequence[str]:
         """The requests that would be sent."""
         ...

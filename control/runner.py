@@ -53,29 +53,66 @@ class Runner:
         """Whether a run goes on."""
         return self._thread is not None and self._thread.is_alive()
 
-    def start(self, plan: Plan) -> None:
-        """Begin to carry out a plan; returns at once."""
-        self.steering = Steering()
-        self._thread = threading.Thread(
-            target=self._run, args=(plan,), name="run", daemon=True
-        )
-        self._thread.start()
+    def start(self, plan: Plan, by: str) -> None:
+        """Begin to carry out a plan that somebody approved; returns at once."""
+        self._begin(by, lambda executor: self._execute(executor, plan))
+
+    def resume(self, by: str) -> None:
+        """Begin to go on with the newest run; returns at once."""
+        self._begin(by, self._resume)
+
+    def roll_back(self, plan: Plan, by: str) -> None:
+        """Begin to carry out the plan that undoes a run, and what that left set."""
+
+        def undo(executor: Executor) -> RunReport:
+            report = self._execute(executor, plan)
+            for words in executor.clean_up(self._journal_dir):
+                logger.info("%s", words)
+            return report
+
+        self._begin(by, undo)
+
+    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+        """The plan that undoes a run, and what it leaves alone; asks the cluster.
+
+        Raises as the executor does.
+        """
+        with contextlib.closing(self._connect()) as executor:
+            return executor.plan_back(self._journal_dir, run_id)
 
     def join(self) -> None:
         """Wait for the end of the run, if there is one."""
         if self._thread is not None:
             self._thread.join()
 
-    def _run(self, plan: Plan) -> None:
+    def _begin(self, by: str, work: Callable[[Executor], RunReport]) -> None:
+        self.steering = Steering(by)
+        self._thread = threading.Thread(
+            target=self._run, args=(work,), name="run", daemon=True
+        )
+        self._thread.start()
+
+    def _execute(self, executor: Executor, plan: Plan) -> RunReport:
+        return executor.execute(
+            plan,
+            journal_dir=self._journal_dir,
+            moves_in_flight=self._moves_in_flight,
+            observe=self._listener.run_progressed,
+            steering=self.steering,
+        )
+
+    def _resume(self, executor: Executor) -> RunReport:
+        return executor.resume(
+            journal_dir=self._journal_dir,
+            moves_in_flight=self._moves_in_flight,
+            observe=self._listener.run_progressed,
+            steering=self.steering,
+        )
+
+    def _run(self, work: Callable[[Executor], RunReport]) -> None:
         try:
             with contextlib.closing(self._connect()) as executor:
-                report = executor.execute(
-                    plan,
-                    journal_dir=self._journal_dir,
-                    moves_in_flight=self._moves_in_flight,
-                    observe=self._listener.run_progressed,
-                    steering=self.steering,
-                )
+                report = work(executor)
         except PlimsollError as exc:
             self._listener.run_failed(exc)
         except Exception as exc:

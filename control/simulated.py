@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from control.compose import journal_dir, recent_moves
-from control.loop import Loop, LoopParts, LoopSettings
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.settings import Settings
 from control.view import Mode
@@ -94,6 +95,8 @@ def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
         ),
         journal_dir=journal_dir(own),
         tick_s=0.25,
+        throttle=own.throttle,
+        stop_rules=own.stop_rules,
     )
 
 

@@ -10,7 +10,7 @@ from model.errors import ClusterUnreachable, RightsMissing
 from model.files import rounded
 from model.ids import BrokerId, PartitionId
 from model.plan import BrokerChange, Move, Plan
-from model.run import BrokerBalance, RunReport
+from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
 
 Loads = dict[str, float]
 """By dimension."""
@@ -30,6 +30,26 @@ def with_balance(report: RunReport, plan: Plan, admin: Admin) -> RunReport:
         _log.debug("the placement at the end is not known: %s", exc)
         return report
     return report.model_copy(update={"brokers": balance(plan, views)})
+
+
+def recounted(
+    plan: Plan, moves: Mapping[PartitionId, MoveProgress]
+) -> tuple[BrokerBalance, ...]:
+    """The same from a journal: moves that were seen to end are made, no others."""
+    return balance(plan, {pid: _told(of) for pid, of in moves.items()})
+
+
+def _told(of: MoveProgress) -> PartitionView:
+    move, is_made = of.move, of.state is MoveState.DONE
+    replicas = move.replicas_after if is_made else move.replicas_before
+    return PartitionView(
+        id=move.id,
+        topic_id=move.topic_id,
+        replicas=replicas,
+        in_sync=frozenset(replicas),
+        offline=frozenset(),
+        leader=move.leader_after if is_made else move.leader_before,
+    )
 
 
 def balance(

@@ -43,7 +43,7 @@ from model.connection.client import OPEN, ClientProperties
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
-from model.run import MoveState, RunProgress, RunReport
+from model.run import RunProgress, RunReport
 from model.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
@@ -114,8 +114,7 @@ class Executor(Closing):
         cluster_id = self._admin.cluster().cluster_id
         with self._sole_writer(journal_dir, cluster_id, steering.stopping):
             past = past_run(journal_dir, cluster_id)
-            is_open = past.among(MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
-            if not is_open and not past.left_set:
+            if not past.is_unfinished:
                 raise ConfigError(
                     f"The newest run {past.run_id} has ended; nothing is left to "
                     "resume."

@@ -99,9 +99,9 @@ class Execution:
         self._ledger.tell()
         if self._past is None:
             self._check(self._waiting)
-            self._ledger.started()
+            self._ledger.started(by=self._steering.by)
         else:
-            self._ledger.resumed()
+            self._ledger.resumed(by=self._steering.by)
         try:
             if self._past is not None:
                 self._adopt(self._past)

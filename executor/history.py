@@ -15,7 +15,14 @@ from executor.throttle import Throttled
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan, read_plan
-from model.run import JournalEvent, JournalRecord, MoveProgress, MoveState
+from model.run import (
+    JournalEvent,
+    JournalRecord,
+    MoveProgress,
+    MoveState,
+    RunProgress,
+    RunState,
+)
 from model.snapshot import RecentMove
 
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
@@ -139,6 +146,30 @@ class PastRun:
     """Moves that were asked to be cancelled."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
+    state: RunState = RunState.CUT_OFF
+    """How it ended."""
+    reason: str = ""
+    """Why it stopped or failed."""
+    by: str = ""
+    """Who approved it, or let it go on; empty where that is not known."""
+
+    @property
+    def progress(self) -> RunProgress:
+        """The run as it was last."""
+        return RunProgress(
+            run_id=self.run_id,
+            plan_hash=self.plan.hash,
+            state=self.state,
+            moves=tuple(self.moves.values()),
+            started_at_ms=self.started_at_ms,
+            reason=self.reason,
+        )
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it can be gone on with."""
+        open_states = MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK
+        return bool(self.among(*open_states)) or self.left_set
 
     @property
     def left_set(self) -> bool:
@@ -177,6 +208,7 @@ def _read_run(journal_dir: Path, name: str) -> PastRun:
     records = read_journal(run_path(journal_dir, name))
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
     throttled, stood_down, shortened = _still_set(records)
+    state, reason, by = _course(records)
     for record in records:
         if record.id is not None:
             moves[record.id] = _after(moves[record.id], record)
@@ -194,7 +226,24 @@ def _read_run(journal_dir: Path, name: str) -> PastRun:
             if record.event is JournalEvent.CANCELLING and record.id is not None
         ),
         moves=moves,
+        state=state,
+        reason=reason,
+        by=by,
     )
+
+
+def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
+    """How a run ended, why, and who let it go on last."""
+    state, reason, by = RunState.CUT_OFF, "", ""
+    for record in records:
+        match record.event:
+            case JournalEvent.STARTED | JournalEvent.RESUMED:
+                state, reason = RunState.CUT_OFF, ""
+                by = record.detail.get("by", "")
+            case JournalEvent.ENDED:
+                state = RunState(record.detail["state"])
+                reason = record.detail["reason"]
+    return state, reason, by
 
 
 def _still_set(

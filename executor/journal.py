@@ -153,6 +153,19 @@ def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
         yield
 
 
+def is_changing(journal_dir: Path, cluster_id: str) -> bool:
+    """Whether a process of this machine changes the cluster at the moment."""
+    try:
+        with (journal_dir / f"{cluster_id}.lock").open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # Nobody who could not make the file changes anything.
+        return False
+    return False
+
+
 def whole_lines(path: Path) -> bytes:
     """A journal without a last line that a crash has cut off."""
     text = path.read_bytes()

@@ -63,14 +63,14 @@ class Ledger:
         """Show the run as it is."""
         self._observe(self._progress())
 
-    def started(self) -> None:
+    def started(self, *, by: str) -> None:
         """The plan was checked; from here on there is a journal."""
-        self._journal.write(JournalEvent.STARTED, planned=len(self._moves))
+        self._journal.write(JournalEvent.STARTED, planned=len(self._moves), by=by)
         self._change_run(state=RunState.RUNNING)
 
-    def resumed(self) -> None:
+    def resumed(self, *, by: str) -> None:
         """A run that was cut off goes on."""
-        self._journal.write(JournalEvent.RESUMED, planned=len(self._moves))
+        self._journal.write(JournalEvent.RESUMED, planned=len(self._moves), by=by)
         self._change_run(state=RunState.RUNNING)
 
     def adopted(self, move: Move) -> None:

@@ -85,8 +85,9 @@ class RunThrottle:
         Brokers that were away are set once a minute, too.
         """
         for rate in self._steering.asked_rates()[-1:]:
-            with _going_on():
+            with _going_on() as failed:
                 self.set_rate(rate)
+            self._steering.answer("; ".join(failed))
         now_s = self._timing.steady_s()
         if self._held is None or now_s - self._looked_at_s < _EVERY_S:
             return
@@ -211,11 +212,16 @@ class RunThrottle:
 
 
 @contextmanager
-def _going_on() -> Iterator[None]:
-    """Moves under way go on under the rates of before where others cannot be set."""
+def _going_on() -> Iterator[list[str]]:
+    """Moves under way go on under the rates of before where others cannot be set.
+
+    What failed, in words.
+    """
+    failed: list[str] = []
     try:
-        yield
+        yield failed
     except WriterBarred:
         raise
     except PlimsollError as exc:
         _log.warning("the throttle stays as it is: %s", exc)
+        failed.append(str(exc))

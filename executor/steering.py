@@ -2,6 +2,17 @@
 
 import threading
 from collections import deque
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AskedRate:
+    """A rate that somebody asked for."""
+
+    bytes_per_s: int | None
+    """None follows what clients leave free."""
+    answer: str | None = None
+    """Why it is not in force; empty where it is, None while nobody has looked."""
 
 
 class Steering:
@@ -10,12 +21,15 @@ class Steering:
     To stop or abort is final; a pause is not.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, by: str = "") -> None:
+        self.by = by
+        """Who approved the run; stands in its journal."""
         self.stopping = threading.Event()
         """Nothing further is to be started; also set by `abort`."""
         self._paused = False
         self._aborting = False
         self._rates: deque[int | None] = deque()
+        self._asked: AskedRate | None = None
 
     @property
     def paused(self) -> bool:
@@ -46,7 +60,18 @@ class Steering:
 
     def throttle(self, bytes_per_s: int | None) -> None:
         """Let moves copy at another rate; None follows what clients leave free."""
+        self._asked = AskedRate(bytes_per_s=bytes_per_s)
         self._rates.append(bytes_per_s)
+
+    @property
+    def asked(self) -> AskedRate | None:
+        """The newest rate that was asked for, and what came of it."""
+        return self._asked
+
+    def answer(self, words: str) -> None:
+        """Say why the newest rate is not in force, or with no words that it is."""
+        if self._asked is not None:
+            self._asked = replace(self._asked, answer=words)
 
     def asked_rates(self) -> list[int | None]:
         """What `throttle` asked for since the last call, in order."""

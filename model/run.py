@@ -30,6 +30,8 @@ class RunState(StrEnum):
     DONE = "done"
     STOPPED = "stopped"
     FAILED = "failed"
+    CUT_OFF = "cut off"
+    """Its process ended before it did."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import functools
 import gc
-import getpass
 import os
 import signal
 import time
@@ -18,6 +17,7 @@ from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
+from control.operator import operator
 from control.parts import LoopSettings
 from control.view import LoopView
 from model.errors import ConfigError, PlimsollError
@@ -339,7 +339,7 @@ def run(loop: "Loop") -> None:
     """
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
     driver = AsciiDriver if ascii_only else None
-    app = PlimsollApp(loop, user=_user(), clock=loop.clock, driver=driver)
+    app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
     # A full collection walks all that was imported: a tenth of a second in which no
     # key is answered.
     gc.freeze()
@@ -348,11 +348,3 @@ def run(loop: "Loop") -> None:
         raise KeyboardInterrupt
     if app.return_code:
         raise PlimsollError("internal error: the screen failed; the reason is above")
-
-
-def _user() -> str:
-    """Who approves, for the log: the login name, or the number where there is none."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):
-        return f"user {os.getuid()}"

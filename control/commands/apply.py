@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from control import compose
 from control.exits import Exit
 from control.form import Form
+from control.operator import operator
 from control.policy import EAGER
 from control.render import forecast_text, json_text, plan_text
 from control.render_run import run_text
@@ -226,7 +227,7 @@ def steered_by_signals(
 
     To leave copies behind at once, without their throttle, is the last resort.
     """
-    steering = Steering()
+    steering = Steering(by=operator())
 
     def on_signal(number: int, _frame: object) -> None:
         if steering.aborting:

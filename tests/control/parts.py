@@ -140,6 +140,24 @@ class RecordingExecutor:
             ),
         )
 
+    def resume(
+        self,
+        *,
+        journal_dir: Path,
+        moves_in_flight: int,
+        observe: Callable[[RunProgress], None],
+        steering: Steering,
+    ) -> RunReport:
+        raise AssertionError("there is nothing to go on with")
+
+    def plan_back(
+        self, journal_dir: Path, run_id: str | None
+    ) -> tuple[Plan, list[str]]:
+        raise AssertionError("there is nothing to undo")
+
+    def clean_up(self, journal_dir: Path) -> list[str]:
+        return []
+
     def dry_run(self, plan: Plan) -> Sequence[str]:
         return [str(m.id) for m in plan.moves]
 

@@ -4,7 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from executor.balance import recounted
 from executor.connect import Executor
+from executor.history import past_run
 from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
@@ -47,6 +49,8 @@ def test_what_a_run_has_reached_is_what_the_evaluator_makes_of_it(
     pairs = zip(plan.moves, report.moves, strict=True)
     done = [move for move, told in pairs if told.state is MoveState.DONE]
     assert (len(done) == len(plan.moves)) == (stop_after_s == 100.0)
+    past = past_run(tmp_path, plan.cluster_id)
+    assert recounted(plan, past.moves) == report.brokers
     found = evaluate(SNAPSHOT, GOALS, done)
     for broker, change in zip(report.brokers, plan.brokers, strict=True):
         assert (broker.before, broker.planned) == (change.before, change.after)

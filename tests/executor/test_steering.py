@@ -4,13 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import read_journal
+from executor.history import past_run, read_journal
+from executor.steering import AskedRate, Steering
 from executor.timing import RunLimits
+from lab.simulation.curves import steady
 from lab.simulation.faults import Lost
 from model.ids import PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot import StorageKind
-from tests.executor.plans import ids
+from tests.executor.plans import CLUSTER_ID, ids
 from tests.executor.simulated import MB, TOPIC, Site, cut_off
 
 ABORTED = (RunState.STOPPED, "aborted by the operator")
@@ -188,3 +190,40 @@ def test_the_journal_names_a_move_before_it_is_cancelled(tmp_path: Path) -> None
     (path,) = tmp_path.glob("*.jsonl")
     events = [r.event for r in read_journal(path) if r.partition == 0]
     assert events[-2:] == [JournalEvent.CANCELLING, JournalEvent.DROPPED]
+
+
+def test_a_rate_that_is_asked_for_is_answered(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    assert at.steering.asked is None
+    at.cluster.after(5.0, lambda: at.steering.throttle(500 * MB))
+    answers: list[AskedRate | None] = []
+    at.cluster.after(5.0, lambda: answers.append(at.steering.asked))
+    at.run()
+    assert answers == [AskedRate(bytes_per_s=500 * MB, answer=None)]
+    assert at.steering.asked == AskedRate(bytes_per_s=500 * MB, answer="")
+
+
+def test_a_rate_too_low_is_answered_with_what_is_enough(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    for partition in at.partitions:
+        partition.bytes_in = steady(20.0 * MB)
+    at.cluster.after(60.0, lambda: at.steering.throttle(5 * MB))
+    at.run()
+    asked = at.steering.asked
+    assert asked is not None
+    assert "A throttle of 5.00 MB/s is too low" in (asked.answer or "")
+
+
+def test_the_journal_keeps_who_approved_and_how_it_ended(tmp_path: Path) -> None:
+    at = copying(tmp_path)
+    at.steering = Steering("ann")
+    at.cluster.after(5.0, at.steering.stop)
+    at.run()
+    past = past_run(tmp_path, CLUSTER_ID)
+    assert (past.by, past.state) == ("ann", RunState.STOPPED)
+    assert past.reason == "stopped by the operator"
+    at.steering = Steering("bob")
+    at.resume()
+    past = past_run(tmp_path, CLUSTER_ID)
+    assert (past.by, past.state, past.reason) == ("bob", RunState.DONE, "")
+    assert not past.is_unfinished
