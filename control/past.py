@@ -13,6 +13,7 @@ from model.run import RunState
 
 if TYPE_CHECKING:
     from executor.history import PastRun
+    from executor.replay import Replay
 
 READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
 
@@ -71,6 +72,12 @@ class Past:
             return ()
         found = past_runs(self._journal_dir, snapshot.header.cluster_id)
         return tuple(reversed(found))
+
+    def replay(self, run_id: str) -> "Replay":
+        """A run after each record of its journal; reads it."""
+        from executor.replay import read_replay
+
+        return read_replay(self._journal_dir, run_id)
 
     def resume(self, by: str) -> None:
         """Go on with the newest run; returns at once. Raises GuardrailRefused."""

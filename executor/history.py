@@ -211,7 +211,7 @@ def _read_run(journal_dir: Path, name: str) -> PastRun:
     state, reason, by = _course(records)
     for record in records:
         if record.id is not None:
-            moves[record.id] = _after(moves[record.id], record)
+            moves[record.id] = after_record(moves[record.id], record)
     return PastRun(
         run_id=name,
         plan=plan,
@@ -297,7 +297,7 @@ def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     ]
 
 
-def _after(at: MoveProgress, record: JournalRecord) -> MoveProgress:
+def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
     """Where a move stands after one more record."""
     told = record.detail
     match record.event:

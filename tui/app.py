@@ -22,9 +22,10 @@ from control.parts import LoopSettings
 from control.view import LoopView
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest
+from tui.desk import RunDesk
 from tui.engine import Asking, Engine
 from tui.keymap import checked_keys
-from tui.keys import MODE_KEYS
+from tui.keys import MODE_KEYS, RUN_KEYS
 from tui.looks import COLOUR_BLIND, AsciiDriver, wants_ascii
 from tui.messages import ViewArrived
 from tui.moment import Moment
@@ -76,6 +77,7 @@ class PlimsollApp(App[None]):
     VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
     BINDINGS = [
         *MODE_KEYS,
+        *RUN_KEYS,
         Binding(
             "A",
             "approve",
@@ -132,6 +134,7 @@ class PlimsollApp(App[None]):
         self._dress(engine.settings)
         self.ended_by: signal.Signals | None = None
         """The signal that ended the screen, if one did."""
+        self.desk = RunDesk(self, engine, user)
         self._engine = engine
         self._user = user
         self._clock = clock
@@ -187,6 +190,10 @@ class PlimsollApp(App[None]):
             trail=self._trail,
             leaving=self._leaving,
             throttle=self._engine.settings.throttle,
+            asked=self._engine.steering.asked,
+            stop_rules=self._engine.settings.stop_rules,
+            report=next(reversed(self._engine.reports), None),
+            cut_off=self._engine.past.cut_off,
         )
 
     def _remember(self, view: LoopView) -> None:
@@ -209,6 +216,9 @@ class PlimsollApp(App[None]):
             ("solve_again", "Solve again", "Make a new plan", self.action_solve_again),
             ("stop_run", "Stop the run", "Asks once more", self.action_stop_run),
             ("pause_run", "Pause the run", "Or go on", self.action_pause_run),
+            ("throttle", "Throttle the run", "Asks for a rate", self.desk.throttle),
+            ("resume", "Resume the last run", "Asks once more", self.desk.resume),
+            ("roll_back", "Roll back the last run", "Asks", self.desk.roll_back),
         ):
             if refusal(action, self.moment) is None:
                 yield SystemCommand(title, words, call)
@@ -288,6 +298,15 @@ class PlimsollApp(App[None]):
                 steering.pause()
             words = "will pause" if steering.paused else "goes on"
             self.notify(f"the run {words}", timeout=3)
+
+    def action_throttle(self) -> None:
+        self.desk.throttle()
+
+    def action_resume(self) -> None:
+        self.desk.resume()
+
+    def action_roll_back(self) -> None:
+        self.desk.roll_back()
 
     def action_help(self) -> None:
         if self.screen.query("HelpPanel"):

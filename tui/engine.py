@@ -6,7 +6,11 @@ from typing import Protocol
 from control.asks import Asks
 from control.parts import LoopSettings
 from control.view import LoopView
+from executor.history import PastRun
+from executor.replay import Replay
 from executor.steering import Steering
+from model.plan import Plan
+from model.run import RunReport
 from model.scenario import Scenario
 
 
@@ -30,6 +34,33 @@ class Asking(Protocol):
 
     def suppose(self, scenario: Scenario | None) -> None:
         """Plan a cluster that is only supposed; None ends it."""
+
+
+class Past(Protocol):
+    """Runs of before; `control.past.Past` is one. Refusals are PlimsollError."""
+
+    @property
+    def cut_off(self) -> PastRun | None:
+        """The newest run, where its process ended before it did."""
+        ...
+
+    def runs(self) -> tuple[PastRun, ...]:
+        """The newest runs on the cluster, newest first; reads their files."""
+        ...
+
+    def replay(self, run_id: str) -> Replay:
+        """A run after each record of its journal; reads it."""
+        ...
+
+    def resume(self, by: str) -> None:
+        """Go on with the newest run."""
+
+    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+        """The plan that undoes a run, and what it leaves alone; asks the cluster."""
+        ...
+
+    def roll_back(self, plan: Plan, by: str) -> None:
+        """Carry out exactly this plan back."""
 
 
 class Engine(Protocol):
@@ -58,6 +89,16 @@ class Engine(Protocol):
     @property
     def proposals(self) -> Asking:
         """What may be asked of plans."""
+        ...
+
+    @property
+    def reports(self) -> tuple[RunReport, ...]:
+        """Of the runs that ended, oldest first."""
+        ...
+
+    @property
+    def past(self) -> Past:
+        """Runs of before."""
         ...
 
     def subscribe(self, subscriber: Callable[[LoopView], None]) -> None:

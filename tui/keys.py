@@ -33,3 +33,22 @@ MODE_KEYS = [
         id="screen.back",
     ),
 ]
+
+RUN_KEYS = [
+    Binding(
+        "T",
+        "throttle",
+        "Throttle",
+        tooltip="Let moves copy at another rate while the run goes on",
+        show=False,
+        id="run.throttle",
+    ),
+    Binding(
+        "R",
+        "resume",
+        "Resume",
+        tooltip="Go on with the newest run, which did not come to its end",
+        show=False,
+        id="run.resume",
+    ),
+]

@@ -3,7 +3,11 @@
 from dataclasses import dataclass, field
 
 from control.view import LoopView
+from executor.history import PastRun
+from executor.steering import AskedRate
 from model.goals import Goals
+from model.run import RunReport
+from model.stop_rules import StopRules
 from tui.viewmodel.trail import Trail
 
 
@@ -25,3 +29,10 @@ class Moment:
     """The user has asked to leave once the run has stopped."""
     throttle: int | str | None = None
     """What a run begins with: bytes/s, `auto`, or None for none."""
+    asked: AskedRate | None = None
+    """Another throttle that was asked for while the run goes on."""
+    stop_rules: StopRules = field(default_factory=StopRules)
+    report: RunReport | None = None
+    """Of the last run of this plimsoll that ended."""
+    cut_off: PastRun | None = None
+    """The newest run, where its process ended before it did."""

@@ -80,17 +80,17 @@ def test_the_second_line_says_phase_and_message() -> None:
 
 
 def test_a_run_shows_its_share() -> None:
-    assert _lines(_moment(running(), run=True))[1].startswith(" RUNNING 38% ")
+    assert _lines(_moment(running(), run=True))[1].startswith(" RUNNING 46% ")
 
 
 def test_a_run_that_is_to_stop_says_so() -> None:
     view = replace(running(), run=progress(RunState.STOPPING))
-    assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 38% ")
+    assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 46% ")
 
 
 def test_leaving_says_what_it_waits_for() -> None:
     second = _lines(_moment(running(), run=True, leaving=True))[1]
-    assert second == " STOPPING 38%  leaving when it has stopped"
+    assert second == " STOPPING 46%  leaving when it has stopped"
 
 
 @pytest.mark.parametrize("view", [UNREACHABLE, failed()])

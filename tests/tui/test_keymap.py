@@ -50,8 +50,8 @@ def test_what_changes_a_cluster_gets_no_key_that_is_typed_by_accident() -> None:
 
 
 def test_two_things_on_one_key_are_refused() -> None:
-    with pytest.raises(ConfigError, match=r"run.stop and plan.solve are both on 'R'"):
-        checked_keys({"run.stop": "R", "plan.solve": "x,R"})
+    with pytest.raises(ConfigError, match=r"run.stop and plan.solve are both on 'Z'"):
+        checked_keys({"run.stop": "Z", "plan.solve": "x,Z"})
     with pytest.raises(ConfigError, match=r"are both on 'question_mark'"):
         checked_keys({"plan.solve": "?"})
 

@@ -52,7 +52,7 @@ async def test_the_way_from_the_first_contact_to_level() -> None:
         await on.show(running())
         await on.press("3")
         bar = on.app.screen.query_one(ProgressBar)
-        assert bar.percentage == pytest.approx(0.375)
+        assert bar.percentage == pytest.approx(15.5 / 33.5)
         await on.show(level_after_run())
         assert "DONE" in on.words("#figures")
         await on.press("1")

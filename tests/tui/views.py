@@ -4,7 +4,8 @@ Everything in them is fixed, so that pictures of them repeat.
 """
 
 import functools
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -13,13 +14,15 @@ from control.parts import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase
+from executor.history import PastRun
+from executor.replay import Replay
 from executor.steering import Steering
-from model.errors import PlimsollError
+from model.errors import ConfigError, PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
-from model.run import MoveProgress, MoveState, RunProgress, RunState
+from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.scenario import Scenario
 from model.snapshot import Resource, Snapshot, Source, partitions_from_rows
 from model.snapshot_file import read_snapshot
@@ -361,6 +364,45 @@ class FakeProposals:
 
 
 @dataclass
+class FakePast:
+    """Keeps what it is asked for."""
+
+    cut_off: PastRun | None = None
+    listed: Sequence[PastRun] = ()
+    replayed: Replay | None = None
+    back: tuple[Plan, list[str]] | PlimsollError | None = None
+    """What the plan back is, or why there is none."""
+    refuses: PlimsollError | None = None
+    """What `resume` and `roll_back` raise."""
+    resumed: list[str] = field(default_factory=list)
+    rolled_back: list[tuple[str, str]] = field(default_factory=list)
+
+    def runs(self) -> tuple[PastRun, ...]:
+        return tuple(self.listed)
+
+    def replay(self, run_id: str) -> Replay:
+        if self.replayed is None:
+            raise ConfigError(f"cannot read the journal of {run_id}")
+        return self.replayed
+
+    def resume(self, by: str) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.resumed.append(by)
+
+    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+        assert self.back is not None
+        if isinstance(self.back, PlimsollError):
+            raise self.back
+        return self.back
+
+    def roll_back(self, plan: Plan, by: str) -> None:
+        if self.refuses is not None:
+            raise self.refuses
+        self.rolled_back.append((plan.hash, by))
+
+
+@dataclass
 class FakeLoop:
     """Shows the views it is given, and keeps what it is asked for."""
 
@@ -375,6 +417,9 @@ class FakeLoop:
     keys: dict[str, str] = field(default_factory=dict)
     proposals: FakeProposals = field(default_factory=FakeProposals)
     subscribers: list[Callable[[LoopView], None]] = field(default_factory=list)
+    reports: tuple[RunReport, ...] = ()
+    clock: Callable[[], float] = time.time
+    past: FakePast = field(default_factory=FakePast)
 
     @property
     def settings(self) -> LoopSettings:

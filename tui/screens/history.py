@@ -1,23 +1,107 @@
 """Earlier runs."""
 
-from textual.app import ComposeResult
-from textual.widgets import Static
+import asyncio
+from typing import TYPE_CHECKING, cast
 
+from textual import work
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.widgets import DataTable
+
+from model.errors import PlimsollError
 from tui.moment import Moment
 from tui.screens.live import LiveScreen
+from tui.screens.replay import ReplayScreen
+from tui.viewmodel.arrange import Wish
+from tui.viewmodel.cells import Table
+from tui.viewmodel.history import Listed, history_table, why_no_runs
+from tui.viewmodel.refusals import refusal
+from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from tui.app import PlimsollApp
+    from tui.desk import RunDesk
+
+
+MARGINS = 3
+"""Columns beside the table that are blank, or its scroll bar."""
 
 
 class HistoryScreen(LiveScreen):
-    """Says where earlier runs are kept."""
+    """The newest runs on the cluster; enter replays one, B moves back what it moved."""
 
     MODE = "history"
+    AUTO_FOCUS = "#runs"
+    HELP = """\
+## History
+
+`off level` is how far the broker was from its level that was farthest: before the run,
+as the plan wanted it, and as the moves that were made have left it.
+
+Enter replays a run from its journal.
+"""
+    BINDINGS = [
+        Binding(
+            "B",
+            "roll_back",
+            "Roll back",
+            tooltip="Move back what the run under the cursor has moved",
+            id="history.rollback",
+        )
+    ]
+
+    _runs: tuple[Listed, ...] | None = None
+    """None until they are read."""
+    _was_running = False
 
     def body(self) -> ComposeResult:
-        yield Static(
-            "Runs are not listed here; each is kept as a journal under `state_dir`.",
-            classes="empty",
-            markup=False,
-        )
+        yield TablePane(self._table, table_id="runs")
 
     def show(self, moment: Moment) -> None:
-        """Nothing here changes with the loop."""
+        self.query_one(TablePane).show(moment)
+        if self._was_running != moment.running:
+            self._was_running = moment.running
+            self._read()
+
+    def on_screen_resume(self) -> None:
+        self._read()
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys the key, where the action is refused."""
+        if self.moment is None:
+            return True
+        return None if refusal(action, self.moment) else True
+
+    def action_roll_back(self) -> None:
+        """Roll back the run under the cursor."""
+        run_id = self.query_one(TablePane).table.key_at_cursor
+        if run_id is not None:
+            self._desk.roll_back(run_id)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        for run in self._runs or ():
+            if run.past.run_id == event.row_key.value:
+                self._replay(run)
+
+    @property
+    def _desk(self) -> "RunDesk":
+        return cast("PlimsollApp", self.app).desk
+
+    @work(exclusive=True, group="history")
+    async def _read(self) -> None:
+        self._runs = await asyncio.to_thread(self._desk.runs)
+        self.query_one(TablePane).renew()
+
+    @work(exclusive=True, group="replay")
+    async def _replay(self, run: Listed) -> None:
+        try:
+            found = await asyncio.to_thread(self._desk.replay, run.past.run_id)
+        except PlimsollError as exc:
+            self.notify(str(exc), severity="error", timeout=15, markup=False)
+        else:
+            self.app.push_screen(ReplayScreen(found, run.balance))
+
+    def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
+        why = why_no_runs(moment, read=self._runs is not None)
+        return history_table(self._runs or (), why, width - MARGINS, wish)

@@ -1,21 +1,38 @@
 """How far the moves are."""
 
-from textual.app import ComposeResult
+from dataclasses import replace
 
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from tui.keys import RUN_KEYS
 from tui.moment import Moment
 from tui.screens.live import LiveScreen
-from tui.viewmodel.plan import run_panel
-from tui.widgets.plan_panel import PlanPanel
+from tui.viewmodel.run import run_shown
+from tui.widgets.run_panel import RunPanel
 
 
 class RunScreen(LiveScreen):
-    """The run that goes on, else the last one: its figures and its moves."""
+    """The run that goes on, else the last one, else one that was cut off."""
 
     MODE = "run"
     AUTO_FOCUS = "#moves"
+    BINDINGS = [
+        *(
+            replace(key, action=f"app.{key.action}", show=True, id=f"{key.id}.here")
+            for key in RUN_KEYS
+        ),
+        Binding(
+            "B",
+            "app.roll_back",
+            "Roll back",
+            tooltip="Move back what this run has moved, after one question",
+            id="run.rollback",
+        ),
+    ]
 
     def body(self) -> ComposeResult:
-        yield PlanPanel(run_panel)
+        yield RunPanel(run_shown)
 
     def show(self, moment: Moment) -> None:
-        self.query_one(PlanPanel).show(moment)
+        self.query_one(RunPanel).show(moment)

@@ -4,16 +4,30 @@ from model.run import MoveProgress, MoveState, RunProgress, RunState
 
 ENDED = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
 ACTIVE = (RunState.CHECKING, RunState.RUNNING, RunState.PAUSED, RunState.STOPPING)
-
-
-def moves_done(run: RunProgress) -> float:
-    """Moves that ended, and the copied share of those under way."""
-    return sum(map(_share, run.moves))
+NEARLY = 0.99
+"""What is not over shows no more than this."""
 
 
 def share_done(run: RunProgress) -> float:
-    """The same as a share of all moves."""
-    return moves_done(run) / len(run.moves) if run.moves else 0.0
+    """Bytes that have arrived as a share of all; of moves, where none are copied."""
+    total = bytes_total(run)
+    if not run.moves:
+        return 0.0
+    if all(m.state in ENDED for m in run.moves):
+        return 1.0
+    by_moves = sum(map(move_share, run.moves)) / len(run.moves)
+    share = bytes_arrived(run) / total if total else by_moves
+    return min(NEARLY, share)
+
+
+def bytes_total(run: RunProgress) -> int:
+    """Bytes that the plan wants to be copied."""
+    return sum(m.move.bytes_to_copy for m in run.moves)
+
+
+def bytes_arrived(run: RunProgress) -> float:
+    """The same of moves that ended, and of the others what was copied."""
+    return sum(move_share(m) * m.move.bytes_to_copy for m in run.moves)
 
 
 def bytes_copied(run: RunProgress) -> int:
@@ -21,10 +35,26 @@ def bytes_copied(run: RunProgress) -> int:
     return sum(m.bytes_copied or 0 for m in run.moves)
 
 
-def _share(move: MoveProgress) -> float:
-    if move.state in ENDED:
+def move_share(move: MoveProgress) -> float:
+    """How much of one move is done; of one that was dropped nothing is left to do."""
+    if move.state in (MoveState.DONE, MoveState.DROPPED):
         return 1.0
     if move.state is MoveState.PLANNED or not move.bytes_copied:
         return 0.0
     # The log grows while it is copied, so the plan's figure may be exceeded.
-    return min(0.99, move.bytes_copied / max(1, move.move.bytes_to_copy))
+    return min(NEARLY, move.bytes_copied / max(1, move.move.bytes_to_copy))
+
+
+def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
+    """Bytes per second from the request on; None where nothing is seen to arrive."""
+    if move.issued_at_ms is None or not move.bytes_copied:
+        return None
+    until_ms = now_ms if move.done_at_ms is None else move.done_at_ms
+    seconds = (until_ms - move.issued_at_ms) / 1000
+    return move.bytes_copied / seconds if seconds > 0 else None
+
+
+def rate_now(run: RunProgress, now_ms: int) -> float:
+    """Bytes per second of all moves that are under way."""
+    under_way = [m for m in run.moves if m.state is MoveState.ISSUED]
+    return sum(rate_of_move(m, now_ms) or 0.0 for m in under_way)

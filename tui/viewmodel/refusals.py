@@ -1,17 +1,22 @@
 """Why an action cannot be taken now; the reason greys its key and is its tooltip."""
 
 from control.view import Mode, Phase
+from model.run import RunState
 from tui.moment import Moment
 from tui.viewmodel.shown import shown
 
 
 def refusal(action: str, moment: Moment) -> str | None:
     """Why not, in words; None where the action can be taken."""
-    match action:
+    match action.removeprefix("app."):
         case "approve":
             return _not_approve(moment)
-        case "stop_run" | "pause_run":
+        case "stop_run" | "pause_run" | "throttle":
             return _not_stop(moment)
+        case "resume":
+            return _not_resume(moment)
+        case "roll_back":
+            return _not_begin(moment)
         case "solve_again":
             return _not_solve(moment)
         case _:
@@ -69,7 +74,10 @@ OF_THE_REAL = (
 """Speak of the cluster there is."""
 WHILE_IDLE = (*OF_THE_REAL[:-1], "what_if")
 """Make other plans, which a run would outdate."""
-ACTIONS = ("approve", "stop_run", "solve_again", "what_if", "use_best", *OF_THE_REAL)
+ACTIONS = (
+    *("approve", "stop_run", "pause_run", "throttle", "resume", "roll_back"),
+    *("solve_again", "what_if", "use_best", *OF_THE_REAL),
+)
 """What can be refused, of all screens."""
 
 
@@ -86,3 +94,20 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
     if action == "use_best" and proposed.solving is None:
         return "no plan is being made"
     return None
+
+
+def _not_resume(moment: Moment) -> str | None:
+    if reason := _not_begin(moment):
+        return reason
+    run = moment.view.run
+    stopped = run is not None and run.state in (RunState.STOPPED, RunState.FAILED)
+    return None if stopped or moment.cut_off else "no run was left unfinished"
+
+
+def _not_begin(moment: Moment) -> str | None:
+    """Why no run may begin that is no run of the newest plan."""
+    if moment.view.mode is Mode.READ_ONLY:
+        return READ_ONLY
+    if moment.view.phase is Phase.FAILED:
+        return "plimsoll has stopped; quit and start it again"
+    return "a run goes on; wait for its end or stop it" if moment.running else None

@@ -1,0 +1,149 @@
+"""Pictures of the run and history screens; `--snapshot-update` draws them anew."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import pytest
+from syrupy.assertion import SnapshotAssertion
+from textual.widgets import Input
+
+from control.view import LoopView
+from executor.history import PastRun
+from executor.steering import AskedRate
+from model.run import MoveState, RunProgress, RunState
+from tests.tui.past import older, past, replay
+from tests.tui.stage import Stage, stage
+from tests.tui.test_pictures import drawn, picture
+from tests.tui.views import NAME, level_after_run, plan, plan_ready, progress, running
+from tui.screens.replay import ReplayScreen
+
+__all__ = ["picture"]
+
+SIZES = [(80, 24), (120, 40), (200, 50)]
+MB = 1_000_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class State:
+    """What the run screen is to show."""
+
+    run: RunProgress | None
+    goes_on: bool = True
+    asked: AskedRate | None = None
+    cut_off: PastRun | None = None
+    view: LoopView = field(default_factory=running)
+
+
+def _estimated() -> RunProgress:
+    return replace(progress(), left_s=42.0, foreseen_s=60.0)
+
+
+def _with(state: MoveState, note: str) -> RunProgress:
+    """A run of which the move under way is in this state."""
+    done, moving, *waiting = _estimated().moves
+    odd = replace(moving, state=state, note=note)
+    return replace(_estimated(), moves=(done, odd, *waiting))
+
+
+def _ended(state: RunState, reason: str = "") -> State:
+    run = replace(progress(state), reason=reason)
+    return State(run=run, goes_on=False, view=level_after_run())
+
+
+STATES = {
+    "running": State(run=_estimated()),
+    "throttle_refused": State(
+        run=_estimated(),
+        asked=AskedRate(
+            bytes_per_s=MB,
+            answer="A throttle of 1.00 MB/s is too low: with 2 moves at once, what is "
+            "produced now needs 8.00 MB/s into broker 3, twice what replicas fetch to "
+            "keep up, or copies never arrive. Say 8.0MB/s or more.",
+        ),
+    ),
+    "paused": State(
+        run=replace(
+            _estimated(), state=RunState.PAUSED, reason="paused by the operator"
+        )
+    ),
+    "move_stuck": State(run=_with(MoveState.STUCK, "nothing arrived for 10 min")),
+    "move_failed": State(run=_with(MoveState.DROPPED, "somebody else moves orders-1")),
+    "stopped": _ended(RunState.STOPPED, "stopped by the operator"),
+    "failed": _ended(RunState.FAILED, "broker 3 does not serve any more"),
+    "finished": _ended(RunState.DONE),
+    "cut_off": State(
+        run=None, goes_on=False, cut_off=past(RunState.CUT_OFF), view=plan_ready()
+    ),
+    "no_run": State(run=None, goes_on=False, view=plan_ready()),
+}
+
+
+async def _show(on: Stage, state: State) -> None:
+    on.loop.past.cut_off = state.cut_off
+    on.loop.steering._asked = state.asked
+    await on.show(replace(state.view, run=state.run), running=state.goes_on)
+    # A table that grows is laid out once more when it knows its rows.
+    await on.settle()
+
+
+async def test_states_of_a_run(picture: SnapshotAssertion) -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("3")
+        for name, state in STATES.items():
+            await _show(on, state)
+            assert drawn(on) == picture(name=name)
+
+
+async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:
+    async with stage(running(), size=(120, 40), running=True) as on:
+        await on.press("3", "T")
+        on.app.screen.query_one(Input).cursor_blink = False
+        await on.press(*"quick", "enter")
+        assert drawn(on) == picture(name="throttle")
+        await on.press("escape")
+        on.loop.past.back = (plan(), ["orders-7 was deleted"])
+        await on.show(level_after_run())
+        await on.press("B")
+        await on.settle()
+        on.app.screen.query_one(Input).cursor_blink = False
+        on.app.clear_notifications()
+        await on.press("tab", *NAME)
+        assert drawn(on) == picture(name="roll_back")
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+async def test_run_and_history(
+    size: tuple[int, int], picture: SnapshotAssertion
+) -> None:
+    async with stage(running(), size=size, running=True) as on:
+        on.loop.past.listed = _rolled_back()
+        await on.press("3")
+        await on.settle()
+        assert drawn(on) == picture(name="run")
+        await on.press("5")
+        await on.settle()
+        assert drawn(on) == picture(name="history")
+
+
+def _rolled_back() -> Sequence[PastRun]:
+    """A run, and before it one that was undone by the run after it."""
+    undoing = f"the run {older().run_id}, which it undoes"
+    limited = plan().model_copy(update={"limited_by": undoing})
+    back = replace(past(run_id="20231114T090000-5b1c3d7e"), plan=limited)
+    return past(), back, older()
+
+
+async def test_a_replay_and_an_empty_history(picture: SnapshotAssertion) -> None:
+    async with stage(level_after_run(), size=(120, 40)) as on:
+        await on.press("5")
+        await on.settle()
+        assert drawn(on) == picture(name="no_history")
+        on.loop.past.listed = (past(),)
+        on.loop.past.replayed = replay()
+        await on.press("1", "5")
+        await on.press("enter")
+        await on.settle()
+        assert isinstance(on.app.screen, ReplayScreen)
+        await on.press("left", "left")
+        await on.settle()
+        assert drawn(on) == picture(name="replay")

@@ -1,0 +1,113 @@
+"""What a person asks of runs: another throttle, to go on, to go back."""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeVar
+
+from executor.replay import Replay
+from model.errors import PlimsollError
+from model.plan import Plan
+from model.run import RunProgress
+from tui.engine import Engine
+from tui.screens.question import Question
+from tui.screens.roll_back import RollBackScreen
+from tui.screens.throttle import ThrottleScreen
+from tui.viewmodel.history import Listed, listed
+from tui.viewmodel.refusals import refusal
+from tui.viewmodel.throttle import throttle_words
+
+if TYPE_CHECKING:
+    from tui.app import PlimsollApp
+
+T = TypeVar("T")
+
+RESUME_WORDS = (
+    "What became of its moves is read from the cluster; those that have not begun are "
+    "made now, if they still fit."
+)
+
+
+class RunDesk:
+    """Asks what has to be asked before, and passes it on to the loop."""
+
+    def __init__(self, app: "PlimsollApp", engine: Engine, user: str) -> None:
+        self._app = app
+        self._engine = engine
+        self._user = user
+
+    def runs(self) -> tuple[Listed, ...]:
+        """Runs of before, newest first; reads their files."""
+        return listed(self._engine.past.runs())
+
+    def replay(self, run_id: str) -> Replay:
+        """A run of before; reads its journal, or raises ConfigError."""
+        return self._engine.past.replay(run_id)
+
+    def throttle(self) -> None:
+        """Ask for another rate."""
+        if refusal("throttle", self._app.moment) is None:
+            moment = self._app.moment
+            now = throttle_words(moment.throttle, moment.asked)
+            asked = ThrottleScreen(now, self._engine.steering.throttle)
+            self._app.push_screen(asked)
+
+    def resume(self) -> None:
+        """Go on with the newest run, after one question."""
+        run = self.run_shown
+        if refusal("resume", self._app.moment) is None and run is not None:
+            question = Question(
+                f"Go on with run {run.run_id}?", RESUME_WORDS, yes="Go on", no="Stay"
+            )
+            self._app.push_screen(question, self._resume_if)
+
+    def roll_back(self, run_id: str | None = None) -> None:
+        """Show what a run has moved, by default the one shown, and move it back."""
+        shown = self.run_shown
+        wanted = run_id or (shown.run_id if shown is not None else None)
+        if refusal("roll_back", self._app.moment) is not None:
+            return
+        if wanted is None:
+            self._app.notify("there is no run to roll back", timeout=5)
+            return
+        self._app.notify("asking the cluster what there is to move back", timeout=3)
+        self._app.run_worker(self._ask_back(wanted), group="runs", exclusive=True)
+
+    def _resume_if(self, yes: bool | None) -> None:
+        if yes:
+            self._app.run_worker(self._resume(), group="runs")
+
+    async def _resume(self) -> None:
+        # The loop may hold its lock for a moment; the screen goes on meanwhile.
+        await self._told(lambda: self._engine.past.resume(self._user))
+
+    async def _ask_back(self, run_id: str) -> None:
+        found = await self._told(lambda: self._engine.past.plan_back(run_id))
+        if found is None:
+            return
+        plan, left = found
+        if not plan.moves:
+            words = "; ".join(left) or "that run has nothing to move back"
+            self._app.notify(words, timeout=10)
+            return
+        name = self._app.moment.view.cluster_name
+        question = RollBackScreen(run_id, plan, left, name, self._roll_back)
+        self._app.push_screen(question)
+
+    def _roll_back(self, plan: Plan) -> None:
+        self._engine.past.roll_back(plan, self._user)
+
+    async def _told(self, ask: Callable[[], T]) -> T | None:
+        """What a question comes to; None where it was refused, which is shown."""
+        try:
+            return await asyncio.to_thread(ask)
+        except PlimsollError as exc:
+            self._app.notify(str(exc), severity="error", timeout=15, markup=False)
+            return None
+
+    @property
+    def run_shown(self) -> RunProgress | None:
+        """The run that the run screen shows."""
+        moment = self._app.moment
+        if moment.view.run is not None:
+            return moment.view.run
+        return None if moment.cut_off is None else moment.cut_off.progress

@@ -1,0 +1,76 @@
+"""A run of before, from its journal."""
+
+from collections.abc import Sequence
+
+from textual.app import ComposeResult
+from textual.binding import Binding
+
+from executor.replay import Replay
+from model.run import BrokerBalance
+from tui.moment import Moment
+from tui.screens.live import LiveScreen
+from tui.viewmodel.run import RunShown, past_shown
+from tui.widgets.run_panel import RunPanel
+
+STEPS = 20
+"""Of a whole replay."""
+
+
+class ReplayScreen(LiveScreen):
+    """Begins at the end; the arrows go back and forth in the journal."""
+
+    MODE = "run"
+    AUTO_FOCUS = "#moves"
+    BINDINGS = [
+        Binding("escape", "leave", "Back", id="replay.back"),
+        Binding(
+            "left",
+            "step(-1)",
+            "Earlier",
+            tooltip="Go back in the journal",
+            priority=True,
+            id="replay.earlier",
+        ),
+        Binding(
+            "right",
+            "step(1)",
+            "Later",
+            tooltip="Go on in the journal",
+            priority=True,
+            id="replay.later",
+        ),
+    ]
+
+    def __init__(self, replay: Replay, balance: Sequence[BrokerBalance]) -> None:
+        super().__init__()
+        self._replay = replay
+        self._balance = balance
+        self._record = len(replay) - 1
+
+    def body(self) -> ComposeResult:
+        yield RunPanel(self._past)
+
+    def show(self, moment: Moment) -> None:
+        self.query_one(RunPanel).show(moment)
+
+    def action_leave(self) -> None:
+        self.dismiss()
+
+    def action_step(self, direction: int) -> None:
+        """Go to an earlier or a later record."""
+        last = len(self._replay) - 1
+        step = direction * max(1, last // STEPS)
+        self._record = min(last, max(0, self._record + step))
+        if self.moment is not None:
+            self.show(self.moment)
+
+    def _past(self, _moment: Moment, width: int) -> RunShown:
+        last = len(self._replay) - 1
+        is_end = self._record == last
+        return past_shown(
+            self._replay.at(self._record),
+            self._balance if is_end else (),
+            self._replay.at_ms(self._record),
+            width,
+            where=f"record {self._record + 1} of {last + 1}",
+        )

@@ -1,0 +1,161 @@
+"""Earlier runs: what was planned, and what came of it."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from executor.balance import recounted
+from executor.history import PastRun
+from model.run import BrokerBalance, MoveState, RunState
+from model.units import bytes_text, seconds_text
+from tui.moment import Moment
+from tui.viewmodel.arrange import Wish, arranged
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Table,
+    cell,
+    right,
+    shorten,
+)
+from tui.viewmodel.progress import bytes_copied
+from tui.viewmodel.run import RUN_ROLES
+
+ROOMY = 100
+UNDOES = re.compile("the run ([^ ]+), which it undoes")
+"""What plans say that undo a run (module `executor.back`)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One run, and what it has achieved."""
+
+    past: PastRun
+    balance: tuple[BrokerBalance, ...]
+    undone: bool = False
+    """Whether a later run has moved it back."""
+
+
+def listed(runs: Sequence[PastRun]) -> tuple[Listed, ...]:
+    """Each run with what it has achieved, reckoned from what its journal tells."""
+    undone = {undoes(run) for run in runs if run.state is RunState.DONE}
+    return tuple(
+        Listed(
+            past=run,
+            balance=recounted(run.plan, run.moves),
+            undone=run.run_id in undone,
+        )
+        for run in runs
+    )
+
+
+def undoes(run: PastRun) -> str | None:
+    """The run that this one was to undo, if any."""
+    found = UNDOES.fullmatch(run.plan.limited_by)
+    return found[1] if found else None
+
+
+def history_table(
+    runs: Sequence[Listed], why_empty: str, width: int, wish: Wish
+) -> Table:
+    """Runs, the newest first."""
+    columns = _columns(width)
+    rows = tuple(_row(run, columns) for run in runs)
+    return arranged(Table(columns=columns, rows=rows, why_empty=why_empty), wish)
+
+
+def why_no_runs(moment: Moment, *, read: bool) -> str:
+    """Why no runs are listed, and what would bring some."""
+    if moment.view.snapshot is None:
+        return "No runs are listed yet; the cluster has to answer first."
+    if not read:
+        return "Reading the journals."
+    return "No run was made on this cluster from here. Approve a plan, and it will be."
+
+
+def _columns(width: int) -> tuple[Column, ...]:
+    first, by = Column("started", "started UTC", 20), "approved by"
+    middle = [
+        Column("state", "state", 14),
+        Column("moves", "   moves", 9),
+        Column("copied", "  copied", 10),
+        Column("level", "off level: planned, achieved", 29),
+        Column("time", "    took", 10),
+        Column("hash", "plan", 13),
+    ]
+    if width < ROOMY:
+        first, by = Column("started", "started UTC", 17), "by"
+        middle = [
+            Column("state", "state", 14),
+            Column("moves", "  moves", 8),
+            Column("level", "planned, achieved", 18),
+            Column("time", "    took", 10),
+        ]
+    left = width - first.width - sum(c.width for c in middle)
+    return (first, *middle, Column("by", by, max(10, left)))
+
+
+def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
+    past, width = run.past, {c.key: c.width for c in columns}
+    done, total = len(past.among(MoveState.DONE)), len(past.moves)
+    took_s = (past.last_at_ms - past.started_at_ms) / 1000
+    is_roomy = "hash" in width
+    cells: dict[str, Cell] = {
+        "started": cell(_time(past.started_at_ms, seconds=is_roomy)),
+        "state": _state(run),
+        "moves": right(f"{done}/{total}", width["moves"]),
+        "level": cell(_level(run, roomy=is_roomy)),
+        "time": right(seconds_text(took_s), width["time"]),
+        "by": cell(shorten(past.by or "not known", width["by"])),
+    }
+    if is_roomy:
+        cells["copied"] = right(bytes_text(bytes_copied(past.progress)), 10)
+        cells["hash"] = cell(past.plan.hash[:12], Role.MUTED)
+    values = {"started": past.started_at_ms, "moves": total, "time": took_s}
+    values["copied"] = bytes_copied(past.progress)
+    return Row(
+        key=past.run_id,
+        cells=tuple(cells[c.key] for c in columns),
+        values=tuple(
+            values.get(c.key, "".join(s.text for s in cells[c.key])) for c in columns
+        ),
+    )
+
+
+def _time(at_ms: int, *, seconds: bool) -> str:
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    return f"{at:%Y-%m-%d %H:%M:%S}" if seconds else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _state(run: Listed) -> Cell:
+    if run.undone:
+        return cell("rolled back", Role.UNDER)
+    word = f"{run.past.state} (back)" if undoes(run.past) else run.past.state.value
+    return cell(word, RUN_ROLES.get(run.past.state, Role.PLAIN))
+
+
+def _level(run: Listed, *, roomy: bool) -> str:
+    """The broker farthest off its level, in the dimension where that was most."""
+    found = [
+        (abs(of.deviation_before[dimension]), dimension)
+        for of in run.balance
+        for dimension in of.deviation_planned
+        if dimension in of.deviation_before
+    ]
+    if not found:
+        return "-"
+    _, worst = max(found)
+    before, planned, achieved = (
+        max((abs(of[worst]) for of in deviations if worst in of), default=0.0)
+        for deviations in (
+            [b.deviation_before for b in run.balance],
+            [b.deviation_planned for b in run.balance],
+            [b.deviation_achieved for b in run.balance],
+        )
+    )
+    if roomy:
+        return f"{worst} {before:.0%} → {planned:.0%}, {achieved:.0%}"
+    return f"{before:.0%} → {planned:.0%}, {achieved:.0%}"

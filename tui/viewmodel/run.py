@@ -1,0 +1,363 @@
+"""A run: its figures, how far it is, and its moves."""
+
+import textwrap
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+from control.view import LoopView
+from executor.history import PastRun
+from model.plan import Move
+from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
+from model.units import bytes_text, count_text, rate_text, seconds_text
+from tui.moment import Moment
+from tui.viewmodel.ages import ticking
+from tui.viewmodel.armed import armed
+from tui.viewmodel.arrange import Wish, arranged
+from tui.viewmodel.bars import bar
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Span,
+    Table,
+    cell,
+    flow,
+    right,
+    shorten,
+    shorten_middle,
+)
+from tui.viewmodel.gauges import SHORT
+from tui.viewmodel.plan import listed
+from tui.viewmodel.progress import (
+    ACTIVE,
+    bytes_copied,
+    bytes_total,
+    move_share,
+    rate_now,
+    rate_of_move,
+    share_done,
+)
+from tui.viewmodel.throttle import refused_words, throttle_words
+
+MOVES_SHOWN = 200
+"""Rows of the table; further ones are counted in words."""
+ROOMY = 108
+"""Columns from which on moves have bars, rates and stalls."""
+BAR = 10
+REASON_LINES = 3
+
+RUN_ROLES = {
+    RunState.DONE: Role.GOOD,
+    RunState.FAILED: Role.ALARM,
+    RunState.STOPPED: Role.UNDER,
+    RunState.CUT_OFF: Role.ALARM,
+    RunState.PAUSED: Role.UNDER,
+}
+MOVE_ROLES = {
+    MoveState.PLANNED: Role.MUTED,
+    MoveState.ISSUED: Role.STRONG,
+    MoveState.DONE: Role.GOOD,
+    MoveState.DROPPED: Role.UNDER,
+    MoveState.STUCK: Role.ALARM,
+}
+MOVE_WORDS = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving"}
+ORDER = (
+    MoveState.STUCK,
+    MoveState.DROPPED,
+    MoveState.ISSUED,
+    MoveState.PLANNED,
+    MoveState.DONE,
+)
+"""What needs a look stands on top, what is over at the bottom."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunShown:
+    """A run as it is to be seen at one time."""
+
+    title: str
+    lines: tuple[Cell, ...] = ()
+    run: RunProgress | None = None
+    at_ms: int = 0
+
+    @property
+    def share(self) -> float | None:
+        """How much is done; None without a run."""
+        return None if self.run is None else share_done(self.run)
+
+
+def run_shown(moment: Moment, width: int) -> RunShown:
+    """The run that goes on, else the last one, else one that was cut off."""
+    run, lost = moment.view.run, moment.cut_off
+    if run is not None:
+        lines = _live_lines(run, moment, width)
+        return RunShown(
+            title=_title("Run", run), lines=lines, run=run, at_ms=moment.view.at_ms
+        )
+    if lost is None:
+        return RunShown(title="Run")
+    lines = (*_cut_off_lines(lost, width), *_past_lines(lost.progress, width))
+    title = _title("Run that was cut off,", lost.progress)
+    return RunShown(title=title, lines=lines, run=lost.progress, at_ms=lost.last_at_ms)
+
+
+def past_shown(
+    run: RunProgress,
+    balance: Sequence[BrokerBalance],
+    at_ms: int,
+    width: int,
+    where: str,
+) -> RunShown:
+    """A run of before, as it was at one time; `where` in its journal that is."""
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    when = cell(f"PAST, as it was at {at:%Y-%m-%d %H:%M:%S}Z, {where}", Role.MARK)
+    lines = (
+        *flow([when], width),
+        *_past_lines(run, width),
+        *flow(_balance(balance), width),
+    )
+    return RunShown(title=_title("Past run", run), lines=lines, run=run, at_ms=at_ms)
+
+
+def _title(what: str, run: RunProgress) -> str:
+    return f"{what} {run.run_id} of plan {run.plan_hash[:12]}"
+
+
+# ---- figures
+
+
+def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...]:
+    items = [*_counts(run), *_bytes(run)]
+    if run.state not in ACTIVE:
+        found = () if moment.report is None else moment.report.brokers
+        items += [*_timing(run), *_balance(found)]
+        return (*flow(items, width), *_reason(run, width))
+    items += _speed(run, moment.view)
+    words = throttle_words(moment.throttle, moment.asked)
+    throttle = flow([cell(f"throttle {words}")], width)
+    refused = refused_words(moment.asked)
+    return (
+        *flow(items, width),
+        *_reason(run, width),
+        *throttle,
+        *_wrapped(refused, width, Role.UNDER),
+        *(
+            line
+            for rules in armed(moment.stop_rules)
+            for line in _wrapped(rules, width, Role.PLAIN)
+        ),
+    )
+
+
+def _past_lines(run: RunProgress, width: int) -> tuple[Cell, ...]:
+    items = [*_counts(run), *_bytes(run), *_timing(run)]
+    return (*flow(items, width), *_reason(run, width))
+
+
+def _cut_off_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
+    """What was found, and what can be done about it."""
+    left = " It has left settings on the cluster." if lost.left_set else ""
+    words = (
+        f"plimsoll ended in the middle of this run.{left} Go on with it (R), or roll "
+        "it back (B); both look first what became of its moves."
+    )
+    return _wrapped(words, width, Role.UNDER)
+
+
+def _counts(run: RunProgress) -> list[Cell]:
+    items = [
+        cell(run.state.value.upper(), RUN_ROLES.get(run.state, Role.STRONG)),
+        cell(f"{run.count(MoveState.DONE)} of {count_text(len(run.moves), 'move')}"),
+    ]
+    for state, words in (
+        (MoveState.ISSUED, "under way"),
+        (MoveState.PLANNED, "waiting"),
+        (MoveState.DROPPED, "dropped"),
+        (MoveState.STUCK, "stuck"),
+    ):
+        if count := run.count(state):
+            items.append(cell(f"{count} {words}", MOVE_ROLES[state]))
+    return items
+
+
+def _bytes(run: RunProgress) -> list[Cell]:
+    total = bytes_total(run)
+    copied = bytes_text(bytes_copied(run))
+    return [cell(f"{copied} of {bytes_text(total)} copied")] if total else []
+
+
+def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
+    items = []
+    if rate := rate_now(run, view.at_ms):
+        items.append(cell(rate_text(rate)))
+    if run.left_s is not None:
+        words = f"about {seconds_text(run.left_s)} left"
+        if run.foreseen_s is not None:
+            words += f" ({seconds_text(run.foreseen_s)} foreseen)"
+        items.append(cell(words, Role.STRONG))
+    return items
+
+
+def _timing(run: RunProgress) -> list[Cell]:
+    ended = [m for m in run.moves if m.seconds is not None]
+    items = []
+    if run.preparation_s:
+        items.append(cell(f"prepared in {seconds_text(run.preparation_s)}"))
+    if ended:
+        last_ms = max(m.done_at_ms or 0 for m in ended)
+        took_s = (last_ms - run.started_at_ms) / 1000
+        slowest = max(m.seconds or 0.0 for m in ended)
+        items.append(cell(f"took {seconds_text(max(0.0, took_s))}"))
+        items.append(cell(f"slowest move {seconds_text(slowest)}"))
+    stalls = [m.stall_s[1] for m in run.moves if m.stall_s is not None]
+    if stalls:
+        items.append(
+            cell(f"none without a leader for over {seconds_text(max(stalls))}")
+        )
+    return items
+
+
+def balance_words(balance: Sequence[BrokerBalance]) -> list[str]:
+    """`off level in 34% → 8% planned, 8% achieved`, by dimension."""
+    counted = dict.fromkeys(d for b in balance for d in b.deviation_planned)
+    return [
+        f"off level {SHORT.get(dimension, dimension)} "
+        f"{_most([b.deviation_before for b in balance], dimension)} → "
+        f"{_most([b.deviation_planned for b in balance], dimension)} planned, "
+        f"{_most([b.deviation_achieved for b in balance], dimension)} achieved"
+        for dimension in counted
+    ]
+
+
+def _balance(balance: Sequence[BrokerBalance]) -> list[Cell]:
+    return [cell(words) for words in balance_words(balance)]
+
+
+def _most(deviations: Sequence[dict[str, float]], dimension: str) -> str:
+    found = [abs(of[dimension]) for of in deviations if dimension in of]
+    return f"{max(found):.0%}" if found else "-"
+
+
+def _reason(run: RunProgress, width: int) -> tuple[Cell, ...]:
+    words = f"because: {run.reason}" if run.reason else ""
+    return _wrapped(words, width, Role.UNDER)
+
+
+def _wrapped(words: str, width: int, role: Role) -> tuple[Cell, ...]:
+    lines = textwrap.wrap(words, max(20, width))
+    if len(lines) > REASON_LINES:
+        rest = " ".join(lines[REASON_LINES - 1 :])
+        lines = [*lines[: REASON_LINES - 1], shorten(rest, max(20, width))]
+    return tuple(cell(line, role) for line in lines)
+
+
+# ---- moves
+
+
+def moves_table(shown: RunShown, width: int, wish: Wish) -> Table:
+    """The moves of a run: what needs a look on top, what is over at the bottom."""
+    moves = () if shown.run is None else shown.run.moves
+    ordered = sorted(moves, key=lambda m: ORDER.index(m.state))
+    if wish == Wish():
+        # Rows that nobody will see need not be made.
+        found = _table(ordered[:MOVES_SHOWN], shown.at_ms, width)
+    else:
+        found = arranged(_table(ordered, shown.at_ms, width), wish)
+    more = len(moves) - MOVES_SHOWN
+    note = f"and {count_text(more, 'more move')}" if more > 0 else ""
+    return replace(found, rows=found.rows[:MOVES_SHOWN], note=found.note or note)
+
+
+def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
+    columns = _columns(moves, width)
+    return Table(
+        columns=columns,
+        rows=tuple(_row(m, columns, at_ms) for m in moves),
+        why_empty="No run was made yet. Approve a plan, and its moves are listed here.",
+    )
+
+
+def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
+    """Partitions as wide as they need, within limits; the note takes what is left."""
+    if width >= ROOMY:
+        middle = [
+            Column("brokers", "from → to", 15),
+            Column("state", "state", 8),
+            Column("done", "copied", BAR + 6),
+            Column("bytes", "       of", 10),
+            Column("rate", "       rate", 12),
+            Column("time", "     time", 10),
+            Column("stall", "no leader", 10),
+        ]
+    else:
+        middle = [
+            Column("brokers", "from → to", 13),
+            Column("state", "state", 8),
+            Column("done", "", 5),
+            Column("bytes", "       of", 10),
+            Column("time", "     time", 10),
+        ]
+    longest = max((len(str(m.move.id)) for m in moves), default=0)
+    wanted = max(len("partition"), longest) + 1
+    first = Column("partition", "partition", min(wanted, max(16, width // 4)))
+    left = width - first.width - sum(c.width for c in middle)
+    return (first, *middle, Column("note", "note", max(12, left)))
+
+
+def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
+    width = {c.key: c.width for c in columns}
+    cells = {
+        "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
+        "brokers": cell(shorten(_brokers(item.move), width["brokers"] - 1)),
+        "state": cell(
+            MOVE_WORDS.get(item.state, item.state.value), MOVE_ROLES[item.state]
+        ),
+        "done": _done(item, width["done"]),
+        "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),
+        "time": right(_time(item, at_ms), width["time"]),
+        "note": _note(item, width["note"]),
+    }
+    if "rate" in width:
+        rate = rate_of_move(item, at_ms)
+        cells["rate"] = right("-" if rate is None else rate_text(rate), width["rate"])
+        cells["stall"] = right(_stall(item), width["stall"])
+    return Row(key=str(item.move.id), cells=tuple(cells[c.key] for c in columns))
+
+
+def _brokers(move: Move) -> str:
+    """`1 → 2`: the replicas that change, or else the leader."""
+    if move.added or move.removed:
+        return f"{listed(move.removed)} → {listed(move.added)}"
+    return f"leader {move.leader_before} → {move.leader_after}"
+
+
+def _done(item: MoveProgress, width: int) -> Cell:
+    """A bar and the share; of what is dropped or stuck nothing is said."""
+    if item.state in (MoveState.DROPPED, MoveState.STUCK):
+        return cell("-".rjust(width - 1))
+    share = move_share(item)
+    number = f"{share:.0%}".rjust(4)
+    if width <= BAR:
+        return cell(number)
+    drawn = bar(share, BAR, MOVE_ROLES[item.state])
+    return (*drawn, Span(f" {number}"))
+
+
+def _note(item: MoveProgress, width: int) -> Cell:
+    words = item.note or item.move.reason
+    return cell(shorten(words, width), Role.UNDER if item.note else Role.PLAIN)
+
+
+def _stall(item: MoveProgress) -> str:
+    return "-" if item.stall_s is None else seconds_text(item.stall_s[1])
+
+
+def _time(item: MoveProgress, at_ms: int) -> str:
+    """How long the move took, or has been going on."""
+    if item.seconds is not None:
+        return seconds_text(item.seconds)
+    if item.state is not MoveState.ISSUED or item.issued_at_ms is None:
+        return "-"
+    return ticking(max(0, at_ms - item.issued_at_ms) // 1000)

@@ -1,0 +1,86 @@
+"""The panel of a run: its figures, how far it is, its moves."""
+
+from collections.abc import Callable
+
+from textual.app import ComposeResult
+from textual.containers import Vertical
+from textual.events import Resize
+from textual.markup import escape
+from textual.widgets import DataTable, ProgressBar
+
+from tui.moment import Moment
+from tui.screens.reason import ReasonScreen
+from tui.viewmodel.arrange import Wish
+from tui.viewmodel.cells import Table
+from tui.viewmodel.run import RunShown, moves_table
+from tui.widgets.lines import Lines
+from tui.widgets.table_pane import TablePane
+
+SCROLL_BAR = 1
+"""Columns that the table's may take."""
+MARGINS = 2
+"""Columns beside the figures that are blank."""
+
+Show = Callable[[Moment, int], RunShown]
+"""The run of a moment, its figures for this many columns."""
+
+
+class RunPanel(Vertical):
+    """Moves that need a look stand on top; enter on one shows it in full."""
+
+    HELP = """\
+## Run
+
+`copied` is what has arrived on new replicas. `no leader` is how long nobody led the
+partition at most. Moves that are stuck or were dropped stand on top, then those under
+way, then those that wait, then those that are done.
+
+Enter shows a move in full, and why it is made.
+"""
+
+    moment: Moment | None = None
+
+    def __init__(self, show: Show) -> None:
+        super().__init__()
+        self._show = show
+
+    def compose(self) -> ComposeResult:
+        yield Lines(id="figures")
+        yield ProgressBar(id="progress", show_eta=False, total=1.0)
+        yield TablePane(self._table, table_id="moves")
+
+    def show(self, moment: Moment) -> None:
+        """Show this moment instead."""
+        self.moment = moment
+        width = self.size.width
+        if not width:
+            return
+        shown = self._show(moment, width - MARGINS)
+        self.border_title = escape(shown.title)
+        figures, bar = self.query_one(Lines), self.query_one(ProgressBar)
+        figures.show(shown.lines)
+        figures.display = bool(shown.lines)
+        bar.display = shown.share is not None
+        bar.update(progress=shown.share or 0.0)
+        pane = self.query_one(TablePane)
+        on_top = pane.table.cursor_row == 0
+        pane.show(moment)
+        if on_top:
+            # What needs a look comes there; the move that was there sinks.
+            pane.table.move_cursor(row=0)
+
+    def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
+        return moves_table(self._show(moment, width), width - SCROLL_BAR, wish)
+
+    def on_resize(self, _event: Resize) -> None:
+        if self.moment is not None:
+            self.show(self.moment)
+
+    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+        event.stop()
+        if self.moment is None:
+            return
+        run = self._show(self.moment, self.size.width).run
+        for item in run.moves if run is not None else ():
+            if str(item.move.id) == event.row_key.value:
+                self.app.push_screen(ReasonScreen(item.move))
