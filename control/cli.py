@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control import planning, recording, synthesising, terminal
+from control import demonstrating, planning, recording, synthesising
 from control.form import Form
 from control.guard import guarded
 from control.options import (
@@ -26,6 +26,7 @@ from control.options import (
     LogFile,
     Output,
     Profile,
+    RecordScreen,
     Shorten,
     SparkMaster,
     StandDown,
@@ -34,13 +35,11 @@ from control.options import (
     Verbose,
     consenting,
     drawn,
-    load_settings,
     sized,
     throttled,
     with_settings,
 )
 from model import __version__
-from model.errors import ConfigError
 
 if TYPE_CHECKING:
     from control.settings import Settings
@@ -81,6 +80,14 @@ def screen(
     profile: Profile = None,
     log_file: LogFile = None,
     verbose: Verbose = False,
+    record: RecordScreen = None,
+    play: Annotated[
+        Path | None,
+        typer.Option("--play", metavar="FILE", help="Show a recorded screen again."),
+    ] = None,
+    speed: Annotated[
+        float, typer.Option(min=0.1, max=1000, help="With --play: how much faster.")
+    ] = 1.0,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True)
     ] = False,
@@ -99,6 +106,9 @@ def screen(
             profile=profile,
             log_file=log_file,
             verbose=verbose,
+            record=record,
+            play=play,
+            speed=speed,
         )
 
 
@@ -111,11 +121,17 @@ def _screen(
     capacity: Path | None,
     ascii_only: bool,
     theme: str | None,
+    record: Path | None,
+    play: Path | None,
+    speed: float,
 ) -> int:
-    from control.commands.screen import show
+    from control.commands import screen as shown
 
     looks = drawn(settings, ascii_only=ascii_only, theme=theme)
-    return show(sized(looks, capacity), allow_changes=allow_changes)
+    if play is not None:
+        return shown.play(play, looks, speed=speed)
+    looks = sized(looks, capacity)
+    return shown.show(looks, allow_changes=allow_changes, record=record)
 
 
 @app.command()
@@ -159,6 +175,7 @@ for name, command in {
     **planning.COMMANDS,
     **recording.COMMANDS,
     **synthesising.COMMANDS,
+    **demonstrating.COMMANDS,
 }.items():
     app.command(name)(guarded(command))
 
@@ -326,68 +343,6 @@ def run(
         allow_changes=allow_changes,
         output=output,
     )
-
-
-@app.command()
-@guarded
-def demo(
-    *,
-    headless: Annotated[
-        bool, typer.Option("--headless", help="Approve by policy, without the screen.")
-    ] = False,
-    simulated: Annotated[
-        bool,
-        typer.Option("--simulated", help="Show a cluster made up in this process."),
-    ] = False,
-    brokers: Annotated[
-        int | None,
-        typer.Option(min=3, max=60, help="With --simulated: how many; 12 by default."),
-    ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the load.")] = 7,
-    port: Annotated[
-        int | None,
-        typer.Option(help="First of the brokers' ports; by default free ones."),
-    ] = None,
-    quiet_s: Annotated[
-        float, typer.Option(help="Seconds to watch that nothing moves afterwards.")
-    ] = 60.0,
-    output: Output = Form.TABLE,
-    config: Config = None,
-    profile: Profile = None,
-    log_file: LogFile = None,
-    verbose: Verbose = False,
-) -> int:
-    """Start a local Kafka cluster, skew it, level it, and report."""
-    _check_demo(simulated=simulated, brokers=brokers, port=port)
-    settings = load_settings(
-        config=config, profile=profile, log_file=log_file, verbose=verbose
-    )
-    headless = headless or not terminal.is_there()
-    if simulated:
-        from control.commands import simulated as without_kafka
-
-        return without_kafka.show(
-            settings, headless=headless, brokers=brokers or 12, seed=seed, output=output
-        )
-    from control.commands.demo import show
-
-    return show(
-        settings,
-        headless=headless,
-        seed=seed,
-        port=port,
-        quiet_s=quiet_s,
-        output=output,
-    )
-
-
-def _check_demo(*, simulated: bool, brokers: int | None, port: int | None) -> None:
-    if simulated and port is not None:
-        raise ConfigError(
-            "a simulated cluster has no ports; leave --port away, or --simulated"
-        )
-    if brokers is not None and not simulated:
-        raise ConfigError("the local cluster has three brokers; add --simulated")
 
 
 def main() -> None:

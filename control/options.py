@@ -125,6 +125,14 @@ Storage = Annotated[
     str | None,
     typer.Option("--storage", help="With --from: replicated, tiered or shared."),
 ]
+RecordScreen = Annotated[
+    Path | None,
+    typer.Option(
+        "--record",
+        metavar="FILE",
+        help="Write down what the screen shows (.jsonl, .jsonl.gz), for --play.",
+    ),
+]
 Capacity = Annotated[
     Path | None,
     typer.Option("--capacity", help="Cruise Control's capacity file (JSON)."),

@@ -97,6 +97,8 @@ def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
         tick_s=0.25,
         throttle=own.throttle,
         stop_rules=own.stop_rules,
+        screen=own.screen,
+        keys=own.keys,
     )
 
 

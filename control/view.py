@@ -19,6 +19,8 @@ class Mode(StrEnum):
     """A person."""
     AUTO = "auto"
     """The limits of `--auto`."""
+    RECORDING = "recording"
+    """Nobody; what is shown was recorded before."""
 
 
 class Phase(StrEnum):

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field
+from pydantic_core import CoreSchema, core_schema
 
 from model.files import FileModel
 from model.forecast import LoadForecast
@@ -235,6 +236,16 @@ class Snapshot:
 
     def __post_init__(self) -> None:
         check_snapshot(self)
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, _source: Any, _handler: Any) -> CoreSchema:
+        """As in a snapshot file, wherever it is part of what is written."""
+        from model.snapshot_file import as_document, of_document
+
+        return core_schema.no_info_plain_validator_function(
+            lambda given: given if isinstance(given, cls) else of_document(given),
+            serialization=core_schema.plain_serializer_function_ser_schema(as_document),
+        )
 
     def __len__(self) -> int:
         return len(self.partitions.topic)

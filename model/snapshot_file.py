@@ -1,6 +1,7 @@
 """Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.3."""
 
 import itertools
+import json
 import math
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -49,7 +50,18 @@ class SnapshotFile(VersionedModel):
 
 def write_snapshot(path: Path, snapshot: Snapshot) -> None:
     """Write the canonical file; equal snapshots give equal bytes."""
-    write_document(path, _to_file(snapshot).model_dump(mode="json"))
+    write_document(path, as_document(snapshot))
+
+
+def as_document(snapshot: Snapshot) -> dict[str, Any]:
+    """What such a file holds."""
+    return _to_file(snapshot).model_dump(mode="json")
+
+
+def of_document(document: Any) -> Snapshot:
+    """The snapshot of what such a file holds; ValidationError, InvalidCluster."""
+    file = SnapshotFile.model_validate_json(json.dumps(document))
+    return Snapshot(file.header, _from_columns(file))
 
 
 def read_snapshot(path: Path) -> Snapshot:

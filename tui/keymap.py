@@ -10,7 +10,12 @@ from textual.keys import Keys
 from model.errors import ConfigError
 from model.exchange.source import nearest
 
-CHANGING = frozenset({"plan.approve", "run.stop", "run.pause"})
+CHANGING = frozenset(
+    {
+        *("plan.approve", "run.stop", "run.pause", "run.throttle"),
+        *("run.resume", "run.rollback", "history.rollback"),
+    }
+)
 """What changes a cluster, and is not to be typed by accident."""
 
 

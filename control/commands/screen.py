@@ -1,14 +1,18 @@
 """`plimsoll`: the screen."""
 
+import contextlib
+from pathlib import Path
+
 from control import compose, logs, terminal
 from control.exits import Exit, exit_of
+from control.loop import Loop
 from control.settings import Settings
 from control.view import Mode
 from model.errors import ConfigError
 
 
-def show(settings: Settings, *, allow_changes: bool) -> int:
-    """Show the cluster until the user leaves.
+def show(settings: Settings, *, allow_changes: bool, record: Path | None) -> int:
+    """Show the cluster until the user leaves, and write down what was shown.
 
     Raises
     ------
@@ -16,13 +20,51 @@ def show(settings: Settings, *, allow_changes: bool) -> int:
         There is no terminal, or no cluster is named.
     """
     compose.bootstrap_of(settings)
+    _need_terminal()
+    logs.silence_stderr()
+    mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
+    with (
+        compose.loop(settings, mode=mode, patient=True) as loop,
+        recorded(loop, record),
+    ):
+        compose.front_end()(loop)
+    return exit_of(loop.error) if loop.error is not None else Exit.DONE
+
+
+def play(file: Path, settings: Settings, *, speed: float) -> int:
+    """Show a recorded screen until the user leaves.
+
+    Raises
+    ------
+    ConfigError
+        There is no terminal, or the file is no recording.
+    """
+    from control.playing import Playback
+
+    playback = Playback(file, settings, speed=speed)
+    _need_terminal()
+    logs.silence_stderr()
+    with playback:
+        compose.front_end()(playback)
+    if playback.error is not None:
+        raise playback.error
+    return Exit.DONE
+
+
+def recorded(
+    loop: Loop, file: Path | None
+) -> contextlib.AbstractContextManager[object]:
+    """While entered, what the loop shows is written down, if a file is named."""
+    if file is None:
+        return contextlib.nullcontext()
+    from control.record_screen import ScreenRecorder
+
+    return ScreenRecorder(loop, file)
+
+
+def _need_terminal() -> None:
     if not terminal.is_there():
         raise ConfigError(
             "the screen needs a terminal; without one, use `plimsoll status` or "
             "`plimsoll run --auto`"
         )
-    logs.silence_stderr()
-    mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
-    with compose.loop(settings, mode=mode, patient=True) as loop:
-        compose.front_end()(loop)
-    return exit_of(loop.error) if loop.error is not None else Exit.DONE

@@ -2,8 +2,10 @@
 
 import sys
 import time
+from pathlib import Path
 
 from control import compose, logs
+from control.commands.screen import recorded
 from control.exits import Exit
 from control.form import Form
 from control.loop import Loop
@@ -17,7 +19,13 @@ LEVEL_S = 900.0
 
 
 def show(
-    settings: Settings, *, headless: bool, brokers: int, seed: int, output: Form
+    settings: Settings,
+    *,
+    headless: bool,
+    brokers: int,
+    seed: int,
+    output: Form,
+    record: Path | None,
 ) -> int:
     """Show a cluster that is none, until the user leaves.
 
@@ -30,7 +38,7 @@ def show(
         seed=seed,
         now_s=time.time(),
     )
-    with simulated(settings, order) as loop:
+    with simulated(settings, order) as loop, recorded(loop, record):
         if headless:
             return _without_screen(loop, output)
         logs.silence_stderr()

@@ -85,16 +85,18 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--simulated", "--port", "9092"], "a simulated cluster has no ports"),
-        (["--brokers", "5"], "the local cluster has three brokers"),
-        (["--simulated", "--brokers", "61"], "less than or equal to 60"),
+        (["demo", "--simulated", "--port", "9092"], "a simulated cluster has no ports"),
+        (["demo", "--brokers", "5"], "the local cluster has three brokers"),
+        (["demo", "--simulated", "--brokers", "61"], "less than or equal to 60"),
+        (["--play", "missing.jsonl"], "cannot read the recording missing.jsonl"),
+        (["--play", "README.md"], "README.md, line 1, is not the start"),
     ],
 )
 def test_what_does_not_go_together_is_refused_in_words(
     arguments: list[str], words: str
 ) -> None:
     run = subprocess.run(
-        [sys.executable, "-P", "-c", f"{MAIN}; main()", "demo", *arguments],
+        [sys.executable, "-P", "-c", f"{MAIN}; main()", *arguments],
         capture_output=True,
         text=True,
         cwd=ROOT,

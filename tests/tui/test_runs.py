@@ -13,6 +13,7 @@ from tests.tui.views import NAME, level_after_run, plan, plan_ready, progress, r
 from tui.screens.replay import ReplayScreen
 from tui.screens.roll_back import RollBackScreen
 from tui.screens.throttle import ThrottleScreen
+from tui.viewmodel.refusals import ACTIONS, refusal
 
 
 def _said(on: Stage) -> str:
@@ -225,3 +226,11 @@ async def test_the_run_under_the_cursor_is_rolled_back() -> None:
         assert isinstance(on.app.screen, RollBackScreen)
         title = on.app.screen.query(".title").first(Static)
         assert older().run_id in str(title.render())
+
+
+async def test_a_recording_is_marked_and_nothing_can_be_asked_of_it() -> None:
+    async with stage(replace(running(), mode=Mode.RECORDING), running=True) as on:
+        assert "RECORDING" in on.header
+        for action in ACTIONS:
+            words = refusal(action, on.app.moment)
+            assert words == "this is a recording: what it shows has been"

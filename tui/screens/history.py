@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, cast
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.widgets import DataTable
 
 from model.errors import PlimsollError
 from tui.moment import Moment
@@ -16,6 +15,7 @@ from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.history import Listed, history_table, why_no_runs
 from tui.viewmodel.refusals import refusal
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ Enter replays a run from its journal.
         if run_id is not None:
             self._desk.roll_back(run_id)
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         for run in self._runs or ():
             if run.past.run_id == event.row_key.value:

@@ -18,10 +18,7 @@ class RunScreen(LiveScreen):
     MODE = "run"
     AUTO_FOCUS = "#moves"
     BINDINGS = [
-        *(
-            replace(key, action=f"app.{key.action}", show=True, id=f"{key.id}.here")
-            for key in RUN_KEYS
-        ),
+        *(replace(key, action=f"app.{key.action}", show=True) for key in RUN_KEYS),
         Binding(
             "B",
             "app.roll_back",

@@ -8,7 +8,10 @@ from tui.viewmodel.shown import shown
 
 def refusal(action: str, moment: Moment) -> str | None:
     """Why not, in words; None where the action can be taken."""
-    match action.removeprefix("app."):
+    name = action.removeprefix("app.")
+    if moment.view.mode is Mode.RECORDING and name in ACTIONS:
+        return RECORDING
+    match name:
         case "approve":
             return _not_approve(moment)
         case "stop_run" | "pause_run" | "throttle":
@@ -25,6 +28,7 @@ def refusal(action: str, moment: Moment) -> str | None:
 
 HYPOTHETICAL = "a what-if is shown; escape on the plan screen ends it"
 READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
+RECORDING = "this is a recording: what it shows has been"
 
 
 def _not_approve(moment: Moment) -> str | None:

@@ -6,13 +6,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
 from textual.markup import escape
-from textual.widgets import DataTable, ProgressBar
+from textual.widgets import ProgressBar
 
 from tui.moment import Moment
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.run import RunShown, moves_table
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
 
@@ -76,7 +77,7 @@ Enter shows a move in full, and why it is made.
         if self.moment is not None:
             self.show(self.moment)
 
-    def on_data_table_row_selected(self, event: DataTable.RowSelected) -> None:
+    def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
         if self.moment is None:
             return

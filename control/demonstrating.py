@@ -1,0 +1,92 @@
+"""The commands that show plimsoll itself: the demo, and the screen in a browser.
+
+Heavy imports wait until a command needs them.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Final
+
+import typer
+
+from control import terminal
+from control.form import Form
+from control.options import (
+    Config,
+    LogFile,
+    Output,
+    Profile,
+    RecordScreen,
+    Verbose,
+    load_settings,
+)
+from model.errors import ConfigError
+
+
+def demo(
+    *,
+    headless: Annotated[
+        bool, typer.Option("--headless", help="Approve by policy, without the screen.")
+    ] = False,
+    simulated: Annotated[
+        bool,
+        typer.Option("--simulated", help="Show a cluster made up in this process."),
+    ] = False,
+    brokers: Annotated[
+        int | None,
+        typer.Option(min=3, max=60, help="With --simulated: how many; 12 by default."),
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the load.")] = 7,
+    port: Annotated[
+        int | None,
+        typer.Option(help="First of the brokers' ports; by default free ones."),
+    ] = None,
+    quiet_s: Annotated[
+        float, typer.Option(help="Seconds to watch that nothing moves afterwards.")
+    ] = 60.0,
+    record: RecordScreen = None,
+    output: Output = Form.TABLE,
+    config: Config = None,
+    profile: Profile = None,
+    log_file: LogFile = None,
+    verbose: Verbose = False,
+) -> int:
+    """Start a local Kafka cluster, skew it, level it, and report."""
+    _check_demo(simulated=simulated, brokers=brokers, port=port)
+    settings = load_settings(
+        config=config, profile=profile, log_file=log_file, verbose=verbose
+    )
+    headless = headless or not terminal.is_there()
+    if simulated:
+        from control.commands import simulated as without_kafka
+
+        return without_kafka.show(
+            settings,
+            headless=headless,
+            brokers=brokers or 12,
+            seed=seed,
+            output=output,
+            record=record,
+        )
+    from control.commands.demo import show
+
+    return show(
+        settings,
+        headless=headless,
+        seed=seed,
+        port=port,
+        quiet_s=quiet_s,
+        output=output,
+    )
+
+
+def _check_demo(*, simulated: bool, brokers: int | None, port: int | None) -> None:
+    if simulated and port is not None:
+        raise ConfigError(
+            "a simulated cluster has no ports; leave --port away, or --simulated"
+        )
+    if brokers is not None and not simulated:
+        raise ConfigError("the local cluster has three brokers; add --simulated")
+
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo}
+"""By the name that is typed."""

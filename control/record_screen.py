@@ -1,0 +1,86 @@
+"""Writes down what the screen of a loop shows, as it goes on."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from control.film import Film, FilmHeader
+from control.loop import Loop
+from control.view import LoopView
+from model.closing import Closing
+from model.errors import ConfigError
+
+EVERY_S: Final = 1.0
+"""Views in between are left out, where neither phase nor state of the run changed."""
+
+
+class ScreenRecorder(Closing):
+    """Subscribed to a loop until it is closed.
+
+    Raises ConfigError where the file cannot be written; if it can later not be
+    written any more, the loop's log says so, and the loop goes on.
+    """
+
+    def __init__(
+        self, loop: Loop, path: Path, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._film = Film(path, _header(loop))
+        self._lock = threading.Lock()
+        self._began_s = clock()
+        self._wrote_at_s = float("-inf")
+        self._wrote: LoopView | None = None
+        self._told = 0
+        self._over = False
+        self._see(loop.view)
+        loop.subscribe(self._see)
+
+    def close(self) -> None:
+        """Write what is shown last, and close the file."""
+        with self._lock:
+            if not self._over:
+                self._over = True
+                self._write(self._loop.view)
+                self._film.close()
+
+    def _see(self, view: LoopView) -> None:
+        with self._lock:
+            if self._over or not self._is_worth(view):
+                return
+            try:
+                self._write(view)
+            except ConfigError as exc:
+                self._over = True
+                self._loop.note(f"the recording ended: {exc}", level="warning")
+
+    def _is_worth(self, view: LoopView) -> bool:
+        last = self._wrote
+        if last is None or self._clock() - self._wrote_at_s >= EVERY_S:
+            return True
+        states = [None if of.run is None else of.run.state for of in (last, view)]
+        return last.phase is not view.phase or states[0] is not states[1]
+
+    def _write(self, view: LoopView) -> None:
+        reports = self._loop.reports[self._told :]
+        self._told += len(reports)
+        self._wrote, self._wrote_at_s = view, self._clock()
+        self._film.add(
+            view,
+            after_s=self._wrote_at_s - self._began_s,
+            running=self._loop.running,
+            report=reports[-1] if reports else None,
+        )
+
+
+def _header(loop: Loop) -> FilmHeader:
+    settings = loop.settings
+    return FilmHeader(
+        bootstrap=settings.bootstrap,
+        name=settings.name,
+        goals=settings.goals,
+        throttle=settings.throttle,
+        stop_rules=settings.stop_rules,
+    )
