@@ -88,5 +88,24 @@ def _check_demo(*, simulated: bool, brokers: int | None, port: int | None) -> No
         raise ConfigError("the local cluster has three brokers; add --simulated")
 
 
-COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo}
+def serve(
+    arguments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[-- ARGUMENTS]",
+            help="What to show: options of the screen, or demo --simulated.",
+        ),
+    ] = None,
+    *,
+    port: Annotated[
+        int, typer.Option(min=1, max=65535, help="Of this machine alone.")
+    ] = 8000,
+) -> int:
+    """Show the screen in a browser, on this machine alone and read-only."""
+    from control.commands.serve import show
+
+    return show(arguments or [], port=port)
+
+
+COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo, "serve": serve}
 """By the name that is typed."""

@@ -1,8 +1,18 @@
 """Whether a screen can be shown."""
 
+import os
 import sys
 
 
 def is_there() -> bool:
-    """Whether stdin, stdout and stderr, which Textual draws on, are terminals."""
-    return all(s.isatty() for s in (sys.stdin, sys.stdout, sys.stderr))
+    """Whether stdin, stdout and stderr, which Textual draws on, are terminals.
+
+    Or a browser's, which are pipes to its server.
+    """
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    return in_browser() or all(s.isatty() for s in streams)
+
+
+def in_browser() -> bool:
+    """Whether textual-serve has started this process for a browser."""
+    return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")

@@ -19,6 +19,7 @@ from textual.screen import Screen
 
 from control.operator import operator
 from control.parts import LoopSettings
+from control.terminal import in_browser
 from control.view import LoopView
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest
@@ -357,7 +358,7 @@ def run(loop: "Loop") -> None:
         The screen itself failed.
     """
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
-    driver = AsciiDriver if ascii_only else None
+    driver = AsciiDriver if ascii_only and not in_browser() else None
     app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
     # A full collection walks all that was imported: a tenth of a second in which no
     # key is answered.

@@ -3,10 +3,13 @@
 import asyncio
 import contextlib
 import os
+import select
 import signal
 import sys
 import termios
 from collections.abc import Callable, Iterator
+
+from control.terminal import in_browser
 
 ENDING = (signal.SIGTERM, signal.SIGHUP)
 
@@ -19,12 +22,21 @@ def vanished() -> bool:
     """
     try:
         stdin = sys.stdin.fileno()
+        if in_browser():
+            return _hung_up(stdin)
         if os.isatty(stdin):
             termios.tcgetattr(stdin)
             return False
     except (OSError, ValueError, termios.error):
         return True
     return True
+
+
+def _hung_up(pipe: int) -> bool:
+    """Whether nobody can write into a pipe any more."""
+    asked = select.poll()
+    asked.register(pipe, select.POLLHUP)
+    return any(event & select.POLLHUP for _, event in asked.poll(0))
 
 
 @contextlib.contextmanager
