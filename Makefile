@@ -85,6 +85,10 @@ bench-pipeline: $(VENV)/dev.stamp ## measure decoders, and the history's statist
 	$(BIN)/python -P -m benchmarks.decoders
 	$(BIN)/python -P -m benchmarks.pipeline $(ARGS)
 
+.PHONY: pictures
+pictures: $(VENV)/dev.stamp ## take the pictures in docs/pictures
+	$(BIN)/python -P -m benchmarks.pictures
+
 .PHONY: requirements
 requirements: ## pin the dependencies anew, with hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
