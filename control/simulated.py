@@ -46,6 +46,7 @@ class SimulatedOrder:
     """Decides the cluster and how its loads go up and down."""
     now_s: float
     """Seconds since the epoch, at which its clock begins."""
+    speed: float = SPEED
 
 
 @contextlib.contextmanager
@@ -54,7 +55,7 @@ def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
     world = WorldOrder(brokers=order.brokers, seed=order.seed, now_s=order.now_s)
     with (
         tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
-        LiveCluster(world, speed=SPEED) as live,
+        LiveCluster(world, speed=order.speed) as live,
     ):
         own = _own(settings, Path(folder))
         with Loop(_settings(own, order), _parts(own, live)) as loop:

@@ -32,6 +32,8 @@ GROWTH: Final = 0.4
 """How unevenly what brokers lead has grown: the deviation of its logarithm."""
 KEPT: Final = 1 / 8
 """Share of the bytes that a synthetic cluster's disks would hold."""
+MOST_BYTES: Final = 4e9
+"""Of a partition, so that no copy takes long in a small cluster either."""
 CPU_PER_BYTE: Final = 1.5e-6
 """Percent of a core for each byte per second, in and out."""
 CPU_CAPACITY: Final = 800.0
@@ -118,7 +120,7 @@ def _curve(rates: list[float], row: int) -> Curve:
 def _in_small(of: Snapshot, loads: Floats) -> Snapshot:
     """With fewer bytes on disks, with CPU, and with names that one can tell apart."""
     header = of.header
-    disk = np.rint(KEPT * loads[:, 2])
+    disk = np.rint(np.minimum(KEPT * loads[:, 2], MOST_BYTES))
     cpu = CPU_PER_BYTE * (loads[:, 0] + loads[:, 1])
     loads = np.column_stack([loads[:, :2], disk, cpu])
     sizes = disk.astype(np.int64)

@@ -12,7 +12,7 @@ from control.loop import Loop
 from control.settings import Settings
 from control.simulated import SimulatedOrder, simulated
 from control.view import LoopView, Mode, Phase
-from model.run import RunState
+from model.run import RunReport, RunState
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 120.0
@@ -20,7 +20,9 @@ MAIN = "from control.cli import main"
 
 
 def order(mode: Mode = Mode.APPROVE) -> SimulatedOrder:
-    return SimulatedOrder(mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0)
+    return SimulatedOrder(
+        mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0
+    )
 
 
 @pytest.fixture(scope="module")
@@ -52,19 +54,34 @@ def test_the_screen_over_it_waits_for_nothing_heavy() -> None:
     assert run.stdout.split() == []
 
 
-def test_a_plan_is_approved_paused_stopped_and_the_next_one_is_made(
-    loop: Loop,
-) -> None:
+def _ended(loop: Loop, runs: int) -> RunReport:
+    _wait(loop, lambda _: len(loop.reports) >= runs and not loop.running)
+    return loop.reports[runs - 1]
+
+
+def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> None:
     _approve(loop)
-    steering = loop.steering
-    steering.pause()
+    loop.steering.pause()
     paused = _wait(loop, lambda v: v.run is not None and v.run.state is RunState.PAUSED)
     assert paused.run is not None
     assert paused.run.reason == "paused by the operator"
-    steering.go_on()
-    steering.stop()
-    _wait(loop, lambda _: bool(loop.reports))
-    assert loop.reports[0].state is RunState.STOPPED
+    loop.steering.go_on()
+    loop.steering.stop()
+    stopped = _ended(loop, 1)
+    assert stopped.state is RunState.STOPPED
+
+    loop.past.resume("bob")
+    resumed = _ended(loop, 2)
+    assert (resumed.run_id, resumed.state) == (stopped.run_id, RunState.DONE)
+
+    plan, left = loop.past.plan_back(resumed.run_id)
+    assert not left
+    loop.past.roll_back(plan, "ann")
+    back = _ended(loop, 3)
+    assert (back.plan_hash, back.state) == (plan.hash, RunState.DONE)
+    undoing, undone = loop.past.runs()
+    assert (undoing.by, undone.by) == ("ann", "bob")
+    assert undoing.plan.limited_by == f"the run {undone.run_id}, which it undoes"
     _wait(loop, lambda v: v.phase is Phase.PLAN_READY)
 
 
