@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from textual.events import Paste
 
-from control.view import LoopView
+from control.view import LoopView, Mode
 from model.ids import BrokerId, TopicName
 from model.skew import topic_skew
 from model.snapshot import RecentMove, Snapshot
@@ -20,6 +20,7 @@ from tests.tui.views import (
     judged,
     level_after_run,
     plan_ready,
+    running,
     skewed,
     solving,
 )
@@ -210,3 +211,18 @@ async def test_pasted_garbage_in_a_filter_does_no_harm() -> None:
         assert len(on.table("#topics")) == 1
         await on.press("escape")
         assert len(on.table("#topics")) == 1
+
+
+async def test_a_plan_for_the_topic_under_the_cursor_is_asked_for_and_shown() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY)) as on:
+        await on.press("4", "t")
+        assert [asks.topics for asks in on.loop.proposals.asked] == [(ORDERS,)]
+        assert on.app.current_mode == "plan"
+
+
+async def test_while_a_run_goes_on_no_plan_for_a_topic_is_asked_for() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("4", "t")
+        assert on.loop.proposals.asked == []
+        assert on.app.current_mode == "topics"
+        assert "a run goes on" in on.app.screen.active_bindings["t"].tooltip

@@ -1,14 +1,18 @@
 """What all screens that show the loop have in common."""
 
+import asyncio
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import ClassVar
 
+from textual import work
 from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import Vertical
 from textual.screen import Screen
 from textual.widgets import Footer, Static
 
+from model.errors import PlimsollError
 from tui.moment import Moment
 from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
@@ -91,6 +95,18 @@ class LiveScreen(Screen[None]):
     def _draw(self, moment: Moment) -> None:
         with self.app.batch_update():
             self.show(moment)
+
+    @work(group="ask", exclusive=True)
+    async def _request(self, call: Callable[[], None], words: str = "") -> None:
+        """Ask the loop for something, then say so; or say why it was refused."""
+        try:
+            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            await asyncio.to_thread(call)
+        except PlimsollError as exc:
+            self.notify(str(exc), severity="warning", timeout=8, markup=False)
+        else:
+            if words:
+                self.notify(words, timeout=3, markup=False)
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:

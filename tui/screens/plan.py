@@ -1,11 +1,9 @@
 """What plimsoll wants to do, and why; what a person wants otherwise."""
 
-import asyncio
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from textual import work
 from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
 
@@ -239,14 +237,3 @@ class PlanScreen(LiveScreen):
         self.app.push_screen(
             FormScreen(title, lines, check=check, submit=submit, done=done)
         )
-
-    @work(group="ask", exclusive=True)
-    async def _request(self, call: Callable[[], None], words: str = "") -> None:
-        try:
-            # The loop may hold its lock for a moment; the screen goes on meanwhile.
-            await asyncio.to_thread(call)
-        except PlimsollError as exc:
-            self.notify(str(exc), severity="warning", timeout=8, markup=False)
-        else:
-            if words:
-                self.notify(words, timeout=3, markup=False)

@@ -1,5 +1,8 @@
 """Load and skew of topics, and the partitions of one of them."""
 
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
@@ -11,9 +14,13 @@ from tui.screens.live import LiveScreen
 from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.partitions import partition_table
+from tui.viewmodel.refusals import refusal
 from tui.viewmodel.topics import topic_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
+
+if TYPE_CHECKING:
+    from tui.app import PlimsollApp
 
 
 class TopicPanel(Vertical):
@@ -30,7 +37,7 @@ preferred leader leads.
 `per broker`: fewest and most replicas on a broker, and how many each would have if they
 were even; `!` where they are not.
 
-Enter shows the partitions.
+Enter shows the partitions; `t` plans with the topic under the cursor alone.
 """
 
     def compose(self) -> ComposeResult:
@@ -76,6 +83,15 @@ class TopicsScreen(LiveScreen):
 
     MODE = "topics"
     AUTO_FOCUS = "#topics"
+    BINDINGS = [
+        Binding(
+            "t",
+            "plan_topic",
+            "Plan topic",
+            tooltip="Make a plan that moves partitions of this topic alone",
+            id="topics.plan",
+        )
+    ]
 
     def body(self) -> ComposeResult:
         yield TopicPanel()
@@ -94,6 +110,20 @@ class TopicsScreen(LiveScreen):
         key = event.row_key.value
         if event.data_table.id == "topics" and key is not None and self.moment:
             self.query_one(PartitionPanel).open(TopicName(key), self.moment)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys the key, where the action is refused."""
+        return None if self.moment and refusal(action, self.moment) else True
+
+    def action_plan_topic(self) -> None:
+        """Plan with the topic under the cursor alone, and show that plan."""
+        key = self.query_one(TopicPanel).query_one(TablePane).table.key_at_cursor
+        if key is None or self.moment is None:
+            return
+        app = cast("PlimsollApp", self.app)
+        asks = replace(self.moment.view.proposed.asks, topics=(TopicName(key),))
+        self._request(lambda: app.asking.ask(asks), f"a plan for {key} was asked for")
+        app.action_show_mode("plan")
 
     def action_close(self) -> None:
         """Hide the partitions."""

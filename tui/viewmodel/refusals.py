@@ -73,6 +73,7 @@ OF_THE_REAL = (
     "edit_goals",
     "frontier",
     "choose",
+    "plan_topic",
     "copy_command",
 )
 """Speak of the cluster there is."""
