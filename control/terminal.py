@@ -1,5 +1,6 @@
-"""Whether a screen can be shown."""
+"""Whether a screen can be shown, and who sits before it."""
 
+import getpass
 import os
 import sys
 
@@ -16,3 +17,11 @@ def is_there() -> bool:
 def in_browser() -> bool:
     """Whether textual-serve has started this process for a browser."""
     return "web_driver" in os.environ.get("TEXTUAL_DRIVER", "")
+
+
+def operator() -> str:
+    """Who approves, for log and journal: the login name, or the number without one."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"user {os.getuid()}"

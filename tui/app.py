@@ -17,9 +17,8 @@ from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from control.operator import operator
 from control.parts import LoopSettings
-from control.terminal import in_browser
+from control.terminal import in_browser, operator
 from control.view import LoopView
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Final
 from control import compose
 from control.exits import Exit
 from control.form import Form
-from control.operator import operator
 from control.policy import EAGER
 from control.render import forecast_text, json_text, plan_text
 from control.render_run import run_text
 from control.settings import Settings
+from control.terminal import operator
 from executor.steering import Steering
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
