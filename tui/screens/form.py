@@ -7,14 +7,14 @@ from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
+from tui.screens.dialog import Dialog
 from tui.viewmodel.forms import FormLine, Typed
 
 
-class FormScreen(ModalScreen[None]):
+class FormScreen(Dialog):
     """Hands what was typed to `submit`; stays open, and says why, if that refuses."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="form.cancel")]
@@ -66,33 +66,23 @@ class FormScreen(ModalScreen[None]):
         try:
             self._check(self.typed)
         except PlimsollError as exc:
-            self._say(str(exc))
+            self.say(str(exc))
         else:
-            self._say("")
+            self.say("")
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
+        self.send()
+
+    def send(self) -> None:
+        """Submit what was typed, and leave where that is taken."""
         self._send()
-
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self._send()
-        else:
-            self.dismiss()
-
-    def action_no(self) -> None:
-        self.dismiss()
-
-    def _say(self, sentence: str) -> None:
-        refused = self.query_one("#refused", Static)
-        refused.update(sentence)
-        refused.display = bool(sentence)
 
     @work(exclusive=True)
     async def _send(self) -> None:
         try:
             await asyncio.to_thread(self._submit, self.typed)
         except PlimsollError as exc:
-            self._say(str(exc))
+            self.say(str(exc))
         else:
             self.dismiss()

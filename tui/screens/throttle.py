@@ -5,13 +5,13 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
+from tui.screens.dialog import Dialog
 from tui.viewmodel.throttle import typed_rate
 
 
-class ThrottleScreen(ModalScreen[None]):
+class ThrottleScreen(Dialog):
     """Takes a rate; what is none is told in words, and nothing is asked of the run."""
 
     BINDINGS = [Binding("escape", "no", "Cancel", id="throttle.cancel")]
@@ -37,24 +37,14 @@ class ThrottleScreen(ModalScreen[None]):
                 yield Button("Ask for it", id="yes", variant="warning")
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
-        self._send()
+        self.send()
 
-    def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self._send()
-        else:
-            self.dismiss()
-
-    def action_no(self) -> None:
-        self.dismiss()
-
-    def _send(self) -> None:
+    def send(self) -> None:
+        """Ask for the rate that was typed, if it is one."""
         try:
             rate = typed_rate(self.query_one(Input).value)
         except ValueError as exc:
-            refused = self.query_one("#refused", Static)
-            refused.update(f"{exc}.")
-            refused.display = True
+            self.say(f"{exc}.")
         else:
             self._ask(rate)
             self.dismiss()

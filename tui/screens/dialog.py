@@ -1,0 +1,117 @@
+"""What questions have in common that can be refused: they stay open, and say why."""
+
+import asyncio
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+
+from textual import work
+from textual.app import ComposeResult
+from textual.containers import Horizontal, VerticalScroll
+from textual.screen import ModalScreen
+from textual.widgets import Button, Input, Label, Static
+
+from model.errors import PlimsollError
+
+
+class Dialog(ModalScreen[None]):
+    """Has a button `yes`, another one, and a line `refused`."""
+
+    def on_button_pressed(self, event: Button.Pressed) -> None:
+        if event.button.id == "yes":
+            self.send()
+        else:
+            self.dismiss()
+
+    def action_no(self) -> None:
+        self.dismiss()
+
+    @abstractmethod
+    def send(self) -> None:
+        """Do what is asked for."""
+
+    def say(self, sentence: str) -> None:
+        """Say why not; nothing where there is no sentence."""
+        refused = self.query_one("#refused", Static)
+        refused.update(sentence)
+        refused.display = bool(sentence)
+
+
+class NamedDialog(Dialog):
+    """Acts only for the typed name of the cluster."""
+
+    AUTO_FOCUS = "#no"
+
+    def __init__(
+        self,
+        cluster_name: str,
+        act: Callable[[], None],
+        *,
+        title: str,
+        texts: Sequence[str],
+        aim: str,
+        yes: str,
+        refused: str,
+    ) -> None:
+        """`act` is called in another thread, and raises PlimsollError.
+
+        aim: what the name is typed to do. yes: what the button says. refused: what
+        stands before the reason.
+        """
+        super().__init__()
+        self._cluster_name, self._act = cluster_name, act
+        self._title, self._texts = title, texts
+        self._aim, self._yes, self._refused = aim, yes, refused
+        self._sent = False
+
+    def compose(self) -> ComposeResult:
+        with VerticalScroll(classes="dialog", can_focus=False):
+            yield Label(self._title, classes="title", markup=False)
+            for text in self._texts:
+                yield Static(text, markup=False)
+            yield Static(id="refused", markup=False)
+            yield Label(
+                f"Tab, then type the cluster's name to {self._aim}: "
+                f"{self._cluster_name}",
+                markup=False,
+            )
+            yield Input(id="name", placeholder="the cluster's name")
+            with Horizontal(classes="buttons"):
+                yield Button("Cancel", id="no", variant="primary")
+                yield Button(self._yes, id="yes", variant="warning", disabled=True)
+
+    def on_input_changed(self, _event: Input.Changed) -> None:
+        self.arm()
+
+    def on_input_submitted(self, _event: Input.Submitted) -> None:
+        # A second enter acts, so that one typed too many does not.
+        if self.armed:
+            self.query_one("#yes", Button).focus()
+
+    @property
+    def armed(self) -> bool:
+        """Whether the button may act."""
+        typed = self.query_one("#name", Input).value
+        return bool(typed) and typed == self._cluster_name and not self._sent
+
+    def arm(self) -> None:
+        """Let the button act, or not."""
+        self.query_one("#yes", Button).disabled = not self.armed
+
+    def send(self) -> None:
+        """Do it once; where it is refused, it may be asked for again."""
+        if self.armed:
+            self._sent = True
+            self.arm()
+            self._carry_out()
+
+    @work(exclusive=True)
+    async def _carry_out(self) -> None:
+        try:
+            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            await asyncio.to_thread(self._act)
+        except PlimsollError as exc:
+            self._sent = False
+            self.say(f"{self._refused}: {exc}.")
+            self.arm()
+        else:
+            self.dismiss()
