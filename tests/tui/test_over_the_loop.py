@@ -1,8 +1,11 @@
 """The screen over the real loop and solver: from a skewed cluster to one run."""
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
+
+from textual.pilot import Pilot
 
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
@@ -53,66 +56,69 @@ async def _until(true: Callable[[], bool]) -> None:
             await asyncio.sleep(0.02)
 
 
+@contextlib.asynccontextmanager
+async def _offered(
+    executor: RecordingExecutor, journal_dir: Path
+) -> AsyncIterator[tuple[PlimsollApp, Pilot[None], Plan]]:
+    """The screen once it offers a plan, and that plan."""
+    with _loop(executor, journal_dir) as loop:
+        app = PlimsollApp(loop, user="ann", terminal_gone=lambda: False)
+        async with app.run_test(size=(120, 40)) as pilot:
+            await _until(lambda: app.moment.view.phase is Phase.PLAN_READY)
+            plan = app.moment.view.plan
+            assert plan is not None
+            yield app, pilot, plan
+
+
+async def _approve(pilot: Pilot[None], executor: RecordingExecutor) -> None:
+    await pilot.press("A", "tab", *"demo", "enter", "enter")
+    await _until(lambda: bool(executor.plans))
+
+
 async def test_a_person_approves_the_plan_on_the_screen_and_it_is_carried_out(
     tmp_path: Path,
 ) -> None:
     executor = RecordingExecutor()
-    with _loop(executor, tmp_path) as loop:
-        app = PlimsollApp(loop, user="ann", terminal_gone=lambda: False)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await _until(lambda: app.moment.view.phase is Phase.PLAN_READY)
-            offered: Plan | None = app.moment.view.plan
-            assert offered is not None
-            await pilot.press("A", "tab", *"demo", "enter", "enter")
-            await _until(lambda: bool(executor.plans))
-            assert [p.hash for p in executor.plans] == [offered.hash]
-            await _until(lambda: not app.moment.running)
-            words = [line.text for line in app.moment.view.log]
-            assert f"plan {offered.hash[:12]} approved by ann" in words
+    async with _offered(executor, tmp_path) as (app, pilot, offered):
+        await _approve(pilot, executor)
+        assert [p.hash for p in executor.plans] == [offered.hash]
+        await _until(lambda: not app.moment.running)
+        words = [line.text for line in app.moment.view.log]
+        assert f"plan {offered.hash[:12]} approved by ann" in words
 
 
 async def test_a_dropped_move_is_planned_anew_and_what_is_then_approved_is_run(
     tmp_path: Path,
 ) -> None:
     executor = RecordingExecutor()
-    with _loop(executor, tmp_path) as loop:
-        app = PlimsollApp(loop, user="ann", terminal_gone=lambda: False)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await _until(lambda: app.moment.view.phase is Phase.PLAN_READY)
-            offered = app.moment.view.plan
-            assert offered is not None
-            await pilot.press("2", "d")
-            await _until(lambda: app.moment.view.plan not in (None, offered))
-            other = app.moment.view.plan
-            assert other is not None
-            assert offered.moves[0].id not in [m.id for m in other.moves]
-            await pilot.press("A", "tab", *"demo", "enter", "enter")
-            await _until(lambda: bool(executor.plans))
-            assert executor.plans == [other]
+    async with _offered(executor, tmp_path) as (app, pilot, offered):
+        await pilot.press("2", "d")
+        await _until(lambda: app.moment.view.plan not in (None, offered))
+        other = app.moment.view.plan
+        assert other is not None
+        assert offered.moves[0].id not in [m.id for m in other.moves]
+        await _approve(pilot, executor)
+        assert executor.plans == [other]
 
 
 async def test_a_point_of_the_frontier_is_picked_and_run_and_a_what_if_is_not(
     tmp_path: Path,
 ) -> None:
     executor = RecordingExecutor()
-    with _loop(executor, tmp_path) as loop:
-        app = PlimsollApp(loop, user="ann", terminal_gone=lambda: False)
-        async with app.run_test(size=(120, 40)) as pilot:
-            await _until(lambda: app.moment.view.phase is Phase.PLAN_READY)
-            await pilot.press("2", "w", "tab", "3", "enter")
-            await _until(lambda: app.moment.view.proposed.supposed is not None)
-            await pilot.press("A", "escape")
-            await _until(lambda: app.moment.view.proposed.supposed is None)
-            await pilot.press("f")
-            await _until(lambda: app.moment.view.proposed.traced is not None)
-            await pilot.pause()
-            await pilot.press(*["left"] * 9, "right", "enter")
-            await _until(lambda: app.moment.view.proposed.asks.cut is not None)
-            found = app.moment.view.proposed.traced
-            assert found is not None
-            picked = found.answers[1]
-            assert picked is not None
-            assert app.moment.view.plan == picked.best
-            await pilot.press("A", "tab", *"demo", "enter", "enter")
-            await _until(lambda: bool(executor.plans))
-            assert executor.plans == [picked.best]
+    async with _offered(executor, tmp_path) as (app, pilot, _):
+        await pilot.press("2", "w", "tab", "3", "enter")
+        await _until(lambda: app.moment.view.proposed.supposed is not None)
+        await pilot.press("A", "escape")
+        await _until(lambda: app.moment.view.proposed.supposed is None)
+        await pilot.press("f")
+        await _until(lambda: app.moment.view.proposed.traced is not None)
+        await pilot.pause()
+        await pilot.press(*["left"] * 9, "right", "enter")
+        await _until(lambda: app.moment.view.proposed.asks.cut is not None)
+        found = app.moment.view.proposed.traced
+        assert found is not None
+        picked = found.answers[1]
+        assert picked is not None
+        assert app.moment.view.plan == picked.best
+        await _approve(pilot, executor)
+        assert executor.plans == [picked.best]
