@@ -30,6 +30,7 @@ from collector.vectors import VECTORS, Window
 from model.closing import Closing
 from model.connection.client import Connection
 from model.errors import ClusterUnreachable, PlimsollError
+from model.replication import Replication
 from model.snapshot import Broker, BrokerState, Snapshot
 
 if TYPE_CHECKING:
@@ -109,6 +110,11 @@ class Collector(Closing):
         """Brokers as the metadata show them; empty before the first answer."""
         cluster = self._cluster
         return cluster.brokers if cluster is not None else ()
+
+    def replication(self) -> Replication | None:
+        """Partitions that are not whole; None before the first answer."""
+        cluster = self._cluster
+        return cluster.replication if cluster is not None else None
 
     @property
     def silent(self) -> tuple[Silence, ...]:

@@ -18,6 +18,7 @@ from collector.rights import config_of, refuse_hidden_topics
 from model.closing import Closing
 from model.connection.client import Connection
 from model.ids import BrokerId, TopicName
+from model.replication import Replication
 from model.snapshot import (
     Bools,
     Broker,
@@ -63,6 +64,8 @@ class ClusterState:
     """(n,) how many replicas are in sync."""
     moving: Bools
     """(n,) True where a reassignment is under way."""
+    adding: Ints
+    """(n,) how many of the replicas a reassignment adds, or has lately added."""
     may_describe: bool
     """Whether the user may see sizes and all groups (DESCRIBE on CLUSTER)."""
     replica_dir: Ints | None = None
@@ -78,6 +81,15 @@ class ClusterState:
         """(n,) True for partitions of Kafka's or plimsoll's own topics."""
         internal: Bools = np.array([t.internal for t in self.topics], np.bool_)
         return internal[self.topic]
+
+    @property
+    def replication(self) -> Replication:
+        """How many partitions are not whole."""
+        led = self.leader >= 0
+        behind = self.in_sync < np.diff(self.replica_start) - self.adding
+        return Replication(
+            under_replicated=int((led & behind).sum()), offline=int((~led).sum())
+        )
 
 
 class ClusterReader(Closing):
@@ -96,6 +108,8 @@ class ClusterReader(Closing):
         self._anyone = Anyone(connection.timeout_s)
         self._moves = Moves(connection.timeout_s)
         self._controller: int | None = None
+        self._moved: Mapping[tuple[str, int], int] = {}
+        """What was being moved at the look before."""
         self._known: tuple[object, ClusterState] | None = None
         """The last state, after what it was made of."""
         self._listed: Sequence[Mapping[str, Any]] = ()
@@ -121,13 +135,17 @@ class ClusterReader(Closing):
             self._controller = cluster["controller_id"]
             listed = self._topics(admin)
             moving = self._moves.told()
+            # A broker may show a move yet that the controller has just ended.
+            adding, self._moved = {**self._moved, **moving}, moving
             self._refuse_hidden(admin, cluster["brokers"], listed)
             topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)
         now_ms = int(1000 * self._clock())
-        made_of = (listed, cluster, storage, moving)
+        made_of = (listed, cluster, storage, moving, adding)
         if self._known is None or self._known[0] != made_of:
-            state = build_state(cluster, topics, storage, moving, taken_at_ms=now_ms)
+            state = build_state(
+                cluster, topics, storage, moving, adding=adding, taken_at_ms=now_ms
+            )
             self._known = (
                 made_of,
                 replace(state, unreadable={**state.unreadable, **self._unseen(topics)}),
@@ -234,6 +252,7 @@ def build_state(
     storage: Mapping[str, StorageKind],
     moving: Iterable[tuple[str, int]],
     *,
+    adding: Mapping[tuple[str, int], int],
     taken_at_ms: int,
 ) -> ClusterState:
     """A state out of kafka-python's answers to describe_cluster and describe_topics."""
@@ -247,6 +266,7 @@ def build_state(
         if partition["replica_nodes"]
     ]
     moving = set(moving)
+    keys = [(topics[t]["name"], p["partition_index"]) for t, p in rows]
     lengths = [len(p["replica_nodes"]) for _, p in rows]
     replicas = _ints(chain.from_iterable(p["replica_nodes"] for _, p in rows))
     return ClusterState(
@@ -260,10 +280,8 @@ def build_state(
         replica_broker=replicas,
         leader=_ints(p["leader_id"] for _, p in rows),
         in_sync=_ints(len(p["isr_nodes"]) for _, p in rows),
-        moving=np.fromiter(
-            ((topics[t]["name"], p["partition_index"]) in moving for t, p in rows),
-            np.bool_,
-        ),
+        moving=np.fromiter((key in moving for key in keys), np.bool_),
+        adding=_ints(adding.get(key, 0) for key in keys),
         may_describe=_may_describe(cluster.get("authorized_operations")),
         unreadable={
             t["name"]: READ

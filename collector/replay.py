@@ -174,6 +174,7 @@ def placement_of(snapshot: Snapshot) -> ClusterState:
         leader=columns.leader,
         in_sync=np.diff(columns.replica_start),
         moving=np.zeros(len(snapshot), np.bool_),
+        adding=np.zeros(len(snapshot), np.int64),
         may_describe=True,
         replica_dir=columns.replica_dir,
     )

@@ -32,6 +32,7 @@ from model.errors import (
     PlimsollError,
 )
 from model.evaluate import Evaluation, evaluate
+from model.replication import Replication
 from model.run import RunProgress, RunReport, RunState
 from model.snapshot import Broker, Snapshot
 from model.units import count_text
@@ -50,6 +51,7 @@ class _State:
     phase: Phase = Phase.CONNECTING
     message: str = "waiting for the first answer of the cluster"
     brokers: tuple[Broker, ...] = ()
+    replication: Replication | None = None
     attempts: int = 0
     """Times that the cluster could not be reached since it last was."""
     seen: Snapshot | None = None
@@ -126,6 +128,7 @@ class Loop(Closing):
                 bootstrap=self.settings.bootstrap,
                 message=state.message,
                 brokers=state.brokers,
+                replication=state.replication,
                 snapshot=state.snapshot,
                 evaluation=state.evaluation,
                 plan=self.proposals.plan,
@@ -268,7 +271,7 @@ class Loop(Closing):
         brokers, seen = observer.brokers(), observer.snapshot()
         with self._changed:
             state = self._state
-            state.brokers = brokers
+            state.brokers, state.replication = brokers, observer.replication()
             state.attempts = 0 if brokers else state.attempts
             if seen is None and brokers:
                 self._enter(Phase.MEASURING, "measuring the load of each partition")

@@ -8,6 +8,7 @@ from executor.steering import Steering
 from model.errors import PlimsollError
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
+from model.replication import Replication
 from model.run import RunProgress, RunReport
 from model.snapshot import Broker, Snapshot
 from solver.observer import SolveObserver
@@ -25,6 +26,10 @@ class Observer(Protocol):
 
     def brokers(self) -> tuple[Broker, ...]:
         """Brokers as the metadata show them; empty before the first answer."""
+        ...
+
+    def replication(self) -> Replication | None:
+        """Partitions that are not whole; None before the first answer."""
         ...
 
     def snapshot(self) -> Snapshot | None:

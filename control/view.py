@@ -6,6 +6,7 @@ from enum import StrEnum
 from control.proposed import NONE, Proposed
 from model.evaluate import Evaluation
 from model.plan import Plan
+from model.replication import Replication
 from model.run import RunProgress
 from model.snapshot import Broker, Snapshot
 
@@ -72,3 +73,5 @@ class LoopView:
     log: tuple[LogLine, ...]
     proposed: Proposed = NONE
     """Plans under way, what was asked of them, and plans in thought."""
+    replication: Replication | None = None
+    """Partitions that are not whole; None before the cluster has answered."""

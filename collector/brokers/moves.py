@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Mapping
 from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
@@ -28,7 +29,7 @@ class Moves:
         self._timeout_s = min(timeout_s, _PATIENCE_S)
         self._pending: Future[Any] | None = None
         self._asked_s = 0.0
-        self._known: frozenset[tuple[str, int]] = frozenset()
+        self._known: Mapping[tuple[str, int], int] = {}
 
     def ask(self, admin: "KafkaAdminClient", broker: int | None) -> None:
         """Ask, unless an answer is still to come, and wait for nothing.
@@ -39,10 +40,11 @@ class Moves:
             self._pending = begin(admin, partial(self._ask, admin, broker))
             self._asked_s = time.monotonic()
 
-    def told(self) -> frozenset[tuple[str, int]]:
-        """Topics and partition numbers, `ANSWER_S` after the question at the latest.
+    def told(self) -> Mapping[tuple[str, int], int]:
+        """By topic and partition number: how many of its replicas are being added.
 
-        Raises the driver's errors for rights that are missing.
+        Told `ANSWER_S` after the question at the latest. Raises the driver's
+        errors for rights that are missing.
         """
         if (pending := self._pending) is None:
             return self._known
@@ -76,8 +78,8 @@ class Moves:
         if error is not None:
             _log.debug("moves in progress are not told: %s", failure_of(error))
             return
-        self._known = frozenset(
-            (topic.name, partition.partition_index)
+        self._known = {
+            (topic.name, partition.partition_index): len(partition.adding_replicas)
             for topic in pending.result().topics
             for partition in topic.partitions
-        )
+        }

@@ -15,7 +15,8 @@ from lab.simulation.swell import Swell
 from lab.simulation.world import WorldOrder, simulated, world
 from model.closing import Closing
 from model.errors import PlimsollError
-from model.ids import BrokerId
+from model.ids import NO_BROKER, BrokerId
+from model.replication import Replication
 from model.snapshot import Broker, Ints, Snapshot, Source
 
 _T = TypeVar("_T")
@@ -95,6 +96,16 @@ class LiveCluster(Closing):
             ),
         )
 
+    def replication(self) -> Replication:
+        """What metadata would tell of replicas in sync."""
+        with self.lock:
+            partitions = self.cluster.partitions.values()
+            led = [p for p in partitions if p.leader != NO_BROKER]
+            behind = sum(len(p.in_sync) < len(p.replicas) - len(p.adding) for p in led)
+            return Replication(
+                under_replicated=behind, offline=len(partitions) - len(led)
+            )
+
     def _source(self, now_s: float) -> Source:
         return Source(
             name="simulation",
@@ -145,7 +156,7 @@ class LiveObserver:
     def __init__(self, of: LiveCluster, *, every_s: float = 1.0) -> None:
         self._of = of
         self._every_s = every_s
-        self._seen: Snapshot | None = None
+        self._seen: tuple[Snapshot, Replication] | None = None
         self._seen_at_s = float("-inf")
 
     def start(self) -> None:
@@ -153,19 +164,24 @@ class LiveObserver:
 
     def brokers(self) -> tuple[Broker, ...]:
         """All of them serve."""
-        return self._looked().header.brokers
+        return self._looked()[0].header.brokers
+
+    def replication(self) -> Replication:
+        """Known from the beginning."""
+        return self._looked()[1]
 
     def snapshot(self) -> Snapshot:
         """Known from the beginning."""
-        return self._looked()
+        return self._looked()[0]
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _looked(self) -> Snapshot:
+    def _looked(self) -> tuple[Snapshot, Replication]:
         now_s = time.monotonic()
         if self._seen is None or now_s - self._seen_at_s >= self._every_s:
-            self._seen, self._seen_at_s = self._of.snapshot(), now_s
+            self._seen = (self._of.snapshot(), self._of.replication())
+            self._seen_at_s = now_s
         return self._seen
 
 

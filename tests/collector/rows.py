@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -92,7 +93,11 @@ def figures(vectors: pa.Table) -> list[dict[str, Any]]:
 
 
 def topic(
-    name: str, replicas: list[list[int]], *, leaders: list[int] | None = None
+    name: str,
+    replicas: list[list[int]],
+    *,
+    leaders: list[int] | None = None,
+    in_sync: list[list[int]] | None = None,
 ) -> dict[str, Any]:
     """As kafka-python describes it."""
     leaders = leaders or [r[0] for r in replicas]
@@ -105,10 +110,10 @@ def topic(
                 "partition_index": number,
                 "leader_id": leader,
                 "replica_nodes": nodes,
-                "isr_nodes": nodes,
+                "isr_nodes": isr,
             }
-            for number, (nodes, leader) in enumerate(
-                zip(replicas, leaders, strict=True)
+            for number, (nodes, leader, isr) in enumerate(
+                zip(replicas, leaders, in_sync or replicas, strict=True)
             )
         ],
     }
@@ -119,6 +124,7 @@ def cluster(
     brokers: tuple[int, ...] = (1, 2, 3),
     storage: StorageKind = StorageKind.REPLICATED,
     moving: Iterable[tuple[str, int]] = (),
+    adding: Mapping[tuple[str, int], int] = MappingProxyType({}),
     **other: Any,
 ) -> ClusterState:
     described = {
@@ -129,7 +135,9 @@ def cluster(
         **other,
     }
     kinds = {t["name"]: storage for t in topics}
-    return build_state(described, topics, kinds, moving, taken_at_ms=START_MS)
+    return build_state(
+        described, topics, kinds, moving, adding=adding, taken_at_ms=START_MS
+    )
 
 
 def written(folder: Path) -> Recording:

@@ -1,6 +1,7 @@
 import numpy as np
 
 from collector.metadata import build_state
+from model.replication import Replication
 from model.snapshot import BrokerState, StorageKind
 from tests.collector.rows import cluster, topic
 
@@ -30,6 +31,7 @@ def test_brokers_that_are_gone_or_fenced_are_dead() -> None:
         [topic("a", [[1, 7]])],
         {"a": StorageKind.TIERED},
         [("a", 0)],
+        adding={},
         taken_at_ms=5,
     )
     alive, dead = BrokerState.ALIVE, BrokerState.DEAD
@@ -59,3 +61,26 @@ def test_the_right_to_describe_is_read_from_the_answer() -> None:
     assert cluster(authorized_operations=["DESCRIBE"]).may_describe
     assert not cluster(authorized_operations=["ALTER"]).may_describe
     assert cluster().may_describe
+
+
+def test_partitions_short_of_replicas_in_sync_are_counted_apart_from_offline_ones() -> (
+    None
+):
+    orders = topic(
+        "orders",
+        [[1, 2, 3], [1, 2, 3], [1, 2, 3], [1]],
+        leaders=[1, 1, -1, -1],
+        in_sync=[[1, 2, 3], [1], [2], [1]],
+    )
+    whole = Replication(under_replicated=1, offline=2)
+    assert cluster(orders).replication == whole
+
+
+def test_replicas_that_a_move_adds_need_not_be_in_sync() -> None:
+    moved = topic("a", [[1, 2, 3, 4], [1, 2, 3, 4]], in_sync=[[1, 2], [1]])
+    adding = {("a", 0): 2, ("a", 1): 2}
+    assert cluster(moved, adding=adding).replication.under_replicated == 1
+
+
+def test_an_empty_cluster_lacks_no_replica() -> None:
+    assert cluster().replication == Replication(under_replicated=0, offline=0)

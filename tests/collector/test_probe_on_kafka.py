@@ -21,6 +21,7 @@ from collector.vectors import Window, load_vectors
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
 from model.connection.client import Connection
+from model.replication import Replication
 from model.snapshot import BrokerState
 
 pytestmark = pytest.mark.kafka
@@ -119,6 +120,52 @@ def test_a_broker_that_hangs_is_named_and_the_others_are_sampled(
 def dead(state: ClusterState, broker: int) -> bool:
     (found,) = [b for b in state.brokers if b.id == broker]
     return found.state is BrokerState.DEAD
+
+
+def test_a_broker_that_hangs_leaves_partitions_offline_and_under_replicated(
+    local_cluster: LocalCluster, watch: Watch
+) -> None:
+    local_cluster.create_topic("alone", [[2]])
+    local_cluster.create_topic("lacking", [[1, 2]])
+    before = watch.until(lambda state: has(state, "lacking"), "no topic").replication
+    pid = local_cluster.pids["broker-2"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        watch.until(
+            lambda state: (
+                state.replication.offline > before.offline
+                and state.replication.under_replicated > before.under_replicated
+            ),
+            "what it leaves behind is not counted",
+        )
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    watch.until(lambda state: state.replication == before, "it is not whole again")
+
+
+def test_a_move_alone_leaves_no_partition_under_replicated(
+    local_cluster: LocalCluster, watch: Watch
+) -> None:
+    topic = "moved-and-whole"
+    local_cluster.create_topic(topic, [[1, 2], [2, 1]])
+    watch.until(lambda state: has(state, topic), "it is not there")
+    with loaded(local_cluster, topic) as load, admin_of(local_cluster) as admin:
+        watch.until(
+            lambda _: min(load.status().acknowledged_bytes) > 8_000_000, "no load"
+        )
+        with throttled(admin, topic):
+            whole = watch.look().replication
+            first = TopicPartition(topic, 0)
+            admin.alter_partition_reassignments({first: [3, 2]})
+            watch.until(moves, "the move does not begin")
+            during: set[Replication] = set()
+
+            def ended(state: ClusterState) -> bool:
+                during.add(state.replication)
+                return not moves(state)
+
+            watch.until(ended, "the move does not end")
+    assert during == {whole}
 
 
 def test_a_topic_that_is_made_anew_inherits_no_load(

@@ -11,6 +11,7 @@ from model.errors import PlimsollError
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan
+from model.replication import Replication
 from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
 from model.snapshot import (
     Broker,
@@ -77,9 +78,13 @@ class CannedObserver:
     snapshots: list[Snapshot | PlimsollError]
     started: bool = False
     closed: bool = False
+    lacking: Replication | None = None
 
     def start(self) -> None:
         self.started = True
+
+    def replication(self) -> Replication | None:
+        return self.lacking
 
     def brokers(self) -> tuple[Broker, ...]:
         newest = self.snapshots[0]

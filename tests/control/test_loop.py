@@ -19,6 +19,7 @@ from model.errors import (
 )
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
+from model.replication import Replication
 from model.snapshot import Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
@@ -200,6 +201,13 @@ def test_attempts_to_reach_a_cluster_are_counted(
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
         assert loop.wait(lambda view: "tried 3 times" in view.message, 10)
+
+
+def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:
+    bench = build(LEVEL)
+    bench.observer.lacking = Replication(under_replicated=3, offline=1)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: view.replication == bench.observer.lacking, 10)
 
 
 def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:

@@ -11,6 +11,7 @@ from lab.simulation.world import RACKS, WorldOrder, world
 from model.evaluate import evaluate
 from model.goals import Goals
 from model.ids import BrokerId
+from model.replication import Replication
 
 START_S = 1_700_000_000.0
 
@@ -73,3 +74,28 @@ def test_an_observer_looks_no_more_often_than_it_is_told() -> None:
     live.cluster.advance(10.0)
     assert observer.snapshot() is seen
     assert LiveObserver(live).snapshot().header.taken_at_ms > seen.header.taken_at_ms
+
+
+def test_a_copy_under_way_counts_only_while_an_old_replica_lags() -> None:
+    live = LiveCluster(order(), speed=1.0)
+    assert live.replication() == Replication(under_replicated=0, offline=0)
+    partition = next(iter(live.cluster.partitions.values()))
+    others = sorted(set(live.cluster.brokers) - set(partition.replicas))
+    wanted = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
+    live.admin().reassign({partition.id: wanted})
+    assert partition.is_moving
+    assert live.replication().under_replicated == 0
+
+
+def test_brokers_that_die_leave_partitions_short_of_replicas_or_without_leader() -> (
+    None
+):
+    live = LiveCluster(order(), speed=1.0)
+    *dying, last = sorted(live.cluster.brokers)
+    for broker in dying:
+        live.cluster.kill(broker)
+    live.cluster.advance(120.0)
+    found = live.replication()
+    partitions = live.cluster.partitions.values()
+    assert found.offline == sum(last not in p.replicas for p in partitions) > 0
+    assert found.under_replicated == len(partitions) - found.offline > 0

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from control.view import LoopView, Mode, Phase
+from model.replication import Replication
 from model.run import RunState
 from tests.tui.views import (
     AT_MS,
@@ -41,21 +42,46 @@ def _lines(moment: Moment, width: int = 118) -> list[str]:
     return [plain(line) for line in header(moment, width)]
 
 
-def test_the_first_line_names_cluster_mode_age_share_and_score() -> None:
+def test_the_first_line_names_cluster_mode_age_share_score_and_replication() -> None:
     assert _lines(_moment(plan_ready()))[0] == (
         f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  score 12"
+        "  0 under-replicated"
     )
 
 
 def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
     first = _lines(_moment(plan_ready()), 78)[0]
     assert first.startswith("demo MkU3OEVB…  APPROVE")
-    assert first.endswith("score 12")
+    assert first.endswith("score 12  0 URP")
 
 
 def test_a_cluster_without_a_name_is_its_id_alone() -> None:
     view = replace(plan_ready(), cluster_name=CLUSTER_ID[:8])
     assert _lines(_moment(view))[0].startswith(f"{CLUSTER_ID}  APPROVE")
+
+
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_partitions_that_are_not_whole_are_marked_and_named_at_any_width(
+    width: int,
+) -> None:
+    lacking = Replication(under_replicated=2, offline=0)
+    lines = _lines(_moment(replace(plan_ready(), replication=lacking)), width)
+    assert "  APPROVE  ! 2 under-replicated" in lines[0]
+    assert "data 2 s old" in lines[0] + lines[1]
+    assert "0 URP" not in "".join(lines)
+
+
+def test_partitions_without_leader_are_named_apart() -> None:
+    lacking = Replication(under_replicated=1200, offline=3)
+    first = _lines(_moment(replace(plan_ready(), replication=lacking)), 78)[0]
+    assert "APPROVE  ! 3 OFFLINE  ! 1,200 under-replicated" in first
+
+
+def test_offline_partitions_do_not_hide_that_no_other_lacks_a_replica() -> None:
+    lacking = Replication(under_replicated=0, offline=3)
+    first = _lines(_moment(replace(plan_ready(), replication=lacking)), 118)[0]
+    assert "! 3 OFFLINE" in first
+    assert first.endswith("0 under-replicated")
 
 
 def test_what_is_not_measured_yet_is_called_estimated() -> None:

@@ -22,6 +22,7 @@ from model.evaluate import Evaluation, evaluate
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan, PlanStatus
+from model.replication import Replication
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.scenario import Scenario
 from model.snapshot import Resource, Snapshot, Source, partitions_from_rows
@@ -172,6 +173,7 @@ def measuring() -> LoopView:
         phase=Phase.MEASURING,
         message=message,
         brokers=skewed().header.brokers,
+        replication=Replication(under_replicated=0, offline=0),
         log=log(f"measuring: {message}"),
     )
 

@@ -3,6 +3,7 @@
 import textwrap
 
 from control.view import LoopView, Mode, Phase
+from model.replication import Replication
 from model.run import RunState
 from tui.moment import Moment
 from tui.viewmodel.ages import age_s, is_stale, ticking
@@ -11,8 +12,8 @@ from tui.viewmodel.progress import share_done
 
 NAME_WIDTH = 24
 SHORT_ID = 8
-ROOMY = 110
-"""Columns from which on the cluster's whole id is shown."""
+ROOMY = 116
+"""Columns from which on the cluster's whole id is shown, and no word is cut."""
 
 TOLD_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
@@ -31,13 +32,18 @@ PHASE_ROLES = {
 
 def header(moment: Moment, width: int) -> tuple[Cell, ...]:
     """What cluster, who may change it, how fresh the data; what happens and why."""
+    roomy, lacking = width >= ROOMY, moment.view.replication
+    wrong = _lacking(lacking)
     items = (
-        _cluster(moment.view, roomy=width >= ROOMY),
+        _cluster(moment.view, roomy=roomy),
         _mode(moment.view.mode),
+        *wrong,
         *_data(moment),
         *_score(moment.view),
+        *_whole(lacking, roomy=roomy),
     )
-    return (flow(items, width)[0], *_state(moment, width))
+    lines = flow(items, width)
+    return (*lines[: 2 if wrong else 1], *_state(moment, width))
 
 
 def _cluster(view: LoopView, *, roomy: bool) -> Cell:
@@ -76,6 +82,24 @@ def _score(view: LoopView) -> tuple[Cell, ...]:
     if view.evaluation is None:
         return ()
     return (cell(f"score {view.evaluation.objective:.4g}"),)
+
+
+def _lacking(found: Replication | None) -> tuple[Cell, ...]:
+    """Partitions that are not whole; nothing is cut off for them."""
+    if found is None:
+        return ()
+    offline = cell(f"! {found.offline:,} OFFLINE", Role.ALARM)
+    behind = cell(f"! {found.under_replicated:,} under-replicated", Role.OVER)
+    return (
+        *((offline,) if found.offline else ()),
+        *((behind,) if found.under_replicated else ()),
+    )
+
+
+def _whole(found: Replication | None, *, roomy: bool) -> tuple[Cell, ...]:
+    if found is None or found.under_replicated:
+        return ()
+    return (cell("0 under-replicated" if roomy else "0 URP"),)
 
 
 def _state(moment: Moment, width: int) -> tuple[Cell, ...]:

@@ -1,0 +1,14 @@
+"""How many partitions lack replicas in sync, or a leader."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replication:
+    """A cluster's partitions that are not whole; each counts once."""
+
+    under_replicated: int
+    """That have a leader and fewer replicas in sync than replicas. Those that a move
+    adds do not count, as in Kafka's metric `UnderReplicatedPartitions`."""
+    offline: int
+    """Without a leader, as in Kafka's metric `OfflinePartitionsCount`."""
