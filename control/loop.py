@@ -22,7 +22,7 @@ from control.ports import Observer
 from control.proposals import Proposals
 from control.runner import Runner
 from control.standing import Standing, after_answer, after_step
-from control.view import LogLine, LoopView, Mode, Phase
+from control.view import LogLine, LoopView, Mode, Phase, Retry
 from executor.steering import Steering
 from model.closing import Closing
 from model.errors import (
@@ -52,8 +52,7 @@ class _State:
     message: str = "waiting for the first answer of the cluster"
     brokers: tuple[Broker, ...] = ()
     replication: Replication | None = None
-    attempts: int = 0
-    """Times that the cluster could not be reached since it last was."""
+    retry: Retry | None = None
     seen: Snapshot | None = None
     """The observer's newest, to tell whether there is a newer one."""
     snapshot: Snapshot | None = None
@@ -135,6 +134,7 @@ class Loop(Closing):
                 proposed=self.proposals.view,
                 run=state.run,
                 log=tuple(state.log),
+                retry=state.retry,
             )
 
     @property
@@ -235,10 +235,7 @@ class Loop(Closing):
                 if not self._state.brokers and not self.settings.patient:
                     self._fail(exc)
                     return
-                self._state.attempts += 1
-                words = f"{exc}; {_retry_words(self._state.attempts)}"
-                self._enter(Phase.UNREACHABLE, words, level="warning")
-                self._closing.wait(RETRY_S)
+                self._wait_to_retry(exc)
             except PlimsollError as exc:
                 self._fail(exc)
                 return
@@ -246,6 +243,14 @@ class Loop(Closing):
                 logger.exception("the loop ended")
                 self._fail(PlimsollError(f"internal error: {exc!r}"))
                 return
+
+    def _wait_to_retry(self, exc: ClusterUnreachable) -> None:
+        with self._changed:
+            state, now_ms = self._state, self._now_ms()
+            attempt = state.retry.attempt + 1 if state.retry is not None else 2
+            state.retry = Retry(attempt=attempt, since_ms=now_ms, wait_s=RETRY_S)
+            self._enter(Phase.UNREACHABLE, str(exc), level="warning")
+        self._closing.wait(RETRY_S)
 
     def _fail(self, exc: PlimsollError) -> None:
         self.error = exc
@@ -272,7 +277,7 @@ class Loop(Closing):
         with self._changed:
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
-            state.attempts = 0 if brokers else state.attempts
+            state.retry = None if brokers else state.retry
             if seen is None and brokers:
                 self._enter(Phase.MEASURING, "measuring the load of each partition")
             if seen is None or seen is state.seen:
@@ -387,8 +392,3 @@ class Loop(Closing):
 
     def _now_ms(self) -> int:
         return int(1000 * self._parts.clock())
-
-
-def _retry_words(attempts: int) -> str:
-    tried = f"tried {attempts} times, " if attempts > 1 else ""
-    return f"{tried}next attempt in {RETRY_S:.0f} s"

@@ -1,5 +1,6 @@
 """What the loop shows of itself: one immutable value, again and again."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -52,6 +53,25 @@ class LogLine:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retry:
+    """The next attempt to reach the cluster."""
+
+    attempt: int
+    """Its number; the first one was 1."""
+    since_ms: int
+    """When the one before failed."""
+    wait_s: float
+    """Time between the two."""
+
+    def words(self, now_ms: int) -> str:
+        """When it is due, or that it goes on; a clock that jumped makes it no later."""
+        left_s = min(self.wait_s, self.wait_s - (now_ms - self.since_ms) / 1000)
+        if left_s <= 0:
+            return f"attempt {self.attempt} goes on"
+        return f"attempt {self.attempt} in {math.ceil(left_s)} s"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LoopView:
     """The loop at one moment."""
 
@@ -75,3 +95,11 @@ class LoopView:
     """Plans under way, what was asked of them, and plans in thought."""
     replication: Replication | None = None
     """Partitions that are not whole; None before the cluster has answered."""
+    retry: Retry | None = None
+    """Only while the cluster cannot be reached."""
+
+    def sentence(self, now_ms: int) -> str:
+        """The message, and when a cluster that cannot be reached is asked again."""
+        if self.retry is None or self.phase is not Phase.UNREACHABLE:
+            return self.message
+        return f"{self.message.rstrip('.')}; {self.retry.words(now_ms)}"

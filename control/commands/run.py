@@ -90,11 +90,11 @@ class Teller:
                 {
                     "at_ms": view.at_ms,
                     "phase": view.phase.value,
-                    "message": view.message,
+                    "message": view.sentence(view.at_ms),
                     "plan_hash": plan,
                 }
             )
-        return f"{view.phase}: {view.message}"
+        return f"{view.phase}: {view.sentence(view.at_ms)}"
 
 
 def _answered(loop: Loop, view: LoopView) -> bool:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from control.loop import Loop
+from control.loop import RETRY_S, Loop
 from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
-from control.view import LoopView, Mode, Phase
+from control.view import LoopView, Mode, Phase, Retry
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
@@ -190,7 +190,7 @@ def test_a_screen_goes_on_trying(build: Build) -> None:
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.UNREACHABLE), 10)
-        assert "next attempt" in loop.view.message
+        assert loop.view.retry == Retry(attempt=2, since_ms=START_MS, wait_s=RETRY_S)
         assert loop.error is None
 
 
@@ -200,7 +200,9 @@ def test_attempts_to_reach_a_cluster_are_counted(
     monkeypatch.setattr("control.loop.RETRY_S", 0.01)
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "tried 3 times" in view.message, 10)
+        assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), 10)
+        bench.observer.snapshots[:] = [LEVEL]
+        assert loop.wait(lambda view: view.retry is None, 10)
 
 
 def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:

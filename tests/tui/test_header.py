@@ -13,6 +13,7 @@ from tests.tui.views import (
     CONNECTING,
     GOALS,
     UNREACHABLE,
+    disconnected,
     estimated,
     failed,
     plan,
@@ -124,7 +125,33 @@ def test_what_went_wrong_is_told_in_full_over_several_lines(view: LoopView) -> N
     lines = _lines(_moment(view), 70)[1:]
     assert len(lines) > 1
     words = " ".join(" ".join(lines).split())
-    assert words == f"{view.phase.value.upper()} {view.message}"
+    assert words == f"{view.phase.value.upper()} {view.sentence(AT_MS)}"
+
+
+@pytest.mark.parametrize(
+    ("later_s", "words"),
+    [
+        (0, "attempt 4 in 5 s"),
+        (1, "attempt 4 in 4 s"),
+        (4, "attempt 4 in 1 s"),
+        (5, "attempt 4 goes on"),
+        (60, "attempt 4 goes on"),
+        (-3600, "attempt 4 in 5 s"),
+    ],
+)
+def test_the_seconds_to_the_next_attempt_tick_down(later_s: int, words: str) -> None:
+    moment = _moment(disconnected(), later_s=later_s)
+    assert _lines(moment)[1].endswith(f"within 10 s; {words}")
+
+
+def test_a_reason_that_is_a_sentence_goes_on_with_the_attempt() -> None:
+    lines = _lines(_moment(UNREACHABLE), 200)
+    assert lines[1].endswith("that the brokers run; attempt 2 in 5 s")
+
+
+def test_no_attempt_is_told_of_a_loop_that_ended() -> None:
+    view = replace(disconnected(), phase=Phase.FAILED)
+    assert "attempt" not in " ".join(_lines(_moment(view)))
 
 
 def test_other_messages_stay_on_one_line() -> None:

@@ -13,7 +13,7 @@ from control.asks import Asks
 from control.parts import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
-from control.view import LogLine, LoopView, Mode, Phase
+from control.view import LogLine, LoopView, Mode, Phase, Retry
 from executor.history import PastRun
 from executor.replay import Replay
 from executor.steering import Steering
@@ -161,7 +161,8 @@ UNREACHABLE = replace(
     CONNECTING,
     phase=Phase.UNREACHABLE,
     message="no answer from 127.0.0.1:9092 within 10 s; check the address and that the "
-    "brokers run; next attempt in 5 s",
+    "brokers run.",
+    retry=Retry(attempt=2, since_ms=AT_MS, wait_s=5.0),
     log=log("cannot connect: no answer from 127.0.0.1:9092", level="warning"),
 )
 
@@ -277,10 +278,13 @@ def failed() -> LoopView:
 
 def disconnected() -> LoopView:
     """Data are kept, also when the brokers are asked for anew."""
-    message = (
-        "no answer from 127.0.0.1:9092 within 10 s; tried 3 times, next attempt in 5 s"
+    return replace(
+        plan_ready(),
+        phase=Phase.UNREACHABLE,
+        message="no answer from 127.0.0.1:9092 within 10 s",
+        brokers=(),
+        retry=Retry(attempt=4, since_ms=AT_MS, wait_s=5.0),
     )
-    return replace(plan_ready(), phase=Phase.UNREACHABLE, message=message, brokers=())
 
 
 def no_partitions() -> LoopView:

@@ -110,7 +110,9 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
         paused = "PAUSED" if run.state is RunState.PAUSED else "RUNNING"
         word = f"{'STOPPING' if stopping else paused} {share_done(run):.0%}"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
-    message = "leaving when it has stopped" if moment.leaving else view.message
+    message = view.sentence(moment.now_ms)
+    if moment.leaving:
+        message = "leaving when it has stopped"
     room = max(20, width - len(word) - 3)
     first, *more = textwrap.wrap(message, room) or [""]
     if more and view.phase not in TOLD_IN_FULL:
