@@ -88,10 +88,11 @@ class Proposals:
         self._wake()
 
     def use_best(self) -> None:
-        """End the solve under way with the best plan so far."""
+        """End the solve that is shown, of what is supposed or not, with its best."""
         with self._lock:
-            if self._solve is not None:
-                self._solve.stop()
+            solve = self._solve if self._supposed is None else self._thought
+            if solve is not None:
+                solve.stop()
 
     def trace(self) -> None:
         """Trace the frontier of the newest snapshot; ConfigError as `ask`."""

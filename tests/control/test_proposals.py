@@ -328,6 +328,32 @@ def test_what_is_supposed_is_planned_and_can_never_be_approved(
     assert bench.loop.view.plan == real
     bench.loop.proposals.suppose(None)
     assert bench.loop.view.proposed.supposed is None
+
+
+def test_the_best_so_far_of_what_is_supposed_can_be_used_while_the_real_solve_goes_on(
+    bench: Bench,
+) -> None:
+    bench.ready()
+    bench.planner.held = True
+    bench.loop.proposals.want()
+    bench.loop.proposals.suppose(SCENARIOS["a broker drained"]())
+
+    def both_solve(view: LoopView) -> bool:
+        supposed = view.proposed.supposed
+        thought = supposed.solving if supposed is not None else None
+        return bool(thought and thought.moves and view.proposed.solving)
+
+    assert bench.loop.wait(both_solve, MANY_S)
+    bench.loop.proposals.use_best()
+
+    def answered(view: LoopView) -> bool:
+        supposed = view.proposed.supposed
+        return supposed is not None and supposed.answer is not None
+
+    assert bench.loop.wait(answered, MANY_S)
+    solving = bench.loop.view.proposed.solving
+    assert solving is not None
+    assert not solving.stopping
     assert bench.executor.plans == []
 
 

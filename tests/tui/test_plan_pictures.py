@@ -3,7 +3,7 @@
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from tests.tui.plan_views import STATES, asked, loaded_plan, with_frontier
+from tests.tui.plan_views import STATES, asked, loaded_plan, what_if, with_frontier
 from tests.tui.stage import stage
 from tests.tui.test_pictures import picture, picture_of
 from tests.tui.views import NAME, plan_ready
@@ -27,6 +27,11 @@ async def test_the_frontier_in_blocks_and_in_ascii(picture: SnapshotAssertion) -
         assert ascii_text((await picture_of(on)).replace("\u00a0", " ")) == picture(
             name="ascii"
         )
+
+
+async def test_the_overview_beside_a_what_if(picture: SnapshotAssertion) -> None:
+    async with stage(what_if(), size=(120, 40)) as on:
+        assert await picture_of(on) == picture
 
 
 async def test_what_is_laid_over_the_plan(picture: SnapshotAssertion) -> None:

@@ -290,7 +290,10 @@ async def test_read_only_no_key_of_the_plan_screen_reaches_a_mutating_call(
         assert not on.loop.steering.paused
 
 
-async def test_a_what_if_cannot_be_approved_by_any_path() -> None:
+async def test_a_what_if_cannot_be_approved_by_any_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the e of the name opens the form of the export
     async with stage(what_if()) as on:
         await on.press("2", "A")
         on.app.action_approve()

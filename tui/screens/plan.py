@@ -207,7 +207,8 @@ class PlanScreen(LiveScreen):
                 write_files(folder, plan)
 
         what = f"{WHAT_IF} answer" if supposed is not None else "plan"
-        folder = f"plimsoll-{plan.hash[:12]}"
+        name = "plimsoll" if supposed is None else "what-if"
+        folder = f"{name}-{plan.hash[:12]}"
         self._fill_in(
             f"Write the {what} to a folder",
             (FormLine("folder", (Field("folder", folder, "a new folder"),)),),

@@ -15,6 +15,7 @@ from tui.viewmodel.bars import Marks, bar
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten
 from tui.viewmodel.gauges import SHORT, Gauge, Gauges, gauges, resources_of
 from tui.viewmodel.headline import whole
+from tui.viewmodel.shown import ghost
 
 UNITS = {
     Resource.NET_IN: "B/s",
@@ -91,13 +92,13 @@ def layout_for(width: int, loads: int) -> Layout:
 def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
     """One row per broker, by id."""
     loads = resources_of(view, goals)
-    layout = layout_for(width, len(loads))
+    layout, plan = layout_for(width, len(loads)), ghost(view)
     facts = _Facts(
         gauges=gauges(view, goals),
         now=_counts(view.snapshot, None),
-        after=_counts(view.snapshot, view.plan),
+        after=_counts(view.snapshot, plan),
         off=view.evaluation.deviations if view.evaluation else {},
-        changes=_changes(view.plan),
+        changes={b.id: b for b in plan.brokers} if plan is not None else {},
         goals=goals,
     )
     brokers = view.brokers or (view.snapshot.header.brokers if view.snapshot else ())
@@ -106,10 +107,6 @@ def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
         rows=tuple(_row(broker, facts, loads, layout) for broker in brokers),
         why_empty=_why_empty(view),
     )
-
-
-def _changes(plan: Plan | None) -> dict[BrokerId, BrokerChange]:
-    return {b.id: b for b in plan.brokers} if plan and plan.moves else {}
 
 
 def _why_empty(view: LoopView) -> str:

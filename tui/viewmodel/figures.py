@@ -9,7 +9,7 @@ from tui.moment import Moment
 from tui.viewmodel.ages import ticking
 from tui.viewmodel.cells import Cell, Role, cell, flow
 from tui.viewmodel.gauges import SHORT
-from tui.viewmodel.shown import WHAT_IF, Shown
+from tui.viewmodel.shown import Shown
 
 CHANGES_TOLD = 3
 """Changes that stand in the figures; further ones are counted."""
@@ -18,10 +18,10 @@ CHANGES_TOLD = 3
 def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
     """All lines, none broken where it need not be."""
     found: list[Cell] = []
-    if shown.supposed:
-        marked = cell(f" {WHAT_IF} ", Role.ALARM)
-        words = (f"{shown.supposed};", "nobody can approve this;", "escape ends it")
-        found += flow([marked, *(cell(w, Role.STRONG) for w in words)], width, " ")
+    if shown.lost:
+        lost = count_text(shown.lost, "partition")
+        words = f"{lost} would have no replica left and stay offline"
+        found += flow([cell(words, Role.OVER)], width)
     if shown.changes:
         found += flow(list(_changes(shown.changes)), width)
     if shown.solving is not None:

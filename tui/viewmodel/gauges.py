@@ -9,6 +9,7 @@ from model.ids import BrokerId
 from model.plan import BrokerChange
 from model.proposal import Proposal
 from model.snapshot import Resource, Snapshot
+from tui.viewmodel.shown import ghost
 
 ORDER = (
     Resource.NET_IN,
@@ -80,8 +81,8 @@ def gauges(view: LoopView, goals: Goals) -> Gauges:
     """Every broker's gauges; empty before loads are known."""
     if view.snapshot is None or view.evaluation is None:
         return {}
-    moves = view.plan is not None and view.plan.moves
-    changes = {b.id: b for b in view.plan.brokers} if view.plan and moves else {}
+    plan = ghost(view)
+    changes = {b.id: b for b in plan.brokers} if plan is not None else {}
     found: Gauges = {}
     for resource in resources_of(view, goals):
         levels = _levels(view.snapshot, view.evaluation, goals, resource)

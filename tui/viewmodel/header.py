@@ -9,6 +9,7 @@ from tui.moment import Moment
 from tui.viewmodel.ages import age_s, is_stale, ticking
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten
 from tui.viewmodel.progress import share_done
+from tui.viewmodel.shown import WHAT_IF
 
 NAME_WIDTH = 24
 SHORT_ID = 8
@@ -43,7 +44,7 @@ def header(moment: Moment, width: int) -> tuple[Cell, ...]:
         *_whole(lacking, roomy=roomy),
     )
     lines = flow(items, width)
-    return (*lines[: 2 if wrong else 1], *_state(moment, width))
+    return (*lines[: 2 if wrong else 1], *_what_if(moment, width))
 
 
 def _cluster(view: LoopView, *, roomy: bool) -> Cell:
@@ -100,6 +101,22 @@ def _whole(found: Replication | None, *, roomy: bool) -> tuple[Cell, ...]:
     if found is None or found.under_replicated:
         return ()
     return (cell("0 under-replicated" if roomy else "0 URP"),)
+
+
+def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
+    """What is supposed, in place of what is said of the real plan."""
+    supposed = moment.view.proposed.supposed
+    if supposed is None:
+        return _state(moment, width)
+    words = (
+        f"{supposed.words},",
+        "on the plan screen alone;",
+        "nobody can approve it;",
+        "escape there ends it",
+    )
+    items = [cell(f" {WHAT_IF} ", Role.ALARM), *(cell(f" {w}") for w in words)]
+    urgent = moment.running or moment.view.phase in (Phase.UNREACHABLE, Phase.FAILED)
+    return (*flow(items, width, ""), *(_state(moment, width) if urgent else ()))
 
 
 def _state(moment: Moment, width: int) -> tuple[Cell, ...]:

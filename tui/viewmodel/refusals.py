@@ -20,6 +20,8 @@ def refusal(action: str, moment: Moment) -> str | None:
             return _not_resume(moment)
         case "roll_back":
             return _not_begin(moment)
+        case "solve_again" if moment.view.proposed.supposed is not None:
+            return HYPOTHETICAL
         case "solve_again":
             return _not_solve(moment)
         case _:
@@ -96,7 +98,7 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
         return "there is no plan with moves"
     if action == "take_back" and not proposed.asks.words():
         return "nothing was asked"
-    if action == "use_best" and proposed.solving is None:
+    if action == "use_best" and shown(view).solving is None:
         return "no plan is being made"
     return None
 

@@ -31,6 +31,8 @@ class Shown:
     solving: Solving | None
     supposed: str = ""
     """What is supposed; empty where the plan is for the cluster there is."""
+    lost: int = 0
+    """Partitions that what is supposed leaves without a replica."""
     changes: tuple[str, ...] = ()
     """Why it is outdated."""
     why_none: str = ""
@@ -61,8 +63,15 @@ def shown(view: LoopView) -> Shown:
         snapshot=supposed.snapshot,
         solving=supposed.solving,
         supposed=supposed.words,
+        lost=answer.lost if answer is not None else 0,
         why_none=f"{WHAT_IF}: {why}",
     )
+
+
+def ghost(view: LoopView) -> Plan | None:
+    """The plan that is drawn onto bars; none where it could be taken for a what-if."""
+    plan = view.plan if view.proposed.supposed is None else None
+    return plan if plan is not None and plan.moves else None
 
 
 def _why_none(view: LoopView) -> str:
