@@ -10,6 +10,7 @@ from solver.placement import Placement
 from solver.problem import Problem
 from solver.rules import ALWAYS, LIMITS
 from solver.search import Search
+from solver.stopping import solve_heeding
 from solver.symmetry import Symmetry
 from solver.variables import Choices, Variables, make_variables
 
@@ -33,7 +34,7 @@ def pairs(problem: Problem) -> int:
 def solve_exactly(search: Search) -> None:
     """Solve and refine until proved, or until the work is used up."""
     model = ExactModel(search.problem, search.objective)
-    while not search.proved and search.work_left > 0:
+    while not search.proved and search.work_left > 0 and not search.stopped:
         if not model.solve_round(search):
             break
 
@@ -70,7 +71,7 @@ class ExactModel:
             search.limits.gap / 4 * self.objective.units
         )
         found = _Solutions(self.variables, search)
-        status = solver.solve(self.variables.model, found)
+        status = solve_heeding(search, solver, self.variables.model, found)
         search.work += solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
@@ -97,7 +98,7 @@ class ExactModel:
             search.limits.gap / 4 * self.objective.units
         )
         found = _Solutions(self.variables, search)
-        status = solver.solve(self.variables.model, found)
+        status = solve_heeding(search, solver, self.variables.model, found)
         search.work += CUTS_WORK * solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())

@@ -11,5 +11,5 @@ class SolveObserver:
         """A better bound was proved."""
 
     def stops(self) -> bool:
-        """Whether to end the solve with the best plan so far; asked now and then."""
+        """Whether to end with the best so far; asked now and then, by any thread."""
         return False

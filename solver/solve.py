@@ -65,7 +65,8 @@ def solve(
     search.infeasible = bool(reasons)
     if not reasons:
         _search(search)
-        if search.best is None and problem.may.forced.any():
+        unknown = search.best is None and not search.stopped
+        if unknown and problem.may.forced.any():
             reasons = conflict(problem, limits)
             search.infeasible = bool(reasons)
     result = _result(search, reasons, started)
@@ -111,6 +112,9 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
     if search.infeasible:
         status = PlanStatus.INFEASIBLE
         relaxation = relaxations(search.problem, search.limits)
+    elif search.best is None and search.stopped:
+        status = PlanStatus.STOPPED
+        reasons = ("no placement that keeps every rule was found until then",)
     elif search.best is None:
         status = PlanStatus.NONE_IN_TIME
         reasons = ("no placement that keeps every rule was found within the limits",)

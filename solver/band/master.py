@@ -20,6 +20,7 @@ from solver.exact import new_solver
 from solver.kernels.columns import Columns
 from solver.placement import Placement, is_allowed
 from solver.search import Search
+from solver.stopping import solve_heeding
 
 LEVEL_UNITS: Final = 10**7
 """Units of one level: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
@@ -66,7 +67,7 @@ class Master:
         solver = new_solver(search.limits, work / WORK_OF_TIME)
         # The relaxation over all constraints is what guides it best here.
         solver.parameters.linearization_level = 2
-        status = solver.solve(model)
+        status = solve_heeding(search, solver, model)
         search.work += WORK_OF_TIME * solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise ValueError(model.validate())
