@@ -18,12 +18,19 @@ $(VENV)/run.stamp: requirements/run.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --no-deps --editable .
 	@touch $@
 
+$(VENV)/web.stamp: requirements/web.txt $(VENV)/run.stamp
+	@$(BIN)/python -m pip install --quiet --require-hashes -r requirements/web.txt
+	@touch $@
+
 $(VENV)/dev.stamp: requirements/dev.txt $(VENV)/run.stamp
 	$(BIN)/python -m pip install --quiet --require-hashes -r requirements/dev.txt
 	@touch $@
 
 .PHONY: setup
 setup: $(VENV)/run.stamp ## install plimsoll into .venv
+
+.PHONY: web
+web: $(VENV)/web.stamp ## install what plimsoll serve needs, too
 
 .PHONY: demo
 demo: $(VENV)/run.stamp ## level a skewed local Kafka cluster; ARGS=--headless without the screen
@@ -93,6 +100,7 @@ pictures: $(VENV)/dev.stamp ## take the pictures in docs/pictures
 requirements: ## pin the dependencies anew, with hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/run.txt
+	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --extra web -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/web.txt
 	$(VENV)/uv/bin/uv pip compile --quiet pyproject.toml --group test --group static -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/dev.txt
 	$(VENV)/uv/bin/uv pip compile --quiet --group bench -c requirements/run.txt --generate-hashes --no-emit-index-url --no-emit-find-links --python-version 3.11 --custom-compile-command "make requirements" -o requirements/bench.txt
 

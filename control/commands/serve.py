@@ -28,15 +28,15 @@ def show(arguments: Sequence[str], *, port: int) -> int:
     """
     _refuse(arguments)
     try:
-        from textual_serve.server import Server
+        from control.browser import OwnPage
     except ImportError as exc:
         raise ConfigError(
-            "the browser needs textual-serve, which is not installed; install plimsoll "
-            "with its extra: pip install 'kafka-plimsoll[web]'"
+            "the browser needs textual-serve, which is not installed; say make web in "
+            "a clone, else pip install 'WHEEL[web]' with the wheel of plimsoll"
         ) from exc
     claim(port, "the screen in a browser")
     sys.stderr.write(WHY.format(port=port, host=HOST) + "\n")
-    Server(command(arguments), host=HOST, port=port, title="plimsoll").serve()
+    OwnPage(command(arguments), host=HOST, port=port, title="plimsoll").serve()
     return Exit.DONE
 
 

@@ -1,16 +1,22 @@
 """The screen in a browser: for this machine, without changes, and gone with it."""
 
+import asyncio
 import os
+import re
 import shlex
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
+import psutil
 import pytest
 
 from control.commands.serve import WHY, command, show
 from control.film import Film, FilmHeader
+from lab.ports import HOST, free_ports
 from model.errors import ConfigError
 from model.goals import Goals
 from model.stop_rules import StopRules
@@ -37,8 +43,9 @@ def test_only_a_screen_that_changes_nothing_is_served(
 def test_without_textual_serve_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.delitem(sys.modules, "control.browser", raising=False)
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
-    with pytest.raises(ConfigError, match=r"pip install 'kafka-plimsoll\[web\]'"):
+    with pytest.raises(ConfigError, match="say make web in a clone, else pip install"):
         show([], port=8000)
 
 
@@ -102,3 +109,63 @@ def test_started_for_a_browser_it_draws_and_ends_when_the_browser_has_gone(
     finally:
         child.kill()
         child.wait()
+
+
+Connect = Callable[..., Awaitable[Any]]
+
+
+@pytest.fixture
+async def connect(film: Path) -> AsyncIterator[Connect]:
+    """Opens a window of a recording, as a page with this origin does."""
+    pytest.importorskip("textual_serve")
+    from aiohttp import ClientSession, web
+
+    from control.browser import OwnPage
+
+    (port,) = free_ports(1)
+    served = command(["--play", str(film)])
+    page = OwnPage(served, host=HOST, port=port, title="plimsoll")
+    runner = web.AppRunner(await page._make_app())
+    await runner.setup()
+    await web.TCPSite(runner, HOST, port).start()
+    async with ClientSession(f"http://{HOST}:{port}") as session:
+
+        async def opened(path: str = "/ws", **headers: str) -> Any:
+            if path == "/ws":
+                return await session.ws_connect(path, headers=headers)
+            return await session.get(path, headers=headers)
+
+        yield opened
+    await runner.cleanup()
+
+
+async def test_its_page_fetches_nothing_from_elsewhere(connect: Connect) -> None:
+    page = await connect("/")
+    policy = page.headers["Content-Security-Policy"]
+    own = r"http://127\.0\.0\.1:(\d+) ws://127\.0\.0\.1:\1"
+    assert re.fullmatch(rf"default-src {own} 'unsafe-inline' data:", policy)
+
+
+@pytest.mark.parametrize("origin", ["http://else.example", "null", "http://127.0.0.1"])
+async def test_no_other_page_of_the_browser_opens_a_screen(
+    connect: Connect, origin: str
+) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    with pytest.raises(Exception, match="403"):
+        await connect(Origin=origin)
+    assert set(psutil.Process().children(recursive=True)) == before
+
+
+async def test_a_window_shows_the_screen_and_closed_it_takes_its_plimsoll_with_it(
+    connect: Connect,
+) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    window, drawn = await connect(), b""
+    while b"RECORDING" not in drawn:
+        message = await window.receive(timeout=120)
+        drawn += message.data if isinstance(message.data, bytes) else b""
+    begun = set(psutil.Process().children(recursive=True)) - before
+    assert begun
+    await window.close()
+    while any(child.is_running() for child in begun):
+        await asyncio.sleep(0.05)

@@ -241,6 +241,15 @@ async def test_e_writes_the_plan_its_way_back_and_stock_json(tmp_path: Path) -> 
         assert "is there already; name another folder" in _refused(on)
 
 
+async def test_in_a_browser_no_files_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with stage(plan_ready()) as on:
+        monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
+        await on.press("2", "e")
+        assert len(on.app.screen_stack) == 1
+
+
 async def test_a_what_if_is_written_as_one_that_no_command_carries_out(
     tmp_path: Path,
 ) -> None:

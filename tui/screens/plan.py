@@ -8,6 +8,7 @@ from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
 
 from control.plan_files import shell_commands, write_answer, write_files
+from control.terminal import in_browser
 from model.errors import PlimsollError
 from tui.engine import Asking
 from tui.moment import Moment
@@ -197,6 +198,10 @@ class PlanScreen(LiveScreen):
         plan, supposed = shown(view).plan, view.proposed.supposed
         answer = supposed.answer if supposed is not None else None
         if plan is None:
+            return
+        if in_browser():
+            words = "in a browser no files are written; say plimsoll plan --out FILE"
+            self.notify(words, severity="warning", timeout=8)
             return
 
         def submit(typed: Typed) -> None:
