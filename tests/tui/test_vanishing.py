@@ -1,15 +1,9 @@
 """A terminal that vanishes in a run: what runs is finished, and nothing is left."""
 
 import os
-import pty
-import select
-import subprocess
-import sys
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
-LONG_S = 60.0
+from tests.tui.terminals import LONG_S, in_terminal, read_until
 
 SCRIPT = """
 import sys
@@ -37,34 +31,12 @@ sys.exit(code)
 """
 
 
-def _read_until(master: int, words: bytes) -> None:
-    drawn, deadline = b"", time.monotonic() + LONG_S
-    while words not in drawn:
-        assert time.monotonic() < deadline, drawn[-2000:]
-        if select.select([master], [], [], 0.2)[0]:
-            drawn += os.read(master, 1 << 16)
-
-
 def test_a_run_ends_in_order_and_no_process_is_left(tmp_path: Path) -> None:
-    master, slave = pty.openpty()
     told = tmp_path / "told"
-    child = subprocess.Popen(
-        [sys.executable, "-c", SCRIPT, str(told)],
-        cwd=ROOT,
-        env={**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "30"},
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-    )
-    os.close(slave)
-    try:
-        _read_until(master, b"RUNNING")
+    with in_terminal(SCRIPT, str(told), COLUMNS="100", LINES="30") as (child, master):
+        read_until(master, b"RUNNING")
         os.close(master)
         assert child.wait(LONG_S) == 130
-    finally:
-        child.kill()
-        child.wait()
     state, reason, *moves = told.read_text().splitlines()
     assert (state, reason) == ("stopped", "stopped by the operator")
     assert "issued" not in moves

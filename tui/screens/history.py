@@ -14,7 +14,6 @@ from tui.screens.replay import ReplayScreen
 from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.history import Listed, history_table, why_no_runs
-from tui.viewmodel.refusals import refusal
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
@@ -65,12 +64,6 @@ Enter replays a run from its journal.
 
     def on_screen_resume(self) -> None:
         self._read()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused."""
-        if self.moment is None:
-            return True
-        return None if refusal(action, self.moment) else True
 
     def action_roll_back(self) -> None:
         """Roll back the run under the cursor."""

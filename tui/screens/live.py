@@ -78,6 +78,14 @@ class LiveScreen(Screen[None]):
             self.query_one(HeaderBar).show_moment(self._newest)
             self._follow()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """None, which greys the key, where the action is refused."""
+        return None if self.refused(action) else True
+
+    def refused(self, action: str) -> bool:
+        """Whether it cannot be taken at the moment that is shown."""
+        return self.moment is not None and refusal(action, self.moment) is not None
+
     def action_freeze(self) -> None:
         """Hold what is shown, or follow the loop again."""
         self.frozen = not self.frozen

@@ -54,7 +54,6 @@ class LogScreen(LiveScreen):
     def on_mount(self) -> None:
         pane = self.query_one(LogPane)
         self.watch(pane, "scroll_y", self._scrolled, init=False)
-        super().on_mount()
 
     def show(self, moment: Moment) -> None:
         pane = self.query_one(LogPane)

@@ -27,7 +27,6 @@ from tui.viewmodel.forms import (
     pin_of,
     scenario_of,
 )
-from tui.viewmodel.refusals import refusal
 from tui.viewmodel.shown import WHAT_IF, shown
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
@@ -57,13 +56,6 @@ class PlanScreen(LiveScreen):
         self.query_one(BrokersAfter).show(moment)
         self.query_one(FrontierPlot).show_moment(moment)
         self._show_move()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused."""
-        return None if self._refused(action) else True
-
-    def _refused(self, action: str) -> bool:
-        return self.moment is not None and refusal(action, self.moment) is not None
 
     @property
     def _asking(self) -> Asking:
@@ -168,7 +160,7 @@ class PlanScreen(LiveScreen):
     def on_frontier_plot_chosen(self, event: FrontierPlot.Chosen) -> None:
         event.stop()
         point = event.point
-        if not self._refused("choose"):
+        if not self.refused("choose"):
             self._request(lambda: self._asking.choose(point), "the plan is cut there")
 
     def action_what_if(self) -> None:

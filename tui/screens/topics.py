@@ -14,7 +14,6 @@ from tui.screens.live import LiveScreen
 from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
 from tui.viewmodel.partitions import partition_table
-from tui.viewmodel.refusals import refusal
 from tui.viewmodel.topics import topic_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
@@ -99,7 +98,6 @@ class TopicsScreen(LiveScreen):
 
     def on_mount(self) -> None:
         self.query_one(PartitionPanel).display = False
-        super().on_mount()
 
     def show(self, moment: Moment) -> None:
         for pane in self.query(TablePane):
@@ -110,10 +108,6 @@ class TopicsScreen(LiveScreen):
         key = event.row_key.value
         if event.data_table.id == "topics" and key is not None and self.moment:
             self.query_one(PartitionPanel).open(TopicName(key), self.moment)
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused."""
-        return None if self.moment and refusal(action, self.moment) else True
 
     def action_plan_topic(self) -> None:
         """Plan with the topic under the cursor alone, and show that plan."""
