@@ -10,12 +10,13 @@ from textual.app import ComposeResult
 from textual.binding import ActiveBinding, Binding
 from textual.containers import Vertical
 from textual.screen import Screen
-from textual.widgets import Footer, Static
+from textual.widgets import Static
 
 from model.errors import PlimsollError
 from tui.moment import Moment
 from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
+from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar
 
 
@@ -51,7 +52,7 @@ class LiveScreen(Screen[None]):
             "by 16 lines, or press q to leave.",
             id="too-small",
         )
-        yield Footer(compact=True)
+        yield KeyBar()
 
     @abstractmethod
     def body(self) -> ComposeResult:

@@ -1,0 +1,59 @@
+"""The keys at the bottom."""
+
+from control.view import Mode
+from tests.tui.stage import Stage, stage
+from tests.tui.views import plan_ready
+from tui.widgets.key_bar import KeyBar
+
+SIZE = 200, 40
+
+
+def _bar(on: Stage) -> KeyBar:
+    return on.app.screen.query_one(KeyBar)
+
+
+def _words(on: Stage) -> str:
+    return _bar(on).render_line(0).text
+
+
+async def _click(on: Stage, words: str) -> None:
+    await on.pilot.click(KeyBar, offset=(_words(on).index(words), 0))
+    await on.settle()
+
+
+async def test_a_click_on_a_key_presses_it() -> None:
+    async with stage(plan_ready(), size=SIZE) as on:
+        await _click(on, "Help")
+        assert on.app.screen.query("HelpPanel")
+
+
+async def test_a_click_on_the_palette_opens_it_where_keys_do_not_fit() -> None:
+    async with stage(plan_ready(), size=(80, 24)) as on:
+        await on.press("2")
+        await _click(on, "palette")
+        assert on.app.screen.is_modal
+
+
+async def test_a_greyed_key_says_why_and_is_not_pressed() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY), size=SIZE) as on:
+        await on.pilot.hover(KeyBar, offset=(_words(on).index("Approve"), 0))
+        await on.settle()
+        assert "--allow-changes" in str(_bar(on).tooltip)
+        await _click(on, "Approve")
+        assert not on.app.screen.is_modal
+
+
+async def test_nothing_is_pressed_and_nothing_told_beside_the_keys() -> None:
+    async with stage(plan_ready(), size=SIZE) as on:
+        screen = on.app.screen
+        await on.pilot.click(KeyBar, offset=(SIZE[0] - 15, 0))
+        await on.settle()
+        assert on.app.screen is screen
+        assert _bar(on).tooltip is None
+
+
+async def test_the_keys_are_those_of_what_has_the_focus() -> None:
+    async with stage(plan_ready(), size=SIZE) as on:
+        assert "Sort" in _words(on)
+        await on.press("tab")
+        assert "Sort" not in _words(on)
