@@ -9,6 +9,7 @@ from control.capacities import CapacityTeller, capacities_of
 from control.history import history_settings
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
+from control.planner import planner
 from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
 from control.prometheus import poller_of
@@ -205,8 +206,6 @@ def loop(
     patient: bool = False,
 ) -> Loop:
     """The loop over real parts, not started yet."""
-    from solver.solve import solve
-
     allowed = mode is not Mode.READ_ONLY
     # Read once: a file that is gone must not end a service that connects again.
     given = capacities_of(settings)
@@ -229,7 +228,7 @@ def loop(
             observer=lambda: observer(
                 settings, allow_changes=allowed, capacities=given
             ),
-            planner=solve,
+            planner=planner,
             executor=(lambda: executor(settings)) if allowed else None,
             recent_moves=recent_moves(settings),
         ),

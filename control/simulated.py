@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING, Final
 from control.compose import journal_dir, recent_moves
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
+from control.planner import planner
 from control.policy import EAGER
 from control.settings import Settings
 from control.view import Mode
 from lab.simulation.live import LiveCluster, LiveObserver
 from lab.simulation.world import WorldOrder
-from model.goals import Cooldown, Goals, SolveLimits
-from model.snapshot import Snapshot, StorageKind
+from model.goals import Cooldown, Goals
+from model.snapshot import StorageKind
 from model.stop_rules import Reaction
-from solver.observer import SolveObserver
-from solver.result import Result
 
 if TYPE_CHECKING:
     from executor.connect import Executor
@@ -31,6 +30,9 @@ SPEED: Final = 6.0
 WORK: Final = 2.0
 """Seconds are enough for a plan of such a cluster that is close to its bound."""
 THROTTLE_BYTES_PER_S: Final = 40_000_000
+PER_BROKER_BYTES_PER_S: Final = 2_000_000
+"""More is produced onto each broker where there are more; a rate under that of what is
+produced is refused."""
 POLL_S: Final = 1.0
 """Of the cluster's clock, between two looks at what is under way."""
 
@@ -57,13 +59,13 @@ def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
         tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
         LiveCluster(world, speed=order.speed) as live,
     ):
-        own = _own(settings, Path(folder))
+        own = _own(settings, order, Path(folder))
         with Loop(_settings(own, order), _parts(own, live)) as loop:
             yield loop
 
 
-def _own(settings: Settings, folder: Path) -> Settings:
-    throttle = settings.throttle or THROTTLE_BYTES_PER_S
+def _own(settings: Settings, order: SimulatedOrder, folder: Path) -> Settings:
+    usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
     # Answers come from this process: when they are late, it is the machine that is.
     rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
     return settings.model_copy(
@@ -71,7 +73,7 @@ def _own(settings: Settings, folder: Path) -> Settings:
             "state_dir": folder,
             "name": NAME,
             "goals": _goals(settings.goals),
-            "throttle": throttle,
+            "throttle": settings.throttle or usual,
             "stop_rules": rules,
         }
     )
@@ -106,23 +108,11 @@ def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
 def _parts(own: Settings, live: LiveCluster) -> LoopParts:
     return LoopParts(
         observer=lambda: LiveObserver(live),
-        planner=_plan,
+        planner=planner,
         executor=lambda: _executor(own, live),
         recent_moves=recent_moves(own),
         clock=live.now_s,
     )
-
-
-def _plan(
-    snapshot: Snapshot,
-    goals: Goals,
-    limits: SolveLimits,
-    observer: SolveObserver | None = None,
-) -> Result:
-    # It takes two seconds to load, and the first picture need not wait for it.
-    from solver.solve import solve
-
-    return solve(snapshot, goals, limits, observer)
 
 
 def _executor(own: Settings, live: LiveCluster) -> "Executor":

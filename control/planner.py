@@ -1,0 +1,19 @@
+"""The planner, loaded with the first plan."""
+
+from model.goals import Goals, SolveLimits
+from model.snapshot import Snapshot
+from solver.observer import SolveObserver
+from solver.result import Result
+
+
+def planner(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver | None = None,
+) -> Result:
+    """`solver.solve.solve`."""
+    # It takes a second or two to load, and the first picture need not wait for it.
+    from solver.solve import solve
+
+    return solve(snapshot, goals, limits, observer)
