@@ -55,6 +55,10 @@ ABORT_WORDS = (
     "done stays done."
 )
 
+MASKED_S = 0.01
+"""How long a change of screens is not painted. Textual waits for 0.05 s, which is half
+of what an answer may take."""
+
 
 class PlimsollApp(App[None]):
     """Shows one loop. Decides nothing and opens no connection."""
@@ -131,6 +135,9 @@ class PlimsollApp(App[None]):
         driver: type[Driver] | None = None,
     ) -> None:
         super().__init__(driver_class=driver)
+        # Each step would be painted, and an answer take as long as all of them: a
+        # second, and kilobytes over a slow line, where a log is scrolled to its end.
+        self.animation_level = "none"
         self._dress(engine.settings)
         self.ended_by: signal.Signals | None = None
         """The signal that ended the screen, if one did."""
@@ -154,6 +161,9 @@ class PlimsollApp(App[None]):
             raise ConfigError(f"unknown theme {theme!r}{told}")
         if theme is not None:
             self.theme = theme
+
+    def delay_update(self, delay: float = MASKED_S) -> None:
+        super().delay_update(delay)
 
     # ---- views come in
 

@@ -44,6 +44,7 @@ class LogScreen(LiveScreen):
     wanted = Filter()
     seen: LogLine | None = None
     """The newest line when the end was last in sight."""
+    _said: str | None = None
 
     def body(self) -> ComposeResult:
         with Vertical(classes="main"):
@@ -70,9 +71,12 @@ class LogScreen(LiveScreen):
         if lines and missed:
             new = count_text(missed, "new line")
             words = f"{new} below; the key `end` shows them"
-        note = self.query_one(".note", Static)
-        note.display = bool(self.wanted.fault or words)
-        note.update(self.wanted.fault or words)
+        words = self.wanted.fault or words
+        if words != self._said:
+            self._said = words
+            note = self.query_one(".note", Static)
+            note.display = bool(words)
+            note.update(words)
 
     def _scrolled(self) -> None:
         pane = self.query_one(LogPane)

@@ -13,8 +13,16 @@ from model.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.bars import Marks, bar
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten
-from tui.viewmodel.gauges import SHORT, Gauge, Gauges, gauges, resources_of
+from tui.viewmodel.gauges import (
+    SHORT,
+    Gauge,
+    Gauges,
+    gauges,
+    loads_shown,
+    resources_of,
+)
 from tui.viewmodel.headline import whole
+from tui.viewmodel.kept import kept_while
 from tui.viewmodel.shown import ghost
 
 UNITS = {
@@ -89,6 +97,7 @@ def layout_for(width: int, loads: int) -> Layout:
     return fits[0] if fits else CHOICES[-1][0]
 
 
+@kept_while(loads_shown)
 def broker_table(view: LoopView, goals: Goals, width: int) -> Table:
     """One row per broker, by id."""
     loads = resources_of(view, goals)

@@ -9,6 +9,7 @@ from model.ids import BrokerId
 from model.plan import BrokerChange
 from model.proposal import Proposal
 from model.snapshot import Resource, Snapshot
+from tui.viewmodel.kept import kept_while
 from tui.viewmodel.shown import ghost
 
 ORDER = (
@@ -70,6 +71,14 @@ class Gauge:
 Gauges = dict[tuple[BrokerId, Resource], Gauge]
 
 
+def loads_shown(view: LoopView, goals: Goals, *others: object) -> tuple[object, ...]:
+    """What pictures of loads are made of; the loop's views differ in more."""
+    supposed = view.proposed.supposed
+    known = view.brokers, view.snapshot, view.evaluation, view.plan
+    return (*known, supposed, goals, *others)
+
+
+@kept_while(loads_shown)
 def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     """What is drawn: the goals, and what else is measured and not nothing."""
     wanted = {g.resource for g in goals.balance}
@@ -77,6 +86,7 @@ def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     return tuple(r for r in ORDER if r in wanted or any(load.get(r) for load in loads))
 
 
+@kept_while(loads_shown)
 def gauges(view: LoopView, goals: Goals) -> Gauges:
     """Every broker's gauges; empty before loads are known."""
     if view.snapshot is None or view.evaluation is None:

@@ -21,6 +21,7 @@ from tui.viewmodel.cells import (
     right,
     shorten,
 )
+from tui.viewmodel.kept import kept
 from tui.viewmodel.progress import bytes_copied
 from tui.viewmodel.run import RUN_ROLES
 
@@ -62,9 +63,14 @@ def history_table(
     runs: Sequence[Listed], why_empty: str, width: int, wish: Wish
 ) -> Table:
     """Runs, the newest first."""
-    columns = _columns(width)
-    rows = tuple(_row(run, columns) for run in runs)
+    columns, rows = _columns(width), _rows(runs, width)
     return arranged(Table(columns=columns, rows=rows, why_empty=why_empty), wish)
+
+
+@kept
+def _rows(runs: Sequence[Listed], width: int) -> tuple[Row, ...]:
+    columns = _columns(width)
+    return tuple(_row(run, columns) for run in runs)
 
 
 def why_no_runs(moment: Moment, *, read: bool) -> str:

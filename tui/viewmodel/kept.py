@@ -9,17 +9,27 @@ R = TypeVar("R")
 
 def kept(make: Callable[P, R]) -> Callable[P, R]:
     """The newest answer again, while it is asked for with the very same objects."""
-    last: tuple[tuple[object, ...], R] | None = None
+    return kept_while(lambda *args, **options: (*args, *options.values()))(make)
 
-    def ask(*args: P.args, **options: P.kwargs) -> R:
-        nonlocal last
-        asked = (*args, *options.values())
-        if last is not None and all(map(_same, last[0], asked)):
+
+def kept_while(
+    made_of: Callable[..., tuple[object, ...]],
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """The newest answer again, while `made_of` gives the very same objects."""
+
+    def keep(make: Callable[P, R]) -> Callable[P, R]:
+        last: tuple[tuple[object, ...], R] | None = None
+
+        def ask(*args: P.args, **options: P.kwargs) -> R:
+            nonlocal last
+            asked = made_of(*args, **options)
+            if last is None or not all(map(_same, last[0], asked)):
+                last = (asked, make(*args, **options))
             return last[1]
-        last = (asked, make(*args, **options))
-        return last[1]
 
-    return ask
+        return ask
+
+    return keep
 
 
 def _same(one: object, other: object) -> bool:

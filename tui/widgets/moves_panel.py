@@ -2,7 +2,6 @@
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
-from textual.markup import escape
 
 from model.plan import Move, Plan
 from tui.moment import Moment
@@ -13,6 +12,7 @@ from tui.viewmodel.moves import moves_table
 from tui.viewmodel.shown import shown
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
+from tui.widgets.titles import entitle
 
 MARGINS = 2
 """Columns that are blank beside the figures."""
@@ -50,7 +50,7 @@ what it costs, and what is lost without it.
             return
         now = shown(moment.view)
         name = f"Plan {now.plan.hash[:12]}" if now.plan is not None else "Plan"
-        self.border_title = escape(now.title(name))
+        entitle(self, now.title(name))
         lines = self.query_one("#figures", Lines)
         told = figures(now, moment, width)
         lines.show(told)

@@ -3,7 +3,6 @@
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
-from textual.markup import escape
 from textual.message import Message
 
 from control.proposed import Traced
@@ -18,6 +17,7 @@ from tui.viewmodel.moves import move_lines
 from tui.viewmodel.shown import Shown, shown
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
+from tui.widgets.titles import entitle
 
 
 class MoveDetail(Lines):
@@ -55,7 +55,7 @@ over the band, `<` under it.
 
     def show(self, moment: Moment) -> None:
         """Show this moment instead."""
-        self.border_title = escape(shown(moment.view).title("Brokers now → after"))
+        entitle(self, shown(moment.view).title("Brokers now → after"))
         self.query_one(TablePane).show(moment)
 
 
@@ -110,10 +110,10 @@ is cut there be the plan, by its own hash.
     def show_moment(self, moment: Moment) -> None:
         """Show the frontier of this moment, or how it is getting on."""
         proposed = moment.view.proposed
-        self.border_title, self.border_subtitle = "Frontier", ""
         if proposed.traced is not self.traced:
             self.traced = proposed.traced
             self.picked = start_of(self.traced) if self.traced is not None else 0
+        entitle(self, "Frontier", self._measure)
         if self.traced is not None:
             self._draw()
         elif proposed.tracing is not None:
@@ -123,6 +123,12 @@ is cut there be the plan, by its own hash.
         else:
             words = "There is no frontier of this plan; f traces one."
             self.show([cell(words, Role.MUTED)])
+
+    @property
+    def _measure(self) -> str:
+        if self.traced is None or not self.traced.frontier.points:
+            return ""
+        return MEASURES[self.traced.frontier.measure].partition(":")[0]
 
     def _draw(self) -> None:
         width, height = self.content_size
@@ -134,7 +140,6 @@ is cut there be the plan, by its own hash.
             self.show([cell(f"no frontier: {why}", Role.MUTED)])
             return
         words = point_words(frontier, self.picked, width)
-        self.border_subtitle = MEASURES[frontier.measure].partition(":")[0]
         drawn = plot(frontier, self.picked, width, height - len(words))
         self.show([*drawn, *(cell(w) for w in words)])
 

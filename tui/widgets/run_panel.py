@@ -5,7 +5,6 @@ from collections.abc import Callable
 from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
-from textual.markup import escape
 from textual.widgets import ProgressBar
 
 from tui.moment import Moment
@@ -16,6 +15,7 @@ from tui.viewmodel.run import RunShown, moves_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
+from tui.widgets.titles import entitle
 
 SCROLL_BAR = 1
 """Columns that the table's may take."""
@@ -57,7 +57,7 @@ Enter shows a move in full, and why it is made.
         if not width:
             return
         shown = self._show(moment, width - MARGINS)
-        self.border_title = escape(shown.title)
+        entitle(self, shown.title)
         figures, bar = self.query_one(Lines), self.query_one(ProgressBar)
         figures.show(shown.lines)
         figures.display = bool(shown.lines)
