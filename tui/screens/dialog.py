@@ -16,6 +16,10 @@ from model.errors import PlimsollError
 class Dialog(ModalScreen[None]):
     """Has a button `yes`, another one, and a line `refused`."""
 
+    def on_mount(self) -> None:
+        # Else each step of its layout is painted, with the screen below.
+        self.app.delay_update()
+
     def on_button_pressed(self, event: Button.Pressed) -> None:
         if event.button.id == "yes":
             self.send()

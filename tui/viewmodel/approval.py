@@ -7,6 +7,9 @@ from model.plan import Plan
 from model.units import bytes_text, count_text, rate_text
 from tui.viewmodel.plan import listed
 
+NAMED = 20
+"""Brokers named one by one; the plan screen has them all."""
+
 
 def counts(plan: Plan) -> str:
     """What would be done, in numbers."""
@@ -29,6 +32,8 @@ def touched(plan: Plan) -> str:
         verbs += [f"gets {gets[broker]}"] if gets[broker] else []
         parts.append(f"{broker} {' and '.join(verbs)}")
     if parts:
+        more = len(parts) - NAMED
+        parts[NAMED:] = [f"and {count_text(more, 'more broker')}"] if more > 0 else []
         return "; ".join(parts)
     leaders = {b for m in plan.moves for b in (m.leader_before, m.leader_after)}
     return f"leadership alone, on {listed(tuple(sorted(leaders)))}"

@@ -21,7 +21,7 @@ from tui.viewmodel.cells import (
     right,
     shorten_middle,
 )
-from tui.viewmodel.kept import kept
+from tui.viewmodel.kept import kept, kept_while
 from tui.viewmodel.rests import resting
 
 ROWS_SHOWN = 500
@@ -64,6 +64,9 @@ def _figures(snapshot: Snapshot) -> _Figures:
     )
 
 
+@kept_while(
+    lambda view, *others: (view.snapshot, view.at_ms, *others),
+)
 def topic_table(view: LoopView, goals: Goals, width: int, wish: Wish) -> Table:
     """One row per topic, by name; the first 500 of those that are wanted."""
     columns = _columns(width)
