@@ -59,8 +59,8 @@ soak: $(VENV)/dev.stamp ## kills, throttled moves, and MINUTES=60 of moves under
 quick: $(VENV)/dev.stamp ## the tests that need no JVM and no broker
 	$(BIN)/python -m pytest $(ARGS)
 
-.PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-records bench-schedule bench-solver bench-stream
-bench: bench-solver bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-demo ## measure what the README and benchmarks/ state
+.PHONY: bench bench-demo bench-moves bench-peers bench-pipeline bench-probe bench-records bench-schedule bench-screen bench-solver bench-stream
+bench: bench-solver bench-peers bench-schedule bench-pipeline bench-records bench-stream bench-moves bench-probe bench-screen bench-demo ## measure what the README and benchmarks/ state
 
 bench-demo: $(VENV)/dev.stamp ## measure the demo; ARGS="--runs N"
 	$(BIN)/python -P -m benchmarks.demo $(ARGS)
@@ -76,6 +76,9 @@ bench-moves: $(VENV)/dev.stamp ## measure moves on real clusters; ARGS="--only a
 
 bench-probe: $(VENV)/dev.stamp ## measure a look at a cluster; ARGS="--only cost"
 	$(BIN)/python -P -m benchmarks.probe $(ARGS)
+
+bench-screen: $(VENV)/dev.stamp ## measure the screen; ARGS="--only keys"
+	$(BIN)/python -P -m benchmarks.screen $(ARGS)
 
 bench-solver: $(VENV)/dev.stamp ## measure the planner; ARGS="--only 10x500 --seeds 1"
 	$(BIN)/python -P -m benchmarks.solver $(ARGS)
