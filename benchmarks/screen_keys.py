@@ -7,7 +7,6 @@ in a scene, so that a new one is pressed too; one that counts in none stops it.
 import asyncio
 import gc
 import inspect
-import sys
 import time
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -43,8 +42,9 @@ SLOW_MS: Final = 50.0
 """A key that takes as long is pressed again."""
 AGAIN: Final = 2
 MODES: Final = "123456"
-NEVER: Final = frozenset({"app.break", "app.quit"})
-"""Bindings whose answer is the end of the screen."""
+NEVER: Final = frozenset({"app.break", "app.quit", "log.newest"})
+"""Bindings whose answer is the end of the screen, and one whose key the log's pane has
+itself, which counts where a user gives it another."""
 LEAVING: Final = frozenset({"quit", "app.quit"})
 """Their actions, while no run goes on."""
 
@@ -226,7 +226,6 @@ async def all_presses(views: Mapping[str, LoopView]) -> list[Press]:
     found: dict[tuple[str, str], list[Press]] = {}
     for scene in SCENES:
         async for press in pressed(views[scene.view], scene):
-            print(press, file=sys.stderr, flush=True)
             found.setdefault((press.scene, press.key), []).append(press)
     return [_median(presses) for presses in found.values()]
 

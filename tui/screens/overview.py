@@ -11,6 +11,9 @@ from tui.widgets.broker_panel import BrokerPanel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
 
+NEWEST = 100
+"""Lines of the log; the screen of the log has all of them."""
+
 
 class OverviewScreen(LiveScreen):
     """Brokers and the newest lines of the log; one broker beside or below them."""
@@ -26,7 +29,7 @@ class OverviewScreen(LiveScreen):
 
     def show(self, moment: Moment) -> None:
         self.query_one(BrokerPanel).show(moment)
-        self.query_one(LogPane).show(moment.view.log)
+        self.query_one(LogPane).show(moment.view.log[-NEWEST:])
         self._show_detail()
 
     def on_data_table_row_highlighted(self, event: KeyedTable.RowHighlighted) -> None:

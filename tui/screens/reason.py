@@ -23,6 +23,10 @@ class ReasonScreen(ModalScreen[None]):
         super().__init__()
         self._move, self._shown = move, shown
 
+    def on_mount(self) -> None:
+        # Else each step of its layout is painted, with the screen below.
+        self.app.delay_update()
+
     def compose(self) -> ComposeResult:
         move, shown = self._move, self._shown
         title = shown.title(str(move.id)) if shown is not None else str(move.id)
