@@ -30,7 +30,7 @@ BYTES_PER_S = 5_000_000.0
 SKEWED_BROKER = 1
 NAME = "demo"
 
-TOPIC_CONFIGS = {
+TIERED = {
     "remote.storage.enable": "true",
     "segment.bytes": str(2 * 2**20),
     "local.retention.bytes": str(4 * 2**20),
@@ -38,6 +38,9 @@ TOPIC_CONFIGS = {
     "file.delete.delay.ms": "200",
 }
 """Small segments, so that older ones leave the brokers' disks within the demo."""
+
+TWO_BY_TWO = EAGER.model_copy(update={"moves_in_flight": 2})
+"""Of a plain demo, so that there are moves that wait, which a pause holds back."""
 
 LEVEL_S = 180.0
 """How long the headless demo waits for the cluster to be level."""
@@ -53,15 +56,24 @@ class DemoOrder:
     """Decides which partition gets which share of the load."""
     port: int | None
     """First of the brokers' ports; None takes free ones."""
+    plain: bool = False
+    """Whether moves copy whole partitions, from disk to disk, two at once."""
 
 
 class Demo:
     """A demo that runs: the cluster, its load and the loop over it."""
 
     def __init__(
-        self, cluster: LocalCluster, load: Load, loop: Loop, times: "_Times"
+        self,
+        cluster: LocalCluster,
+        load: Load,
+        loop: Loop,
+        times: "_Times",
+        *,
+        plain: bool,
     ) -> None:
         self.loop = loop
+        self._plain = plain
         self._cluster, self._load, self._times = cluster, load, times
 
     def wait_level(self) -> None:
@@ -120,7 +132,7 @@ class Demo:
             read=load.read_records,
             lost=load.lost_records,
             duplicated=load.duplicated_records,
-            tier_segments=_segments(self._cluster),
+            tier_segments=None if self._plain else _segments(self._cluster),
         )
 
 
@@ -141,46 +153,48 @@ def demo(
     PortTaken
         One of the ports asked for is in use.
     """
-    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3_pins()):
+    s3 = () if order.plain else s3_pins()
+    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3):
         fetch(pins, settings.cache_dir, on_download)
     times = _Times()
     ports = None if order.port is None else tuple(order.port + i for i in range(3))
-    cluster = LocalCluster(settings.cache_dir, LocalPlan(ports=ports))
+    cluster = LocalCluster(
+        settings.cache_dir, LocalPlan(ports=ports, tier=not order.plain)
+    )
     with contextlib.ExitStack() as stack:
         stack.callback(cluster.close)
         cluster.start(on_step, on_download)
         times.note("ready")
         on_step(f"topic {TOPIC}: 8 partitions, all on broker {SKEWED_BROKER}")
-        load = _skewed_load(cluster, order.seed)
+        load = _skewed_load(cluster, order)
         stack.callback(load.kill)
         loop = compose.loop(
-            _on_cluster(settings, cluster), mode=order.mode, limits=EAGER
+            _on_cluster(settings, cluster, order),
+            mode=order.mode,
+            limits=TWO_BY_TWO if order.plain else EAGER,
         )
         times.follow(loop)
-        running = Demo(cluster, load, loop, times)
+        running = Demo(cluster, load, loop, times, plain=order.plain)
         stack.enter_context(loop)
         on_step("watching: the probe samples, Spark makes load vectors of it")
         yield running
 
 
-def _skewed_load(cluster: LocalCluster, seed: int) -> Load:
-    weights = random.Random(seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS))
-    cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), TOPIC_CONFIGS)
-    order = LoadOrder(
-        topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=tuple(weights), seed=seed
+def _skewed_load(cluster: LocalCluster, order: DemoOrder) -> Load:
+    weights = tuple(random.Random(order.seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS)))
+    configs = {} if order.plain else TIERED
+    cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), configs)
+    sent = LoadOrder(
+        topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=weights, seed=order.seed
     )
-    load = Load(cluster.processes, cluster.bootstrap, order)
+    load = Load(cluster.processes, cluster.bootstrap, sent)
     load.start()
     return load
 
 
-def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
-    tier = S3Bucket(
-        endpoint_url=cluster.s3.endpoint,
-        bucket=cluster.s3.bucket,
-        access_key=cluster.s3.access_key,
-        secret_key=cluster.s3.secret_key,
-    )
+def _on_cluster(
+    settings: Settings, cluster: LocalCluster, order: DemoOrder
+) -> Settings:
     # Spark's JVM inherits it: killed with us while it starts, it would stay for good,
     # since its main thread fails on the folder that the reaper has removed.
     os.environ[MARK] = str(cluster.folder)
@@ -191,10 +205,19 @@ def _on_cluster(settings: Settings, cluster: LocalCluster) -> Settings:
             "client_properties": None,
             "name": NAME,
             "state_dir": state_dir,
-            "tier": tier,
+            "tier": None if order.plain else _tier(cluster),
             "capacity_file": None,
             "capacities": CapacitySettings(),
         }
+    )
+
+
+def _tier(cluster: LocalCluster) -> S3Bucket:
+    return S3Bucket(
+        endpoint_url=cluster.s3.endpoint,
+        bucket=cluster.s3.bucket,
+        access_key=cluster.s3.access_key,
+        secret_key=cluster.s3.secret_key,
     )
 
 

@@ -49,8 +49,8 @@ class DemoReport(FileModel):
     read: int
     lost: int
     duplicated: int
-    tier_segments: tuple[int, int]
-    """Segments in the remote tier, seen through S3: count, bytes."""
+    tier_segments: tuple[int, int] | None
+    """Segments in the remote tier, seen through S3: count, bytes; None without one."""
 
     @property
     def good(self) -> bool:
@@ -84,7 +84,6 @@ def report_text(report: DemoReport) -> str:
 
 def _lines(report: DemoReport) -> list[str]:
     gap = max(0.0, report.objective - report.bound)
-    count, size = report.tier_segments
     level_s = report.level_s
     level = "never" if level_s is None else f"after {seconds_text(level_s)}"
     return [
@@ -99,5 +98,14 @@ def _lines(report: DemoReport) -> list[str]:
         f"producer: longest stall {seconds_text(report.longest_stall_s)}",
         f"records: {report.acknowledged:,} acknowledged, {report.read:,} read, "
         f"{report.lost:,} lost, {report.duplicated:,} duplicated",
-        f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, seen through S3",
+        *_tier(report.tier_segments),
+    ]
+
+
+def _tier(segments: tuple[int, int] | None) -> list[str]:
+    if segments is None:
+        return []
+    count, size = segments
+    return [
+        f"tier: {count_text(count, 'segment')}, {bytes_text(size)}, seen through S3"
     ]

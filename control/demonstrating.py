@@ -16,8 +16,10 @@ from control.options import (
     Output,
     Profile,
     RecordScreen,
+    Throttle,
     Verbose,
     load_settings,
+    throttled,
 )
 from model.errors import ConfigError
 
@@ -40,6 +42,11 @@ def demo(
         int | None,
         typer.Option(help="First of the brokers' ports; by default free ones."),
     ] = None,
+    plain: Annotated[
+        bool,
+        typer.Option("--plain", help="No remote tier: moves copy whole partitions."),
+    ] = False,
+    throttle: Throttle = None,
     quiet_s: Annotated[
         float, typer.Option(help="Seconds to watch that nothing moves afterwards.")
     ] = 60.0,
@@ -51,10 +58,11 @@ def demo(
     verbose: Verbose = False,
 ) -> int:
     """Start a local Kafka cluster, skew it, level it, and report."""
-    _check_demo(simulated=simulated, brokers=brokers, port=port)
-    settings = load_settings(
+    _check_demo(simulated=simulated, brokers=brokers, port=port, plain=plain)
+    found = load_settings(
         config=config, profile=profile, log_file=log_file, verbose=verbose
     )
+    settings = throttled(found, throttle)
     headless = headless or not terminal.is_there()
     if simulated:
         from control.commands import simulated as without_kafka
@@ -74,12 +82,19 @@ def demo(
         headless=headless,
         seed=seed,
         port=port,
+        plain=plain,
         quiet_s=quiet_s,
         output=output,
     )
 
 
-def _check_demo(*, simulated: bool, brokers: int | None, port: int | None) -> None:
+def _check_demo(
+    *, simulated: bool, brokers: int | None, port: int | None, plain: bool
+) -> None:
+    if simulated and plain:
+        raise ConfigError(
+            "--plain is of the local cluster; leave it away, or --simulated"
+        )
     if simulated and port is not None:
         raise ConfigError(
             "a simulated cluster has no ports; leave --port away, or --simulated"

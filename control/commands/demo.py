@@ -34,6 +34,7 @@ def show(
     headless: bool,
     seed: int,
     port: int | None,
+    plain: bool,
     quiet_s: float,
     output: Form,
 ) -> int:
@@ -43,7 +44,7 @@ def show(
     a person on the screen.
     """
     mode = Mode.AUTO if headless else Mode.APPROVE
-    order = DemoOrder(mode=mode, seed=seed, port=port)
+    order = DemoOrder(mode=mode, seed=seed, port=port, plain=plain)
     with (
         _ended_by_signals(),
         downloads() as on_download,
