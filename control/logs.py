@@ -2,6 +2,7 @@
 
 import logging
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import structlog
@@ -37,6 +38,25 @@ def silence_stderr() -> None:
         if not isinstance(handler, logging.FileHandler):
             root.removeHandler(handler)
     root.addHandler(logging.NullHandler())
+
+
+def tell_warnings(tell: Callable[[str], None]) -> None:
+    """Hand what is warned of to a screen's log; what the loop says is there already."""
+    logging.getLogger("plimsoll").addHandler(_Teller(tell))
+
+
+class _Teller(logging.Handler):
+    def __init__(self, tell: Callable[[str], None]) -> None:
+        super().__init__(logging.WARNING)
+        self._tell = tell
+        self.addFilter(lambda record: record.name != "plimsoll.control")
+
+    def createLock(self) -> None:
+        """None: one held here would be waited for under those that `tell` takes."""
+        self.lock = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._tell(record.getMessage())
 
 
 def _file_handler(file: Path) -> logging.Handler:

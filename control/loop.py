@@ -383,6 +383,10 @@ class Loop(Closing):
         plan_hash = plan.hash[:12] if plan else None
         getattr(logger, level)(text, extra={"plan_hash": plan_hash})
 
+    def warn(self, text: str) -> None:
+        """Say in the log what another part warns of."""
+        self.note(text, level="warning")
+
     def _publish(self) -> None:
         view = self.view
         with self._changed:

@@ -54,6 +54,7 @@ def show(
             _without_screen(running, quiet_s, output)
         else:
             logs.silence_stderr()
+            logs.tell_warnings(running.loop.warn)
             compose.front_end()(running.loop)
             _say("ending the load and counting records")
         report = running.report()

@@ -21,12 +21,11 @@ def show(settings: Settings, *, allow_changes: bool, record: Path | None) -> int
     """
     compose.bootstrap_of(settings)
     _need_terminal()
-    logs.silence_stderr()
     mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
-    with (
-        compose.loop(settings, mode=mode, patient=True) as loop,
-        recorded(loop, record),
-    ):
+    loop = compose.loop(settings, mode=mode, patient=True)
+    logs.silence_stderr()
+    logs.tell_warnings(loop.warn)
+    with loop, recorded(loop, record):
         compose.front_end()(loop)
     return exit_of(loop.error) if loop.error is not None else Exit.DONE
 

@@ -42,6 +42,7 @@ def show(
         if headless:
             return _without_screen(loop, output)
         logs.silence_stderr()
+        logs.tell_warnings(loop.warn)
         compose.front_end()(loop)
     return Exit.DONE
 
