@@ -189,7 +189,6 @@ class Loop(Closing):
         with self._changed:
             if self.running:
                 raise GuardrailRefused("a run goes on; wait for its end or stop it")
-            self.note(words)
             self._enter(Phase.RUNNING, words)
             self.proposals.give_up()
             start()

@@ -97,7 +97,9 @@ class Past:
     def roll_back(self, plan: Plan, by: str) -> None:
         """Carry out exactly this plan; returns at once. Raises GuardrailRefused."""
         runner = self._allowed()
-        words = f"{plan.limited_by}, as {by} approved: plan {plan.hash[:12]}"
+        words = (
+            f"moving back {plan.limited_by}: plan {plan.hash[:12]}, approved by {by}"
+        )
         self._host.begin(words, lambda: runner.roll_back(plan, by))
         self.cut_off = None
 

@@ -105,7 +105,7 @@ def _plan_of(
             "live_brokers": tuple(sorted(alive)),
             "objective_before": plan.objective,
             "objective": plan.objective_before,
-            "limited_by": f"the run {past.run_id}, which it undoes",
+            "limited_by": f"what run {past.run_id} had moved",
             "brokers": tuple(map(_turned, plan.brokers)),
             "moves": moves,
         }

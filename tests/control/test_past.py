@@ -127,11 +127,16 @@ def test_it_is_rolled_back_by_exactly_the_plan_that_was_shown(tmp_path: Path) ->
     past(host.view)
     assert past.cut_off is not None
     at.cluster.advance(600.0)
-    plan, left = past.plan_back(past.cut_off.run_id)
+    undone = past.cut_off.run_id
+    plan, left = past.plan_back(undone)
     assert not left
     past.roll_back(plan, "ann")
     report = _joined(runner, host)
     assert (report.state, report.plan_hash) == (RunState.DONE, plan.hash)
+    assert host.said == [
+        f"moving back what run {undone} had moved: plan {plan.hash[:12]}, "
+        "approved by ann"
+    ]
     assert {n: r for n, (r, _) in at.placement.items()} == BEFORE
     assert at.is_clean
 
@@ -172,5 +177,5 @@ def test_runs_are_listed_newest_first_with_how_they_ended(tmp_path: Path) -> Non
     past, _ = _past(at, host)
     newest, oldest = past.runs()
     assert newest.started_at_ms > oldest.started_at_ms
-    assert newest.plan.limited_by == f"the run {oldest.run_id}, which it undoes"
+    assert newest.plan.limited_by == f"what run {oldest.run_id} had moved"
     assert [newest.state, oldest.state] == [RunState.DONE, RunState.DONE]

@@ -81,7 +81,7 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
     assert (back.plan_hash, back.state) == (plan.hash, RunState.DONE)
     undoing, undone = loop.past.runs()
     assert (undoing.by, undone.by) == ("ann", "bob")
-    assert undoing.plan.limited_by == f"the run {undone.run_id}, which it undoes"
+    assert undoing.plan.limited_by == f"what run {undone.run_id} had moved"
     _wait(loop, lambda v: v.phase is Phase.PLAN_READY)
 
 

@@ -127,7 +127,7 @@ async def test_run_and_history(
 
 def _rolled_back() -> Sequence[PastRun]:
     """A run, and before it one that was undone by the run after it."""
-    undoing = f"the run {older().run_id}, which it undoes"
+    undoing = f"what run {older().run_id} had moved"
     limited = plan().model_copy(update={"limited_by": undoing})
     back = replace(past(run_id="20231114T090000-5b1c3d7e"), plan=limited)
     return past(), back, older()

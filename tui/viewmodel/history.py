@@ -26,7 +26,7 @@ from tui.viewmodel.progress import bytes_copied
 from tui.viewmodel.run import RUN_ROLES
 
 ROOMY = 100
-UNDOES = re.compile("the run ([^ ]+), which it undoes")
+UNDOES = re.compile("what run ([^ ]+) had moved")
 """What plans say that undo a run (module `executor.back`)."""
 
 
