@@ -176,6 +176,10 @@ class Loop(Closing):
                 raise GuardrailRefused(
                     "this plan was replaced by a newer one: look at that, approve that"
                 )
+            if self.proposals.awaited:
+                raise GuardrailRefused(
+                    "another plan was asked for: look at that, approve that"
+                )
             if changes:
                 words = "; ".join(changes)
                 raise PlanOutdated(f"the cluster changed since this plan: {words}")

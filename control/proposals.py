@@ -51,6 +51,8 @@ class Proposals:
         """A person asked for a new plan."""
         self._made_for: Snapshot | None = None
         """What the plan was made for."""
+        self._made_as = NOTHING
+        """What was asked of the plan when it was made."""
         self._solving_for: Snapshot | None = None
         self._newest: Snapshot | None = None
         self._asks = NOTHING
@@ -160,6 +162,11 @@ class Proposals:
         """Whether a plan is being made, or waits to be taken."""
         return self._solve is not None
 
+    @property
+    def awaited(self) -> bool:
+        """Whether something else is asked by now than the plan was made by."""
+        return self.plan is not None and self._asks != self._made_as
+
     def see(self, snapshot: Snapshot) -> None:
         """This snapshot is the newest."""
         self._newest = snapshot
@@ -218,6 +225,7 @@ class Proposals:
             supposed = replace(supposed, solving=self._thought.now)
         return Proposed(
             asks=self._asks,
+            awaited=self.awaited,
             solving=self._solve.now if self._solve else None,
             result=self.result,
             changes=self._changes,
@@ -235,6 +243,7 @@ class Proposals:
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
         self.planned_at_s, self._changes = self._clock(), ()
+        self._made_as = self._asks
 
     def _take_asides(self) -> None:
         """The frontier and the thought experiment, where they are done."""

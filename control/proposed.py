@@ -53,6 +53,8 @@ class Proposed:
     """All that the screen shows of plans, beside the plan itself."""
 
     asks: Asks = NOTHING
+    awaited: bool = False
+    """The plan was made before that was asked; another one is being made."""
     solving: Solving | None = None
     result: Result | None = None
     """The last answer."""

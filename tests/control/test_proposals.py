@@ -137,6 +137,21 @@ def test_a_dropped_move_is_not_in_the_next_plan_which_is_marked(bench: Bench) ->
     assert bench.executor.plans == [plan]
 
 
+def test_while_another_plan_is_awaited_the_one_before_is_not_approved(
+    bench: Bench,
+) -> None:
+    before = bench.ready()
+    bench.planner.held = True
+    bench.loop.proposals.ask(Asks().dropping(before.moves[0].id))
+    assert [bench.loop.view.proposed.awaited] == [True]
+    with pytest.raises(GuardrailRefused, match="another plan was asked for"):
+        bench.loop.approve(before.hash, by="ann")
+    bench.loop.proposals.ask(Asks())
+    assert [bench.loop.view.proposed.awaited] == [False]
+    bench.loop.approve(before.hash, by="ann")
+    assert bench.loop.wait(lambda _: bench.executor.plans == [before], MANY_S)
+
+
 def test_the_same_asks_give_the_same_plan(bench: Bench) -> None:
     asks = Asks().dropping(bench.ready().moves[0].id)
     first = bench.ask(asks)

@@ -54,6 +54,13 @@ def asked() -> LoopView:
     return replace(plan_ready(), proposed=Proposed(asks=asks))
 
 
+def awaited() -> LoopView:
+    """Something else was asked than of the plan there is."""
+    view = asked()
+    proposed = replace(view.proposed, awaited=True, solving=SO_FAR)
+    return replace(view, phase=Phase.SOLVING, proposed=proposed)
+
+
 def outdated() -> LoopView:
     changes = ("broker 4 is new", "orders-0 is on 3, it was on 1")
     words = "brokers or placement changed since the plan was made"

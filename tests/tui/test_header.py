@@ -7,6 +7,7 @@ import pytest
 from control.view import LoopView, Mode, Phase
 from model.replication import Replication
 from model.run import RunState
+from tests.tui.plan_views import awaited
 from tests.tui.views import (
     AT_MS,
     CLUSTER_ID,
@@ -175,6 +176,7 @@ def test_other_messages_stay_on_one_line() -> None:
         ),
         ("approve", _moment(running(), run=True), "a run goes on"),
         ("approve", _moment(replace(plan_ready(), phase=Phase.FAILED)), "has stopped"),
+        ("approve", _moment(awaited()), "another plan was asked for"),
         ("stop_run", _moment(running()), "no run goes on"),
         ("pause_run", _moment(running()), "no run goes on"),
         ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),

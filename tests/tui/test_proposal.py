@@ -7,11 +7,13 @@ import pytest
 from control.proposed import Proposed, Solving
 from control.view import LoopView, Phase
 from model.evaluate import evaluate
+from model.ids import PartitionId, TopicName
 from model.plan import PlanStatus
 from tests.tui.plan_views import (
     STATES,
     answered,
     asked,
+    awaited,
     loaded_plan,
     outdated,
     still_solving,
@@ -94,7 +96,15 @@ def test_a_solve_that_has_nothing_yet_says_so_and_one_that_ends_says_that() -> N
 
 
 def test_what_was_asked_of_a_plan_stands_with_it() -> None:
-    assert "asked: orders-5 stays;" in _figures(asked())
+    view = asked()
+    assert _figures(view).rstrip().endswith("asked: orders-5 stays")
+    asks = view.proposed.asks.dropping(PartitionId(TopicName("orders"), 3))
+    more = replace(view, proposed=replace(view.proposed, asks=asks))
+    assert "asked: orders-5 stays; orders-3 stays" in _figures(more)
+
+
+def test_what_is_asked_of_the_plan_to_come_is_not_said_of_this_one() -> None:
+    assert "asked of the next plan: orders-5 stays" in _figures(awaited())
 
 
 def test_an_outdated_plan_names_what_changed() -> None:

@@ -29,7 +29,10 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
     if shown.plan is not None:
         found += flow(_of_plan(shown.plan), width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
-        found += flow([cell("asked:"), *(cell(f"{a};") for a in asked)], width, " ")
+        *others, last = asked
+        whose = "asked of the next plan:" if moment.view.proposed.awaited else "asked:"
+        told = (whose, *(f"{one};" for one in others), last)
+        found += flow([cell(one) for one in told], width, " ")
     return tuple(found)
 
 

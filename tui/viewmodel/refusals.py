@@ -45,6 +45,8 @@ def _not_approve(moment: Moment) -> str | None:
         return "a run goes on; wait for its end or stop it"
     if view.plan is None or not view.plan.moves:
         return "there is no plan with moves to approve"
+    if view.proposed.awaited:
+        return "another plan was asked for and is being made; wait for it"
     if view.proposed.changes:
         return f"the cluster changed since this plan: {view.proposed.changes[0]}"
     return None
