@@ -19,7 +19,7 @@ from textual.screen import Screen
 
 from control.parts import LoopSettings
 from control.terminal import in_browser, operator
-from control.view import LoopView
+from control.view import LogLine, LoopView, Phase
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest
 from tui.desk import RunDesk
@@ -147,6 +147,7 @@ class PlimsollApp(App[None]):
         self._clock = clock
         self._terminal_gone = terminal_gone
         self._leaving = False
+        self._told_error = _last_error(engine.view)
         self._trail = Trail()
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
@@ -186,9 +187,19 @@ class PlimsollApp(App[None]):
         self._renew(self.moment.view)
 
     def _renew(self, view: LoopView) -> None:
+        self._tell_error(view)
         self.moment = self._at(view)
         if self._leaving and not self.moment.running:
             self.exit()
+
+    def _tell_error(self, view: LoopView) -> None:
+        """Why a run could not begin or go on, of which the phase tells for a moment."""
+        error = _last_error(view)
+        if error is None or error == self._told_error:
+            return
+        if self.moment.view.phase is Phase.RUNNING:
+            self.notify(error.text, severity="error", timeout=30, markup=False)
+        self._told_error = error
 
     def _at(self, view: LoopView) -> Moment:
         self._remember(view)
@@ -347,6 +358,10 @@ class PlimsollApp(App[None]):
         """Leave for a signal; whoever owns the loop lets moves under way finish."""
         self.ended_by = why
         self.exit()
+
+
+def _last_error(view: LoopView) -> LogLine | None:
+    return next((line for line in reversed(view.log) if line.level == "error"), None)
 
 
 async def _shown(app: PlimsollApp) -> None:

@@ -4,12 +4,21 @@ from dataclasses import replace
 
 from textual.widgets import Button, Input, Static
 
-from control.view import Mode
+from control.view import LogLine, Mode
 from model.errors import GuardrailRefused
 from model.run import RunState
 from tests.tui.past import RUN_ID, older, past, replay
 from tests.tui.stage import USER, Stage, stage
-from tests.tui.views import NAME, level_after_run, plan, plan_ready, progress, running
+from tests.tui.views import (
+    AT_MS,
+    NAME,
+    level_after_run,
+    plan,
+    plan_ready,
+    progress,
+    running,
+    solving,
+)
 from tui.screens.replay import ReplayScreen
 from tui.screens.roll_back import RollBackScreen
 from tui.screens.throttle import ThrottleScreen
@@ -24,6 +33,19 @@ async def _on_roll_back(on: Stage) -> None:
     await on.press("3", "B")
     await on.settle()
     assert isinstance(on.app.screen, RollBackScreen)
+
+
+async def test_why_a_run_could_not_begin_is_told_beside_the_phase_that_goes_by() -> (
+    None
+):
+    why = LogLine(at_ms=AT_MS, level="error", text="no plan: A throttle is too low")
+    over = replace(solving(), log=(why,))
+    async with stage(plan_ready()) as on:
+        await on.show(running(), running=True)
+        assert _said(on) == ""
+        await on.show(over, running=False)
+        await on.show(over, running=False)
+        assert _said(on) == why.text
 
 
 async def test_another_throttle_is_asked_of_the_run() -> None:
