@@ -111,6 +111,11 @@ def test_a_run_shows_its_share() -> None:
     assert _lines(_moment(running(), run=True))[1].startswith(" RUNNING 46% ")
 
 
+def test_the_share_of_a_run_that_has_ended_is_not_that_of_the_next() -> None:
+    view = replace(running(), run=progress(RunState.DONE))
+    assert _lines(_moment(view, run=True))[1].startswith(" RUNNING  ")
+
+
 def test_a_run_that_is_to_stop_says_so() -> None:
     view = replace(running(), run=progress(RunState.STOPPING))
     assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 46% ")

@@ -8,7 +8,7 @@ from model.run import RunState
 from tui.moment import Moment
 from tui.viewmodel.ages import age_s, is_stale, ticking
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten
-from tui.viewmodel.progress import share_done
+from tui.viewmodel.progress import ACTIVE, share_done
 from tui.viewmodel.shown import WHAT_IF
 
 NAME_WIDTH = 24
@@ -122,7 +122,7 @@ def _what_if(moment: Moment, width: int) -> tuple[Cell, ...]:
 def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     view, run = moment.view, moment.view.run
     word = view.phase.value.upper()
-    if moment.running and run is not None:
+    if moment.running and run is not None and run.state in ACTIVE:
         stopping = run.state is RunState.STOPPING or moment.leaving
         paused = "PAUSED" if run.state is RunState.PAUSED else "RUNNING"
         word = f"{'STOPPING' if stopping else paused} {share_done(run):.0%}"
