@@ -208,7 +208,19 @@ def test_a_resource_under_its_floor_is_not_judged() -> None:
     ],
 )
 def test_what_a_full_bar_is_is_told(view: LoopView, words: str) -> None:
-    assert scale_words(view) == words
+    assert scale_words(view, GOALS) == words
+
+
+def test_a_capacity_of_what_is_not_drawn_as_bars_is_no_full_bar() -> None:
+    view = solving()
+    disks = _with_brokers(view, capacity={Resource.DISK: 1e12})
+    assert scale_words(disks, GOALS) == scale_words(view, GOALS)
+
+
+def test_where_some_capacities_are_known_both_scales_are_told() -> None:
+    view = _with_brokers(solving(), capacity={Resource.NET_IN: 1e7})
+    words = ", full bar: capacity, where none is known twice the level"
+    assert scale_words(view, GOALS) == words
 
 
 def test_a_cluster_without_partitions_says_what_would_fill_the_table() -> None:

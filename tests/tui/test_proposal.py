@@ -82,6 +82,13 @@ def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
     assert "gap 6 (50.0 % of the possible gain)" in _figures(plan_ready(of=open_plan))
 
 
+def test_a_gap_that_is_what_is_left_of_rounding_is_none() -> None:
+    found = plan()
+    proved = found.model_copy(update={"bound": found.objective * (1 - 1e-9)})
+    words = _figures(replace(plan_ready(), plan=proved))
+    assert "gap 0 (0.0 % of the possible gain)" in words
+
+
 def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:
     words = _figures(still_solving())
     for part in ("SOLVING 4 s", "0.2381 with 5 moves", "bound 0.1502", "gap 0.088"):

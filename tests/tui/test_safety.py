@@ -87,6 +87,13 @@ async def test_a_wrong_name_leaves_the_button_dead() -> None:
         assert on.loop.approved == []
 
 
+async def test_enter_on_a_wrong_name_says_that_it_is_wrong() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A", "tab", *NAME[:-1], "enter")
+        told = [toast.message for toast in on.app._notifications]
+        assert told == ["that is not the cluster's name"]
+
+
 async def test_a_cluster_without_a_name_cannot_be_named() -> None:
     async with stage(replace(plan_ready(), cluster_name="")) as on:
         await on.press("A", "tab", "enter")

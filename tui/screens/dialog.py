@@ -86,10 +86,12 @@ class NamedDialog(Dialog):
     def on_input_changed(self, _event: Input.Changed) -> None:
         self.arm()
 
-    def on_input_submitted(self, _event: Input.Submitted) -> None:
+    def on_input_submitted(self, event: Input.Submitted) -> None:
         # A second enter acts, so that one typed too many does not.
         if self.armed:
             self.query_one("#yes", Button).focus()
+        elif event.value and event.value != self._cluster_name:
+            self.app.notify("that is not the cluster's name", severity="warning")
 
     @property
     def armed(self) -> bool:

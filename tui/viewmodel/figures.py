@@ -14,6 +14,9 @@ from tui.viewmodel.shown import Shown
 CHANGES_TOLD = 3
 """Changes that stand in the figures; further ones are counted."""
 
+NO_GAP = 1e-6
+"""A share of the possible gain that is what is left of rounding."""
+
 
 def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
     """All lines, none broken where it need not be."""
@@ -66,12 +69,13 @@ def _solving(solving: Solving, now_ms: int) -> list[Cell]:
 
 
 def _of_plan(plan: Plan) -> list[Cell]:
-    gap = f"{plan.gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
+    gap = plan.gap if plan.gap_share > NO_GAP else 0.0
+    gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
     items = [
         cell(plan.status.value.upper(), Role.STRONG),
         cell(f"score {plan.objective_before:.4g} → {plan.objective:.4g}"),
         cell(f"bound {plan.bound:.4g}"),
-        cell(f"gap {gap}"),
+        cell(f"gap {gap_words}"),
         cell(count_text(len(plan.moves), "move")),
         cell(count_text(plan.leader_changes, "leader change")),
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),

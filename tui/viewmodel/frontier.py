@@ -53,7 +53,7 @@ def plot(frontier: Frontier, picked: int, width: int, height: int) -> tuple[Cell
 
 def _axis(columns: int, most: float) -> tuple[Cell, Cell]:
     blank = " " * (LABELS - 2)
-    ends = f"0{f'{most:.3g} moves':>{columns - 1}}"
+    ends = f"0{f'cost of {most:.3g} moves':>{columns - 1}}"
     return (
         cell(f"{blank} └{'─' * columns}", Role.MUTED),
         cell(f"{blank}  {ends}", Role.MUTED),

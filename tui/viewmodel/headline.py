@@ -52,13 +52,17 @@ def levels_line(view: LoopView, goals: Goals) -> str:
     return "level │ " + ", ".join(words)
 
 
-def scale_words(view: LoopView) -> str:
+def scale_words(view: LoopView, goals: Goals) -> str:
     """What a full bar is, behind the panel's name; empty before brokers are known."""
     brokers = view.snapshot.header.brokers if view.snapshot else ()
     if not brokers:
         return ""
-    if any(broker.capacity for broker in brokers):
+    drawn = [g.resource for g in goals.balance if isinstance(g.resource, Resource)]
+    known = [resource in broker.capacity for broker in brokers for resource in drawn]
+    if all(known):
         return ", full bar: capacity"
+    if any(known):
+        return ", full bar: capacity, where none is known twice the level"
     return ", no capacity known, full bar: twice the level"
 
 

@@ -42,7 +42,8 @@ to both sides of it are the ends of the band.
         gone = view.phase is Phase.UNREACHABLE
         self.set_class(gone or is_stale(view, moment.now_ms), "-stale")
         real = " of the cluster there is" if view.proposed.supposed is not None else ""
-        entitle(self, f"Brokers{real}{scale_words(view)}", levels_line(view, goals))
+        scale = scale_words(view, goals)
+        entitle(self, f"Brokers{real}{scale}", levels_line(view, goals))
 
 
 def _table(moment: Moment, width: int, wish: Wish) -> Table:
