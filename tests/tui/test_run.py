@@ -9,6 +9,7 @@ from executor.steering import AskedRate
 from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import Reaction, StopRules
+from model.units import bytes_text
 from tests.tui.past import past
 from tests.tui.views import (
     AT_MS,
@@ -85,6 +86,13 @@ def test_a_run_counts_its_moves_and_bytes_and_says_how_long_it_takes_yet() -> No
         "about 40.0 s left (60.0 s foreseen)",
     ):
         assert part in words
+
+
+def test_partitions_that_grew_copy_more_than_was_planned_and_not_of_it() -> None:
+    grown = replace(progress().moves[1], bytes_copied=10**9)
+    words = _words(_shown(_of(replace(progress(), moves=(grown,)))))
+    planned = bytes_text(grown.move.bytes_to_copy)
+    assert f"1.00 GB copied, {planned} planned" in words
 
 
 def test_the_share_counts_bytes_and_never_says_all_before_the_end() -> None:

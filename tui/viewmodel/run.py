@@ -183,9 +183,11 @@ def _counts(run: RunProgress) -> list[Cell]:
 
 
 def _bytes(run: RunProgress) -> list[Cell]:
-    total = bytes_total(run)
-    copied = bytes_text(bytes_copied(run))
-    return [cell(f"{copied} of {bytes_text(total)} copied")] if total else []
+    total, copied = bytes_total(run), bytes_copied(run)
+    planned = bytes_text(total)
+    if copied > total:  # Partitions grow while they are copied.
+        return [cell(f"{bytes_text(copied)} copied, {planned} planned")]
+    return [cell(f"{bytes_text(copied)} of {planned} copied")] if total else []
 
 
 def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
