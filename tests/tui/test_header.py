@@ -184,6 +184,11 @@ def test_other_messages_stay_on_one_line() -> None:
         ("approve", _moment(awaited()), "another plan was asked for"),
         ("stop_run", _moment(running()), "no run goes on"),
         ("pause_run", _moment(running()), "no run goes on"),
+        (
+            "pause_run",
+            _moment(replace(running(), run=progress(RunState.STOPPING)), run=True),
+            "being stopped",
+        ),
         ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
         ("solve_again", _moment(CONNECTING), "loads are not known"),
         ("solve_again", _moment(running(), run=True), "a run goes on"),

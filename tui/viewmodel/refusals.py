@@ -14,8 +14,10 @@ def refusal(action: str, moment: Moment) -> str | None:
     match name:
         case "approve":
             return _not_approve(moment)
-        case "stop_run" | "pause_run" | "throttle":
+        case "stop_run" | "throttle":
             return _not_stop(moment)
+        case "pause_run":
+            return _not_pause(moment)
         case "resume":
             return _not_resume(moment)
         case "roll_back":
@@ -56,6 +58,13 @@ def _not_stop(moment: Moment) -> str | None:
     if moment.view.mode is Mode.READ_ONLY:
         return READ_ONLY
     return None if moment.running else "no run goes on"
+
+
+def _not_pause(moment: Moment) -> str | None:
+    run = moment.view.run
+    if run is not None and run.state is RunState.STOPPING:
+        return _not_stop(moment) or "the run is being stopped"
+    return _not_stop(moment)
 
 
 def _not_solve(moment: Moment) -> str | None:
