@@ -99,6 +99,10 @@ bench-pipeline: $(VENV)/dev.stamp ## measure decoders, and the history's statist
 pictures: $(VENV)/dev.stamp ## take the pictures in docs/pictures
 	$(BIN)/python -P -m benchmarks.pictures
 
+.PHONY: walk
+walk: $(VENV)/dev.stamp ## use the demo by its keys on the local cluster; pictures of it in docs/pictures/real
+	$(BIN)/python -P -m benchmarks.walk
+
 .PHONY: requirements
 requirements: ## pin the dependencies anew, with hashes
 	$(PYTHON) -m venv $(VENV)/uv && $(VENV)/uv/bin/pip install --quiet uv

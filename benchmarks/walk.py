@@ -1,0 +1,136 @@
+"""The demo on the real local cluster by its keys, and pictures of it for docs/.
+
+python -P -m benchmarks.walk
+"""
+
+import re
+import sys
+from pathlib import Path
+from typing import Final
+
+from benchmarks.terminal import Tmux
+
+OUT: Final = Path(__file__).parents[1] / "docs" / "pictures" / "real"
+PLIMSOLL: Final = Path(sys.executable).with_name("plimsoll")
+COLUMNS, LINES = 120, 36
+SCRIPT: Final = '"$0" demo --plain --throttle 8MB/s; read -r end'
+"""Whoever looks at the report presses enter."""
+FASTER: Final = "12MB/s"
+CLUSTER: Final = "demo"
+PERCENT: Final = re.compile(r" RUNNING (\d+)% ")
+
+
+class Walk:
+    """What is typed, what is waited for, and the pictures, in their order."""
+
+    def __init__(self, tmux: Tmux) -> None:
+        self._tmux = tmux
+        self._taken = 0
+
+    def look(self) -> None:
+        self._tmux.until("PLAN READY")
+        self._take("overview")
+        self._tmux.press("2")
+        self._tmux.until("limited by", "Brokers now")
+        self._take("plan")
+
+    def bend(self) -> None:
+        """Drop the first move and see the plan without it."""
+        self._tmux.press("d")
+        self._tmux.until("asked: orders-", "PLAN READY", gone=["SOLVING"])
+        self._take("dropped")
+
+    def approve(self) -> None:
+        self._tmux.press("A")
+        self._name("approve")
+        self._take("approve")
+        self._confirm("Approve and run")
+        self._tmux.until(" RUNNING ", gone=["Approve plan"])
+        self._tmux.press("3")
+
+    def steer(self) -> None:
+        """Another throttle, a pause, and on."""
+        self._tmux.wait(_some_done, "some of the run is done")
+        self._take("run")
+        self._tmux.press("T")
+        self._tmux.until_field("50MB/s")
+        self._tmux.type(FASTER)
+        self._tmux.press("Enter")
+        self._tmux.until("throttle 12.0 MB/s", gone=["another rate", "asked for"])
+        self._take("throttled")
+        self._tmux.press("P")
+        self._tmux.until(" PAUSED ", "waiting", gone=["under way", "will pause"])
+        self._take("paused")
+        self._tmux.press("P")
+        self._tmux.until(" RUNNING ", "under way", gone=["goes on"])
+        self._take("resumed")
+
+    def finish(self) -> None:
+        self._tmux.until(" DONE ", "off level", gone=[" RUNNING "])
+        self._take("done")
+        self._tmux.press("1")
+        self._tmux.until("full bar", gone=[" SETTLING ", " RUNNING "])
+        self._take("level")
+
+    def go_back(self) -> None:
+        self._tmux.press("5")
+        self._tmux.until("approved by", "done")
+        self._tmux.press("B")
+        self._name("go back")
+        self._take("roll-back")
+        self._confirm("Roll back")
+        self._tmux.until(" RUNNING ", gone=["Roll back run"])
+        self._tmux.press("3")
+        self._tmux.until(" RUNNING ", "under way", "what run")
+        self._tmux.until(" DONE ", "off level", gone=[" RUNNING "])
+        self._tmux.press("1")
+        self._tmux.until("OVER broker 1")
+        self._take("as-before")
+        self._tmux.press("5")
+        self._tmux.until("approved by", "undoes")
+        self._take("history")
+
+    def leave(self) -> None:
+        self._tmux.press("q")
+        self._tmux.until("records:")
+        self._take("report")
+        self._tmux.press("Enter")
+
+    def _name(self, aim: str) -> None:
+        self._tmux.until(f"type the cluster's name to {aim}")
+        self._tmux.press("Tab")
+        self._tmux.until_field("the cluster's name")
+        self._tmux.type(CLUSTER)
+        self._tmux.until(f"▊  {CLUSTER} ")
+
+    def _confirm(self, button: str) -> None:
+        """The first enter goes to the button, the second presses it."""
+        self._tmux.press("Enter")
+        self._tmux.until_button(button)
+        self._tmux.press("Enter")
+
+    def _take(self, name: str) -> None:
+        self._taken += 1
+        file = OUT / f"{self._taken:02}-{name}.svg"
+        self._tmux.take(file, f"plimsoll: {name}")
+
+
+def _some_done(seen: str) -> bool:
+    found = PERCENT.search(seen)
+    return found is not None and int(found[1]) >= 10
+
+
+def main() -> None:
+    with Tmux(["sh", "-c", SCRIPT, str(PLIMSOLL)], COLUMNS, LINES) as tmux:
+        walk = Walk(tmux)
+        walk.look()
+        walk.bend()
+        walk.approve()
+        walk.steer()
+        walk.finish()
+        walk.go_back()
+        walk.leave()
+
+
+if __name__ == "__main__":
+    main()
