@@ -39,6 +39,13 @@ TIERED = {
 }
 """Small segments, so that older ones leave the brokers' disks within the demo."""
 
+PLAIN = {
+    "segment.bytes": str(2 * 2**20),
+    "retention.bytes": str(32 * 2**20),
+    "file.delete.delay.ms": "200",
+}
+"""Partitions of some megabytes, however long a person thinks before the run."""
+
 TWO_BY_TWO = EAGER.model_copy(update={"moves_in_flight": 2})
 """Of a plain demo, so that there are moves that wait, which a pause holds back."""
 
@@ -182,7 +189,7 @@ def demo(
 
 def _skewed_load(cluster: LocalCluster, order: DemoOrder) -> Load:
     weights = tuple(random.Random(order.seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS)))
-    configs = {} if order.plain else TIERED
+    configs = PLAIN if order.plain else TIERED
     cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), configs)
     sent = LoadOrder(
         topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=weights, seed=order.seed
