@@ -15,7 +15,7 @@ PLIMSOLL: Final = Path(sys.executable).with_name("plimsoll")
 COLUMNS, LINES = 120, 36
 SCRIPT: Final = '"$0" demo --plain --throttle 8MB/s; read -r end'
 """Whoever looks at the report presses enter."""
-FASTER: Final = "12MB/s"
+FASTER: Final = "20MB/s"
 CLUSTER: Final = "demo"
 PERCENT: Final = re.compile(r" RUNNING (\d+)% ")
 
@@ -56,7 +56,7 @@ class Walk:
         self._tmux.until_field("50MB/s")
         self._tmux.type(FASTER)
         self._tmux.press("Enter")
-        self._tmux.until("throttle 12.0 MB/s", gone=["another rate", "asked for"])
+        self._tmux.until("throttle 20.0 MB/s", gone=["another rate", "asked for"])
         self._take("throttled")
         self._tmux.press("P")
         self._tmux.until(" PAUSED ", "waiting", gone=["under way", "will pause"])
@@ -87,7 +87,7 @@ class Walk:
         self._tmux.until("OVER broker 1")
         self._take("as-before")
         self._tmux.press("5")
-        self._tmux.until("approved by", "undoes")
+        self._tmux.until("approved by", "rolled back")
         self._take("history")
 
     def leave(self) -> None:
