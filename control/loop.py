@@ -86,6 +86,7 @@ class Loop(Closing):
             clock=parts.clock,
             lock=self._changed,
             wake=self._wake.set,
+            note=lambda words: self.note(words, level="warning"),
         )
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()

@@ -16,7 +16,7 @@ from control.ports import Planner
 from control.proposed import Proposed, Supposed, Traced
 from control.supposing import judged
 from control.task import Follower, Task
-from model.errors import ConfigError
+from model.errors import ConfigError, PlimsollError
 from model.frontier import Frontier
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
@@ -39,10 +39,15 @@ class Proposals:
         clock: Callable[[], float],
         lock: threading.Condition,
         wake: Callable[[], None],
+        note: Callable[[str], None],
     ) -> None:
-        """Guarded by `lock`; `wake` is called when an answer can be taken."""
+        """Guarded by `lock`; `wake` is called when an answer can be taken.
+
+        note: says in the log what came to nothing.
+        """
         self._planner, self._goals, self._limits = planner, goals, limits
         self._clock, self._lock, self._wake = clock, lock, wake
+        self._note = note
         self.plan: Plan | None = None
         """The one that can be approved."""
         self.result: Result | None = None
@@ -246,14 +251,27 @@ class Proposals:
         self._made_as = self._asks
 
     def _take_asides(self) -> None:
-        """The frontier and the thought experiment, where they are done."""
+        """The frontier and the thought experiment, where they are done.
+
+        One that failed ends; the loop, which it is no part of, goes on.
+        """
         if self._trace is not None and self._trace.now is None:
             trace, self._trace = self._trace, None
-            self._traced = trace.take()
+            self._traced = self._aside("the frontier", trace)
         if self._thought is not None and self._thought.now is None:
             thought, self._thought = self._thought, None
-            if self._supposed is not None:
-                self._supposed = replace(self._supposed, answer=thought.take())
+            answer = self._aside("the what-if", thought)
+            supposed = self._supposed
+            if supposed is not None:
+                kept = replace(supposed, answer=answer) if answer is not None else None
+                self._supposed = kept
+
+    def _aside(self, what: str, task: Task[T]) -> T | None:
+        try:
+            return task.take()
+        except PlimsollError as exc:
+            self._note(f"{what} could not be planned: {exc}")
+            return None
 
     def _begin(self, call: Callable[[Follower], T]) -> Task[T]:
         return Task(call, int(1000 * self._clock()), self._wake)

@@ -11,6 +11,7 @@ from control.loop import Loop
 from control.view import LoopView
 from model.closing import Closing
 from model.errors import ConfigError
+from model.run import RunReport
 
 EVERY_S: Final = 1.0
 """Views in between are left out, where neither phase nor state of the run changed."""
@@ -40,21 +41,30 @@ class ScreenRecorder(Closing):
 
     def close(self) -> None:
         """Write what is shown last, and close the file."""
+        view, told = self._loop.view, self._facts()
         with self._lock:
             if not self._over:
                 self._over = True
-                self._write(self._loop.view)
+                self._write(view, *told)
                 self._film.close()
 
     def _see(self, view: LoopView) -> None:
+        # The loop's lock comes before the recorder's, never after: who holds that of
+        # the loop may be about to tell of a view.
+        told, fault = self._facts(), None
         with self._lock:
             if self._over or not self._is_worth(view):
                 return
             try:
-                self._write(view)
+                self._write(view, *told)
             except ConfigError as exc:
-                self._over = True
-                self._loop.note(f"the recording ended: {exc}", level="warning")
+                self._over, fault = True, exc
+        if fault is not None:
+            self._loop.note(f"the recording ended: {fault}", level="warning")
+
+    def _facts(self) -> tuple[tuple[RunReport, ...], bool]:
+        """What is written beside a view."""
+        return self._loop.reports, self._loop.running
 
     def _is_worth(self, view: LoopView) -> bool:
         last = self._wrote
@@ -63,14 +73,16 @@ class ScreenRecorder(Closing):
         states = [None if of.run is None else of.run.state for of in (last, view)]
         return last.phase is not view.phase or states[0] is not states[1]
 
-    def _write(self, view: LoopView) -> None:
-        reports = self._loop.reports[self._told :]
+    def _write(
+        self, view: LoopView, reports: tuple[RunReport, ...], running: bool
+    ) -> None:
+        reports = reports[self._told :]
         self._told += len(reports)
         self._wrote, self._wrote_at_s = view, self._clock()
         self._film.add(
             view,
             after_s=self._wrote_at_s - self._began_s,
-            running=self._loop.running,
+            running=running,
             report=reports[-1] if reports else None,
         )
 

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pytest
@@ -12,8 +12,14 @@ from control.asks import Asks
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
+from control.record_screen import ScreenRecorder
 from control.view import LoopView, Mode, Phase
-from model.errors import ConfigError, GuardrailRefused, PlanOutdated
+from model.errors import (
+    ConfigError,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+)
 from model.goals import Goals, Pin, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.names import Names
@@ -47,6 +53,7 @@ class HeldPlanner:
     """The solver; with `held` it waits, as a long solve does, until it is stopped."""
 
     held: bool = False
+    fault: PlimsollError | None = None
     asked: list[tuple[Snapshot, Goals]] = field(default_factory=list)
     waits: threading.Event = field(default_factory=threading.Event)
     never: threading.Event = field(default_factory=threading.Event)
@@ -59,6 +66,8 @@ class HeldPlanner:
         observer: SolveObserver,
     ) -> Result:
         self.asked.append((snapshot, goals))
+        if self.fault is not None:
+            raise self.fault
         result = solve(snapshot, goals, limits, observer)
         self.waits.set()
         while self.held and not observer.stops():
@@ -370,6 +379,45 @@ def test_the_best_so_far_of_what_is_supposed_can_be_used_while_the_real_solve_go
     assert solving is not None
     assert not solving.stopping
     assert bench.executor.plans == []
+
+
+def test_a_what_if_that_fails_is_told_and_the_loop_goes_on(bench: Bench) -> None:
+    real = bench.ready()
+    bench.planner.fault = PlimsollError("the model is wrong")
+    bench.loop.proposals.suppose(SCENARIOS["more brokers"]())
+    words = "the what-if could not be planned: the model is wrong"
+    assert bench.loop.wait(lambda view: view.log[-1].text == words, MANY_S)
+    view = bench.loop.view
+    assert view.proposed.supposed is None
+    assert (view.phase, view.plan) == (Phase.PLAN_READY, real)
+
+
+def test_a_recorder_that_writes_waits_for_nobody_who_tells_of_a_view(
+    bench: Bench, tmp_path: Path
+) -> None:
+    """Else each might wait for the other, and nobody could stop a run."""
+    writes, goes_on = threading.Event(), threading.Event()
+
+    def clock() -> float:
+        writes.set()
+        assert goes_on.wait(MANY_S)
+        return 0.0
+
+    loop = bench.loop
+    goes_on.set()
+    recorder = ScreenRecorder(loop, tmp_path / "screen.jsonl", clock=clock)
+    loop._subscribers.remove(recorder._see)
+    goes_on.clear()
+    writes.clear()
+    view = replace(loop.view, phase=Phase.FAILED)
+    writer = threading.Thread(target=recorder._see, args=(view,))
+    writer.start()
+    assert writes.wait(MANY_S)
+    with loop._changed:
+        goes_on.set()
+        writer.join(MANY_S)
+        assert not writer.is_alive()
+    recorder.close()
 
 
 def test_an_impossible_scenario_is_refused_in_words(bench: Bench) -> None:
