@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from textual.events import Key
 from textual.widgets import ContentSwitcher, Input, Static
 
 from control.asks import Asks
@@ -379,3 +380,35 @@ async def test_without_a_plan_the_keys_of_moves_say_so() -> None:
         for key in ("d", "e", "c"):
             tooltip = on.app.screen.active_bindings[key].tooltip
             assert tooltip == "there is no plan with moves"
+
+
+async def _typed_at_once(on: Stage, *keys: str) -> None:
+    for key in keys:
+        on.app.post_message(Key(key, None))
+    await on.settle()
+
+
+async def test_a_form_asks_once_however_often_enter_is_typed() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "g")
+        await _typed_at_once(on, "enter", "enter", "enter")
+        assert len(on.loop.proposals.asked) == 1
+
+
+async def test_a_form_that_is_left_while_it_asks_closes_nothing_else() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "g")
+        await _typed_at_once(on, "enter", "enter", "escape")
+        assert on.app.screen.query("#moves")
+
+
+async def test_a_form_left_while_it_writes_harms_nothing(
+    tmp_path: Path,
+) -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "e")
+        (folder := tmp_path / "file").write_text("")
+        await _type(on, "folder", str(folder))
+        await _typed_at_once(on, "enter", "escape")
+        assert on.app.screen.query("#moves")
+        assert folder.read_text() == ""

@@ -33,6 +33,24 @@ class Dialog(ModalScreen[None]):
     def send(self) -> None:
         """Do what is asked for."""
 
+    async def carry_out(
+        self, act: Callable[[], None], words: Callable[[PlimsollError], str] = str
+    ) -> bool:
+        """Whether this could be done, in a thread; then closes, or says why not."""
+        try:
+            # The loop may hold its lock for a moment; the screen goes on meanwhile.
+            await asyncio.to_thread(act)
+        except PlimsollError as exc:
+            if self.is_current:
+                self.say(words(exc))
+            else:
+                self.app.notify(words(exc), severity="error", markup=False)
+            return False
+        # Whoever has closed it meanwhile sees another screen, which stays.
+        if self.is_current:
+            self.dismiss()
+        return True
+
     def say(self, sentence: str) -> None:
         """Say why not; nothing where there is no sentence."""
         refused = self.query_one("#refused", Static)
@@ -108,16 +126,12 @@ class NamedDialog(Dialog):
         if self.armed:
             self._sent = True
             self.arm()
-            self._carry_out()
+            self._do()
 
-    @work(exclusive=True)
-    async def _carry_out(self) -> None:
-        try:
-            # The loop may hold its lock for a moment; the screen goes on meanwhile.
-            await asyncio.to_thread(self._act)
-        except PlimsollError as exc:
-            self._sent = False
-            self.say(f"{self._refused}: {exc}.")
+    @work
+    async def _do(self) -> None:
+        self._sent = await self.carry_out(
+            self._act, lambda exc: f"{self._refused}: {exc}."
+        )
+        if self.is_current:
             self.arm()
-        else:
-            self.dismiss()

@@ -1,6 +1,5 @@
 """A form laid over a screen: lines to fill in, and what is wrong with them in words."""
 
-import asyncio
 from collections.abc import Callable, Sequence
 
 from textual import work
@@ -36,6 +35,7 @@ class FormScreen(Dialog):
         super().__init__()
         self._title, self._lines, self._done = title, lines, done
         self._check, self._submit = check, submit
+        self._sent = False
 
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog form", can_focus=False):
@@ -76,13 +76,10 @@ class FormScreen(Dialog):
 
     def send(self) -> None:
         """Submit what was typed, and leave where that is taken."""
-        self._send()
+        if not self._sent:
+            self._sent = True
+            self._send(self.typed)
 
-    @work(exclusive=True)
-    async def _send(self) -> None:
-        try:
-            await asyncio.to_thread(self._submit, self.typed)
-        except PlimsollError as exc:
-            self.say(str(exc))
-        else:
-            self.dismiss()
+    @work
+    async def _send(self, typed: Typed) -> None:
+        self._sent = await self.carry_out(lambda: self._submit(typed))
