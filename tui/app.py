@@ -23,10 +23,11 @@ from control.view import LogLine, LoopView, Phase
 from model.errors import ConfigError, PlimsollError
 from model.exchange.source import nearest
 from tui.desk import RunDesk
+from tui.driver import AsciiDriver, TerminalDriver
 from tui.engine import Asking, Engine
 from tui.keymap import checked_keys
 from tui.keys import MODE_KEYS, RUN_KEYS
-from tui.looks import COLOUR_BLIND, AsciiDriver, wants_ascii
+from tui.looks import COLOUR_BLIND, wants_ascii
 from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.screens.approve import ApproveScreen
@@ -227,7 +228,12 @@ class PlimsollApp(App[None]):
     # ---- what a person asks for
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """None, which greys the key, where the action is refused."""
+        """None, which greys the key, where the action is refused.
+
+        Keys that were typed after one that ends the screen do nothing.
+        """
+        if self.return_code is not None:
+            return False
         return None if refusal(action, self.moment) else True
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
@@ -382,7 +388,8 @@ def run(loop: "Loop") -> None:
         The screen itself failed.
     """
     ascii_only = loop.settings.screen.ascii or wants_ascii(os.environ)
-    driver = AsciiDriver if ascii_only and not in_browser() else None
+    letters = AsciiDriver if ascii_only else TerminalDriver
+    driver = None if in_browser() else letters
     app = PlimsollApp(loop, user=operator(), clock=loop.clock, driver=driver)
     # A full collection walks all that was imported: a tenth of a second in which no
     # key is answered.
@@ -390,5 +397,5 @@ def run(loop: "Loop") -> None:
     asyncio.run(_shown(app))
     if app.ended_by is not None:
         raise KeyboardInterrupt
-    if app.return_code:
+    if app.return_code != 0:
         raise PlimsollError("internal error: the screen failed; the reason is above")

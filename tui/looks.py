@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 
 from rich.cells import cell_len
-from textual.drivers.linux_driver import LinuxDriver
 from textual.theme import Theme
 
 COLOUR_BLIND = Theme(
@@ -50,10 +49,3 @@ def wants_ascii(environment: Mapping[str, str]) -> bool:
     names = (environment.get(name, "") for name in ("LC_ALL", "LC_CTYPE", "LANG"))
     locale = next((name for name in names if name), "UTF-8")
     return "utf8" not in locale.lower().replace("-", "")
-
-
-class AsciiDriver(LinuxDriver):
-    """Draws in ASCII whatever is drawn, Textual's own borders and bars too."""
-
-    def write(self, data: str) -> None:
-        super().write(ascii_text(data))

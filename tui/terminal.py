@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 
 from control.terminal import in_browser
 
-ENDING = (signal.SIGTERM, signal.SIGHUP)
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def vanished() -> bool:

@@ -241,3 +241,10 @@ async def test_the_question_shows_what_it_is_about_with_the_focus_on_cancel() ->
             f"cluster {NAME}, id {skewed().header.cluster_id}",
         ):
             assert words in text
+
+
+async def test_keys_typed_after_the_one_that_leaves_do_nothing() -> None:
+    async with stage(plan_ready()) as on:
+        await on.pilot.press("q", "3", "A", "2")
+        assert on.app.return_code == 0
+        assert on.app.current_mode == "overview"

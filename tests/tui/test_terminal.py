@@ -7,8 +7,12 @@ import pytest
 
 from tests.tui.terminals import in_terminal, read_until
 
+DRAWN = b"PLAN READY"
 SCRIPT = """
-import sys
+import fcntl, sys, termios
+# A session of its own has no terminal, and a hang-up sends it no signal.
+if len(sys.argv) > 1:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 from tests.tui.views import FakeLoop, plan_ready
 from tui.app import run
 try:
@@ -18,15 +22,12 @@ except KeyboardInterrupt:
 """
 
 
-DRAWN = b"PLAN READY"
-
-
-@pytest.mark.parametrize("how", ["hang up", "SIGTERM", "q"])
+@pytest.mark.parametrize("how", ["hang up", "SIGTERM", "SIGINT", "q"])
 def test_the_screen_ends_when(how: str) -> None:
     with in_terminal(SCRIPT) as (child, master):
         read_until(master, DRAWN)
-        if how == "SIGTERM":
-            child.send_signal(signal.SIGTERM)
+        if how.startswith("SIG"):
+            child.send_signal(signal.Signals[how])
         elif how == "q":
             os.write(master, b"q")
         else:
@@ -40,4 +41,19 @@ def test_in_a_locale_without_utf_8_all_that_is_drawn_is_ascii() -> None:
         assert drawn.isascii()
         assert b"|" in drawn
         os.write(master, b"q")
+        assert child.wait(30) == 0
+
+
+def test_a_hang_up_that_sends_signals_leaves_no_process() -> None:
+    with in_terminal(SCRIPT, "own terminal") as (child, master):
+        read_until(master, DRAWN)
+        os.close(master)
+        assert child.wait(30) == 130
+
+
+def test_bytes_that_are_no_text_do_no_harm() -> None:
+    with in_terminal(SCRIPT) as (child, master):
+        read_until(master, DRAWN)
+        os.write(master, bytes(range(0x80, 0x100)))
+        os.write(master, b"\x1b[200~A\xe9\t\r\x1b[201~q")
         assert child.wait(30) == 0

@@ -1,0 +1,70 @@
+"""How the screen is drawn on a terminal, and keys are read from it."""
+
+import codecs
+import functools
+from pty import STDERR_FILENO
+from typing import Any
+
+from textual.app import App
+from textual.drivers import linux_driver
+from textual.drivers.linux_driver import LinuxDriver
+
+from tui.looks import ascii_text
+from tui.outlet import Outlet
+
+
+def _forgiving(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:
+    """The decoder of an encoding; what it cannot read becomes a letter that says so."""
+    return functools.partial(codecs.getincrementaldecoder(encoding), errors="replace")
+
+
+# Textual's reader ends the app at the first byte that is not UTF-8, which terminals
+# send that are set to Latin-1, and which may be pasted.
+linux_driver.getincrementaldecoder = _forgiving  # type: ignore[attr-defined, assignment]  # its import
+
+
+class TerminalDriver(LinuxDriver):
+    """Takes whatever bytes are typed, and never waits for the terminal.
+
+    Textual's own writer ends at the first error, and from then on whoever draws waits
+    for ever, deaf to keys and signals.
+    """
+
+    def __init__(self, app: App[Any], **options: Any) -> None:
+        super().__init__(app, **options)
+        self._shown = app
+        self._outlet: Outlet | None = None
+        self._suspended = False
+
+    def write(self, data: str) -> None:
+        if self._outlet is None:
+            self._outlet = Outlet(STDERR_FILENO, self._draw_anew)
+        self._outlet.write(data)
+
+    def close(self) -> None:
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
+        super().close()
+
+    def suspend_application_mode(self) -> None:
+        self._suspended = True
+        super().suspend_application_mode()
+
+    def resume_application_mode(self) -> None:
+        # SIGCONT comes without a stop before it, too, from a terminal that hangs up;
+        # Textual's second reader would then never end, and keep a core busy.
+        if not self._suspended:
+            super().suspend_application_mode()
+        self._suspended = False
+        super().resume_application_mode()
+
+    def _draw_anew(self) -> None:
+        self._shown.call_later(self._shown.refresh, layout=True)
+
+
+class AsciiDriver(TerminalDriver):
+    """Draws in ASCII whatever is drawn, Textual's own borders and bars too."""
+
+    def write(self, data: str) -> None:
+        super().write(ascii_text(data))
