@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from textual.strip import Strip
-from textual.widgets import ProgressBar
+from textual.widgets import Input, ProgressBar
 
 from model.snapshot import Snapshot
 from tests.tui.stage import stage
@@ -169,7 +169,18 @@ async def test_a_terminal_too_small_gets_one_sentence() -> None:
             await on.pilot.resize_terminal(*size)
             await on.settle()
             assert on.app.screen.query_one("#too-small").display is not fits
-            assert on.app.screen.query_one("#body").display is fits
+
+
+async def test_who_types_while_the_terminal_is_too_small_goes_on_to_type() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("4", "slash", "A")
+        await on.pilot.resize_terminal(20, 5)
+        await on.settle()
+        assert on.app.screen.query_one("#too-small").region.size == (20, 5)
+        await on.press("P")
+        await on.pilot.resize_terminal(80, 24)
+        await on.press("q")
+        assert on.app.screen.query_one(Input).value == "APq"
 
 
 async def test_bars_come_and_go_with_the_width() -> None:

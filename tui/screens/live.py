@@ -48,8 +48,7 @@ class LiveScreen(Screen[None]):
         with Vertical(id="body"):
             yield from self.body()
         yield Static(
-            "This terminal is too small for the screen: make it at least 60 columns "
-            "by 16 lines, or press q to leave.",
+            "Too small: make this terminal 60 columns by 16 lines, or leave by ctrl+c.",
             id="too-small",
         )
         yield KeyBar()
