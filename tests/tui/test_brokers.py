@@ -225,3 +225,16 @@ def test_where_some_capacities_are_known_both_scales_are_told() -> None:
 
 def test_a_cluster_without_partitions_says_what_would_fill_the_table() -> None:
     assert "no partitions yet" in plain(headline(no_partitions(), GOALS))
+
+
+def test_racks_with_long_names_can_still_be_told_apart() -> None:
+    view = solving()
+    brokers = tuple(
+        broker.model_copy(update={"rack": f"rack-{broker.id}"})
+        for broker in view.brokers
+    )
+    racks = [
+        plain(row.cells[1])
+        for row in broker_table(replace(view, brokers=brokers), GOALS, 78).rows
+    ]
+    assert len({*racks}) == len(brokers)

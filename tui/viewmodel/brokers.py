@@ -12,7 +12,17 @@ from model.plan import BrokerChange, Plan
 from model.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.bars import Marks, bar
-from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, shorten
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Span,
+    Table,
+    cell,
+    shorten,
+    shorten_middle,
+)
 from tui.viewmodel.gauges import (
     SHORT,
     Gauge,
@@ -147,7 +157,7 @@ def _row(
     now = facts.now.get(broker.id)
     cells = [
         cell(str(broker.id), Role.STRONG),
-        cell(shorten(rack, layout.rack - 1)),
+        cell(shorten_middle(rack, layout.rack - 1)),
         state_cell(broker.state),
         *(_load(g, r, layout.bar) for g, r in zip(mine, loads, strict=True)),
         cell(_count_words(now, facts.after.get(broker.id), layout.counts)),
