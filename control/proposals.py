@@ -62,6 +62,8 @@ class Proposals:
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
+        self._compared = ""
+        """The placement (its fingerprint) that these are of."""
         self._solve: Task[Result] | None = None
         self._given_up = False
         """The solve under way is for what is no longer wanted."""
@@ -175,7 +177,11 @@ class Proposals:
     def see(self, snapshot: Snapshot) -> None:
         """This snapshot is the newest."""
         self._newest = snapshot
-        if self.plan is not None and self._made_for is not None:
+        if self.plan is None or self._made_for is None:
+            return
+        # All partitions are compared, which a run would make each second's work.
+        if snapshot.fingerprint != self._compared:
+            self._compared = snapshot.fingerprint
             self._changes = changes(self._made_for, snapshot, self.plan)
 
     def begin(self) -> None:
@@ -247,7 +253,7 @@ class Proposals:
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
-        self.planned_at_s, self._changes = self._clock(), ()
+        self.planned_at_s, self._changes, self._compared = self._clock(), (), ""
         self._made_as = self._asks
 
     def _take_asides(self) -> None:
