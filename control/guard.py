@@ -1,5 +1,6 @@
 """How a command ends: with its exit code, and one sentence where it could not."""
 
+import contextlib
 import functools
 import os
 import sys
@@ -42,5 +43,7 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 
 
 def _told(sentence: str, code: Exit) -> int:
-    sys.stderr.write(f"plimsoll: {sentence}\n")
+    # The terminal may be the one that has vanished.
+    with contextlib.suppress(OSError):
+        sys.stderr.write(f"plimsoll: {sentence}\n")
     return code
