@@ -44,6 +44,8 @@ RETRY_S = 5.0
 """Time between two attempts to connect."""
 LOG_LINES = 500
 """Decisions kept for the screen."""
+REPORTS = 20
+"""Reports of runs that are kept; all runs are in their journals."""
 
 
 @dataclass
@@ -62,8 +64,15 @@ class _State:
     was_level: bool = False
     run: RunProgress | None = None
     ended_at_s: float | None = None
-    reports: list[RunReport] = field(default_factory=list)
+    reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
+
+    def keep_to(self, now_s: float) -> None:
+        """Let no time lie ahead: a clock that was set back would be waited for."""
+        if self.uneven_since_s is not None:
+            self.uneven_since_s = min(self.uneven_since_s, now_s)
+        if self.ended_at_s is not None:
+            self.ended_at_s = min(self.ended_at_s, now_s)
 
 
 class Loop(Closing):
@@ -140,7 +149,7 @@ class Loop(Closing):
 
     @property
     def reports(self) -> tuple[RunReport, ...]:
-        """Reports of the runs that ended, oldest first."""
+        """Reports of the newest runs that ended, oldest first."""
         with self._changed:
             return tuple(self._state.reports)
 
@@ -321,8 +330,11 @@ class Loop(Closing):
         state, header, proposals = self._state, snapshot.header, self.proposals
         window_s = max((s.window_s for s in header.sources), default=0.0)
         newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
+        now_s = self._parts.clock()
+        state.keep_to(now_s)
+        proposals.planned_at_s = min(proposals.planned_at_s, now_s)
         return Facts(
-            now_s=self._parts.clock(),
+            now_s=now_s,
             mode=self.settings.mode,
             limits=self.settings.limits,
             loads_from_s=(newest_ms or header.taken_at_ms) / 1000 - window_s,

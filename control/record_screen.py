@@ -34,7 +34,7 @@ class ScreenRecorder(Closing):
         self._began_s = clock()
         self._wrote_at_s = float("-inf")
         self._wrote: LoopView | None = None
-        self._told = 0
+        self._told: RunReport | None = None
         self._over = False
         self._see(loop.view)
         loop.subscribe(self._see)
@@ -62,9 +62,9 @@ class ScreenRecorder(Closing):
         if fault is not None:
             self._loop.note(f"the recording ended: {fault}", level="warning")
 
-    def _facts(self) -> tuple[tuple[RunReport, ...], bool]:
+    def _facts(self) -> tuple[RunReport | None, bool]:
         """What is written beside a view."""
-        return self._loop.reports, self._loop.running
+        return next(reversed(self._loop.reports), None), self._loop.running
 
     def _is_worth(self, view: LoopView) -> bool:
         last = self._wrote
@@ -73,17 +73,15 @@ class ScreenRecorder(Closing):
         states = [None if of.run is None else of.run.state for of in (last, view)]
         return last.phase is not view.phase or states[0] is not states[1]
 
-    def _write(
-        self, view: LoopView, reports: tuple[RunReport, ...], running: bool
-    ) -> None:
-        reports = reports[self._told :]
-        self._told += len(reports)
+    def _write(self, view: LoopView, newest: RunReport | None, running: bool) -> None:
+        report = None if newest is self._told else newest
+        self._told = newest
         self._wrote, self._wrote_at_s = view, self._clock()
         self._film.add(
             view,
             after_s=self._wrote_at_s - self._began_s,
             running=running,
-            report=reports[-1] if reports else None,
+            report=report,
         )
 
 

@@ -75,6 +75,7 @@ def build(tmp_path: Path) -> Build:
         mode: Mode = Mode.APPROVE,
         on_execute: Callable[[Plan], None] = lambda _plan: None,
         patient: bool = False,
+        confirm_s: float = 0.0,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -85,7 +86,7 @@ def build(tmp_path: Path) -> Build:
             mode=mode,
             goals=EASY,
             solve=WORK,
-            limits=EAGER.model_copy(update={"confirm_s": 0.0, "pause_s": 0.0}),
+            limits=EAGER.model_copy(update={"confirm_s": confirm_s, "pause_s": 0.0}),
             journal_dir=tmp_path,
             patient=patient,
             tick_s=0.01,
@@ -130,6 +131,19 @@ def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
         assert loop.wait(in_phase(Phase.LEVEL), 20)
         assert len(loop.reports) == 1
     assert len(bench.executor.plans) == 1
+
+
+def test_a_clock_that_is_set_back_is_not_waited_for(build: Build) -> None:
+    """What was uneven before is judged by the time that passed since."""
+    bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "uneven for 0 s" in view.message, 10)
+        bench.clock.now_s += 30
+        assert loop.wait(lambda view: "uneven for 30 s" in view.message, 10)
+        bench.clock.now_s -= 3600
+        assert loop.wait(lambda view: "uneven for 0 s" in view.message, 10)
+        bench.clock.now_s += 61
+        assert loop.wait(lambda _: bool(bench.executor.plans), 20)
 
 
 def test_a_person_must_approve(build: Build) -> None:
