@@ -43,6 +43,7 @@ from tui.terminal import signals_end, vanished
 from tui.viewmodel.modes import MODES as MODE_TEXTS
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.trail import Trail
+from tui.widgets.help_panel import HelpPanel
 
 if TYPE_CHECKING:
     from control.loop import Loop
@@ -336,10 +337,15 @@ class PlimsollApp(App[None]):
         self.desk.roll_back()
 
     def action_help(self) -> None:
-        if self.screen.query("HelpPanel"):
+        if self.screen.query(HelpPanel):
             self.action_hide_help_panel()
         else:
             self.action_show_help_panel()
+
+    def action_show_help_panel(self) -> None:
+        """Textual's palette asks for it, too."""
+        if not self.screen.query(HelpPanel):
+            self.screen.mount(HelpPanel())
 
     async def action_quit(self) -> None:
         """Leave; while a run goes on, ask first."""

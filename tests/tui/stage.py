@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import io
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
+from rich.console import Console
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
@@ -76,6 +78,14 @@ class Stage:
     def header(self) -> str:
         shown = self.app.screen_stack[0].query_one("#header", Lines).shown or ()
         return "\n".join("".join(s.text for s in line) for line in shown)
+
+    @property
+    def help(self) -> str:
+        """What the help panel says, a paragraph or key on each line."""
+        console = Console(width=1000, file=io.StringIO())
+        with console.capture() as caught:
+            console.print(self.app.screen.query_one("HelpPanel Static", Static).content)
+        return caught.get()
 
     def table(self, selector: str) -> list[list[str]]:
         """Cells of a table as text."""

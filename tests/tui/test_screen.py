@@ -9,6 +9,7 @@ import pytest
 from textual.strip import Strip
 from textual.widgets import Input, ProgressBar
 
+from control.view import Mode
 from model.snapshot import Snapshot
 from tests.tui.stage import stage
 from tests.tui.views import (
@@ -25,6 +26,7 @@ from tests.tui.views import (
 )
 from tui.messages import ViewArrived
 from tui.screens.reason import ReasonScreen
+from tui.widgets.help_panel import HelpPanel
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.log_pane import LogPane
 
@@ -158,9 +160,23 @@ async def test_words_with_brackets_are_not_markup() -> None:
 async def test_help_explains_the_focused_part_and_lists_keys() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("question_mark")
-        assert on.app.screen.query("HelpPanel")
+        assert "A full bar is the broker's capacity" in on.help
+        assert "Solve again Make a new plan from the newest loads" in on.help
+        await on.press("tab")
+        assert "A full bar" not in on.help
         await on.press("question_mark")
-        assert not on.app.screen.query("HelpPanel")
+        assert not on.app.screen.query(HelpPanel)
+
+
+async def test_help_says_why_a_key_is_greyed_and_can_be_read_to_its_end() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY), size=(120, 24)) as on:
+        await on.press("question_mark")
+        assert "--allow-changes" in on.help
+        panel, before = on.app.screen.query_one(HelpPanel), on.help
+        await on.press("shift+tab", "end")
+        assert on.app.screen.focused is panel
+        assert panel.scroll_y == panel.max_scroll_y > 0
+        assert on.help == before
 
 
 async def test_a_terminal_too_small_gets_one_sentence() -> None:

@@ -1,0 +1,77 @@
+"""What the part with the focus shows, and all keys that count there."""
+
+import re
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.style import Style
+from rich.table import Table
+from rich.text import Text
+from textual.binding import ActiveBinding
+from textual.containers import VerticalScroll
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Static
+
+CODE = re.compile(r"`([^`]*)`")
+BOLD, MUTED = Style(bold=True), Style(dim=True)
+
+
+class HelpPanel(VerticalScroll):
+    """Beside the screen; greyed keys say why they are.
+
+    Textual's own makes a widget for each paragraph, and all of its table anew for each
+    change of focus: two tenths of a second. It has no focus, so that only a mouse
+    reaches its end.
+    """
+
+    def compose(self) -> Iterator[Widget]:
+        yield Static()
+
+    def on_mount(self) -> None:
+        self.screen.bindings_updated_signal.subscribe(self, self._follow)
+        self._renew()
+
+    def _follow(self, _screen: Screen[object]) -> None:
+        # Later, for the focus may not have got to where it goes.
+        self.call_after_refresh(self._renew)
+
+    def _renew(self) -> None:
+        focused = self.screen.focused
+        if focused is not self:
+            nodes = (
+                focused.ancestors_with_self if focused is not None else [self.screen]
+            )
+            helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
+            parts = (*_explained(next(helps, "")), self._keys())
+            self.query_one(Static).update(Group(*parts))
+
+    def _keys(self) -> Table:
+        """A line for each action, with the keys that ask for it."""
+        actions: dict[str, list[ActiveBinding]] = {}
+        for found in self.screen.active_bindings.values():
+            if not found.binding.system:
+                actions.setdefault(found.binding.action, []).append(found)
+        table = Table.grid(padding=(0, 1))
+        table.add_column(justify="right", style=BOLD, no_wrap=True)
+        for same in actions.values():
+            shown = dict.fromkeys(self.app.get_key_display(f.binding) for f in same)
+            table.add_row(Text(" ".join(shown)), _told(same[0]))
+        return table
+
+
+def _told(found: ActiveBinding) -> Text:
+    words = found.tooltip or found.binding.tooltip
+    name = Text(found.binding.description, style="" if found.enabled else MUTED)
+    return name.append(f" {words}" if words else "", MUTED)
+
+
+def _explained(help_text: str) -> Iterator[RenderableType]:
+    """Markdown of titles, paragraphs and code; nothing else is used."""
+    for paragraph in filter(None, help_text.strip().split("\n\n")):
+        if paragraph.startswith("## "):
+            yield Text(f"{paragraph.removeprefix('## ')}\n", style=BOLD)
+        else:
+            words = CODE.split(paragraph.replace("\n", " "))
+            spans = ((w, BOLD if i % 2 else "") for i, w in enumerate(words))
+            yield Text.assemble(*spans, "\n")
