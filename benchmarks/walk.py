@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from benchmarks.terminal import Tmux
+from benchmarks.tmux import Tmux
 
 OUT: Final = Path(__file__).parents[1] / "docs" / "pictures" / "real"
 PLIMSOLL: Final = Path(sys.executable).with_name("plimsoll")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from tui.viewmodel.cells import cell, flow, plain, right, shorten, shorten_middle
 
-ITEMS = ["optimal", "score 12 → 0.2", "4 moves", "33.5 MB to copy"]
+ITEMS = ["optimal", "gap 12 → 0.2", "4 moves", "33.5 MB to copy"]
 
 
 @given(st.integers(16, 80))

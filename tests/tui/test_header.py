@@ -44,17 +44,17 @@ def _lines(moment: Moment, width: int = 118) -> list[str]:
     return [plain(line) for line in header(moment, width)]
 
 
-def test_the_first_line_names_cluster_mode_age_share_score_and_replication() -> None:
+def test_the_first_line_names_cluster_mode_data_replication_and_objective() -> None:
     assert _lines(_moment(plan_ready()))[0] == (
-        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  score 12"
-        "  0 under-replicated"
+        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  "
+        "0 under-replicated  objective 12"
     )
 
 
 def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
     first = _lines(_moment(plan_ready()), 78)[0]
     assert first.startswith("demo MkU3OEVB…  APPROVE")
-    assert first.endswith("score 12  0 URP")
+    assert first.endswith("0 URP  objective 12")
 
 
 def test_a_cluster_without_a_name_is_its_id_alone() -> None:
@@ -83,7 +83,7 @@ def test_offline_partitions_do_not_hide_that_no_other_lacks_a_replica() -> None:
     lacking = Replication(under_replicated=0, offline=3)
     first = _lines(_moment(replace(plan_ready(), replication=lacking)), 118)[0]
     assert "! 3 OFFLINE" in first
-    assert first.endswith("0 under-replicated")
+    assert "  0 under-replicated  " in first
 
 
 def test_what_is_not_measured_yet_is_called_estimated() -> None:

@@ -63,7 +63,7 @@ def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
     words = _figures(plan_ready(of=limited))
     for part in (
         "OPTIMAL",
-        "score 12 → 0.1587",
+        "objective 12 → 0.1587",
         "bound 0.1587",
         "gap 0 (0.0 % of the possible gain)",
         "4 moves",
@@ -169,7 +169,7 @@ def test_what_is_lost_without_a_move_is_told_per_broker_and_goal() -> None:
 
 def test_the_cost_of_a_move_is_told_for_the_placement_that_was_planned_for() -> None:
     now = shown(plan_ready(of=loaded_plan()))
-    assert "of the score" in price_words(loaded_plan().moves[0], now)
+    assert "of the objective" in price_words(loaded_plan().moves[0], now)
     other = replace(now, snapshot=levelled())
     assert price_words(loaded_plan().moves[0], other) == ""
 

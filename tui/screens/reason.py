@@ -37,8 +37,8 @@ class ReasonScreen(ModalScreen[None]):
                 f"{listed(move.replicas_after)}\n"
                 f"leader    {move.leader_before} → {move.leader_after}\n"
                 f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)\n"
-                f"gain      {move.gain:.4g}: the score would rise by it without this "
-                "move" + (price_words(move, shown) if shown is not None else ""),
+                f"gain      {move.gain:.4g}: the objective would rise by it without "
+                "this move" + (price_words(move, shown) if shown is not None else ""),
                 markup=False,
             )
             yield Static(move.reason, id="reason", markup=False)

@@ -73,7 +73,7 @@ def _of_plan(plan: Plan) -> list[Cell]:
     gap_words = f"{gap:.2g} ({percent_text(plan.gap_share)} of the possible gain)"
     items = [
         cell(plan.status.value.upper(), Role.STRONG),
-        cell(f"score {plan.objective_before:.4g} → {plan.objective:.4g}"),
+        cell(f"objective {plan.objective_before:.4g} → {plan.objective:.4g}"),
         cell(f"bound {plan.bound:.4g}"),
         cell(f"gap {gap_words}"),
         cell(count_text(len(plan.moves), "move")),

@@ -40,8 +40,8 @@ def header(moment: Moment, width: int) -> tuple[Cell, ...]:
         _mode(moment.view.mode),
         *wrong,
         *_data(moment),
-        *_score(moment.view),
         *_whole(lacking, roomy=roomy),
+        *_objective(moment.view),
     )
     lines = flow(items, width)
     return (*lines[: 2 if wrong else 1], *_what_if(moment, width))
@@ -79,10 +79,10 @@ def _data(moment: Moment) -> tuple[Cell, ...]:
     return old, cell(f"{share:.0%} measured")
 
 
-def _score(view: LoopView) -> tuple[Cell, ...]:
+def _objective(view: LoopView) -> tuple[Cell, ...]:
     if view.evaluation is None:
         return ()
-    return (cell(f"score {view.evaluation.objective:.4g}"),)
+    return (cell(f"objective {view.evaluation.objective:.4g}"),)
 
 
 def _lacking(found: Replication | None) -> tuple[Cell, ...]:

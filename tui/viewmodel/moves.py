@@ -103,7 +103,9 @@ def price_words(move: Move, shown: Shown) -> str:
     if snapshot.fingerprint != plan.snapshot_fingerprint:
         return ""
     price = evaluate(snapshot, plan.goals, (move,)).prices
-    words = f"{price:.4g} of the score" if price else "nothing, for a rule forces it"
+    words = (
+        f"{price:.4g} of the objective" if price else "nothing, for a rule forces it"
+    )
     return f"\ncosts     {words}"
 
 

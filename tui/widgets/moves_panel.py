@@ -24,11 +24,12 @@ class MovesPanel(Vertical):
     HELP = """\
 ## Plan
 
-The score is 0 when all brokers carry what they should and nothing is moved. No allowed
-plan has a score below the bound; the gap is what could at most still be gained.
+The objective is 0 when all brokers carry what they should and nothing is moved. No
+allowed plan has an objective below the bound; the gap is what could at most still be
+gained.
 
-`gain` is what the score would rise by without this move. Enter shows its whole reason,
-what it costs, and what is lost without it.
+`gain` is what the objective would rise by without this move. Enter shows its whole
+reason, what it costs, and what is lost without it.
 
 `d` drops the move under the cursor: the partition stays, and the rest is planned anew.
 `p` pins it to brokers of your choice, `u` takes the last of these back.
