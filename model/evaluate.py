@@ -68,6 +68,12 @@ def evaluate(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> Evaluat
     return evaluate_proposal(Proposal.of_moves(snapshot, goals, moves))
 
 
+def prices_of(snapshot: Snapshot, goals: Goals, moves: Iterable[Move]) -> float:
+    """What the moves cost of F; `Evaluation.prices`, without the rest of it."""
+    proposal = Proposal.of_moves(snapshot, goals, moves)
+    return planned_price(proposal, counted_dimensions(proposal)) * _paid(proposal)
+
+
 def evaluate_proposal(proposal: Proposal) -> Evaluation:
     """Judge a proposed placement."""
     counted = counted_dimensions(proposal)

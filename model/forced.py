@@ -31,7 +31,7 @@ def forced_moves(snapshot: Snapshot, domains: Domains) -> Forced:
     columns = snapshot.partitions
     n = len(snapshot)
     row = np.repeat(np.arange(n), np.diff(columns.replica_start))
-    broker = broker_positions(snapshot, columns.replica_broker)
+    broker = snapshot.replica_position
     leaving = np.array([b.state in LEAVING for b in snapshot.header.brokers], np.bool_)
     shape = len(domains.each), len(leaving)
     allowed = np.array([d.allowed for d in domains.each], np.bool_).reshape(shape)
@@ -51,12 +51,6 @@ def forced_moves(snapshot: Snapshot, domains: Domains) -> Forced:
         outside_pins=led & (np.bincount(row[outside], minlength=n) > 0),
         off_placement=led & off,
     )
-
-
-def broker_positions(snapshot: Snapshot, brokers: Ints) -> Ints:
-    """Positions in the header's brokers of known broker ids."""
-    ids = np.array([b.id for b in snapshot.header.brokers], np.int64)
-    return np.searchsorted(ids, brokers).astype(np.int64)
 
 
 def _placed_groups(
@@ -102,7 +96,7 @@ def _breaks(
     ):
         for rack, count in wanted.items():
             off |= _in_rack(snapshot, rack)[part].sum(axis=1) != count
-    leader = broker_positions(snapshot, snapshot.partitions.leader[rows])
+    leader = snapshot.positions_of(snapshot.partitions.leader[rows])
     leads: Bools = (broker[:, :leading] == leader[:, None]).any(axis=1)
     return off | ~leads
 

@@ -121,9 +121,7 @@ class Proposal:
         row = np.repeat(np.arange(len(self.snapshot)), lengths)
         return Replicas(
             row=row,
-            broker=np.searchsorted(
-                np.array(list(self.snapshot.broker), np.int64), columns.replica_broker
-            ),
+            broker=self.snapshot.replica_position,
             leads=columns.replica_broker == columns.leader[row],
         )
 

@@ -268,6 +268,16 @@ class Snapshot:
         """Brokers by id."""
         return {b.id: b for b in self.header.brokers}
 
+    def positions_of(self, brokers: Ints) -> Ints:
+        """Positions in the header's brokers of known broker ids."""
+        ids = np.array([b.id for b in self.header.brokers], np.int64)
+        return np.searchsorted(ids, brokers).astype(np.int64)
+
+    @cached_property
+    def replica_position(self) -> Ints:
+        """(replicas,) where the broker of each stands in the header."""
+        return self.positions_of(self.partitions.replica_broker)
+
     @cached_property
     def _topic_position(self) -> dict[TopicName, int]:
         return {t.name: i for i, t in enumerate(self.header.topics)}

@@ -211,8 +211,8 @@ def _placement(snapshot: Snapshot) -> tuple[Ints, Ints]:
     replicas = np.full((n, most), -1, np.int64)
     row = np.repeat(np.arange(n), rf)
     at = np.arange(len(row)) - np.repeat(columns.replica_start[:-1], rf)
-    replicas[row, at] = np.searchsorted(ids, columns.replica_broker)
-    leader = np.searchsorted(ids, columns.leader)
+    replicas[row, at] = snapshot.replica_position
+    leader = snapshot.positions_of(columns.leader)
     known = np.isin(columns.leader, ids)
     return replicas, np.where(known, leader, -1).astype(np.int64)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from model.evaluate import evaluate
+from model.evaluate import prices_of
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan
 from model.units import bytes_text, count_text
@@ -102,7 +102,7 @@ def price_words(move: Move, shown: Shown) -> str:
         return ""
     if snapshot.fingerprint != plan.snapshot_fingerprint:
         return ""
-    price = evaluate(snapshot, plan.goals, (move,)).prices
+    price = prices_of(snapshot, plan.goals, (move,))
     words = (
         f"{price:.4g} of the objective" if price else "nothing, for a rule forces it"
     )
