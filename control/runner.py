@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
+from control.memory import give_back
 from control.ports import Executor
 from executor.steering import Steering
 from model.errors import PlimsollError
@@ -120,3 +121,5 @@ class Runner:
             self._listener.run_failed(PlimsollError(f"internal error: {exc!r}"))
         else:
             self._listener.run_ended(report)
+        finally:
+            give_back()

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
+from control.memory import give_back
 from control.proposed import Solving
 from model.errors import PlimsollError
 from solver.observer import SolveObserver
@@ -93,4 +94,5 @@ class Task(Generic[T]):
         except Exception as exc:
             logger.exception("a solve ended")
             self._error = PlimsollError(f"internal error: {exc!r}")
+        give_back()
         self._done()
