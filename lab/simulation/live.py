@@ -116,7 +116,11 @@ class LiveCluster(Closing):
         )
 
     def _pause(self, seconds: float) -> None:
-        self._closing.wait(seconds / self.speed)
+        """Wait until that much of its time has passed; a step may be late."""
+        until_s = self.now_s() + seconds
+        wait_s = seconds / self.speed
+        while not self._closing.wait(wait_s) and self.now_s() < until_s:
+            wait_s = _STEP_S
 
     def _go_on(self) -> None:
         began_s, at_s = time.monotonic(), self.cluster.now_s

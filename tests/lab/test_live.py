@@ -54,6 +54,14 @@ def test_loads_go_up_and_down_while_the_placement_stays() -> None:
     assert not np.allclose(first.partitions.loads[:, 0], second.partitions.loads[:, 0])
 
 
+def test_who_waits_by_its_clock_waits_until_that_much_of_it_has_passed() -> None:
+    with LiveCluster(order(), speed=6.0) as live:
+        for _ in range(5):
+            before_s = live.now_s()
+            live.timing.pause(2.0)
+            assert live.now_s() - before_s >= 2.0
+
+
 def test_entered_its_time_passes_and_a_copy_ends_by_itself() -> None:
     with LiveCluster(order(), speed=200.0) as live:
         partition = next(iter(live.cluster.partitions.values()))
