@@ -188,9 +188,8 @@ SECTIONS: Final[dict[str, Section]] = {
         "pressed by Textual's pilot, and timed until its last paint. Those over "
         f"{screen_keys.SLOW_MS:.0f} ms are pressed again, and the median counts. "
         "Asked: 100 ms. What takes longer makes widgets, each of which Textual styles, "
-        "lays out and mounts: its own help panel (`?`) and palette (`ctrl+p`), forms "
-        "(`g`, `w`, `e`), and a screen that is opened for the first time; `enter` on a "
-        "move reckons its price on all partitions.",
+        "lays out and mounts: its own palette (`ctrl+p`), forms (`g`, `w`, `e`), and a "
+        "screen that is opened for the first time.",
         keys,
     ),
     "cost": (
