@@ -11,23 +11,21 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import work
-from textual.app import App, SystemCommand
+from textual.app import SystemCommand
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from control.parts import LoopSettings
 from control.terminal import in_browser, operator
 from control.view import LogLine, LoopView, Phase
-from model.errors import ConfigError, PlimsollError
-from model.exchange.source import nearest
+from model.errors import PlimsollError
 from tui.desk import RunDesk
 from tui.driver import AsciiDriver, TerminalDriver
 from tui.engine import Asking, Engine
-from tui.keymap import checked_keys
+from tui.frame import FrameApp
 from tui.keys import MODE_KEYS, RUN_KEYS
-from tui.looks import COLOUR_BLIND, wants_ascii
+from tui.looks import wants_ascii
 from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.screens.approve import ApproveScreen
@@ -43,7 +41,6 @@ from tui.terminal import signals_end, vanished
 from tui.viewmodel.modes import MODES as MODE_TEXTS
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.trail import Trail
-from tui.widgets.help_panel import HelpPanel
 
 if TYPE_CHECKING:
     from control.loop import Loop
@@ -57,12 +54,8 @@ ABORT_WORDS = (
     "done stays done."
 )
 
-MASKED_S = 0.01
-"""How long a change of screens is not painted. Textual waits for 0.05 s, which is half
-of what an answer may take."""
 
-
-class PlimsollApp(App[None]):
+class PlimsollApp(FrameApp):
     """Shows one loop. Decides nothing and opens no connection."""
 
     TITLE = "plimsoll"
@@ -136,11 +129,7 @@ class PlimsollApp(App[None]):
         terminal_gone: Callable[[], bool] = vanished,
         driver: type[Driver] | None = None,
     ) -> None:
-        super().__init__(driver_class=driver)
-        # Each step would be painted, and an answer take as long as all of them: a
-        # second, and kilobytes over a slow line, where a log is scrolled to its end.
-        self.animation_level = "none"
-        self._dress(engine.settings)
+        super().__init__(engine.settings, driver)
         self.ended_by: signal.Signals | None = None
         """The signal that ended the screen, if one did."""
         self.desk = RunDesk(self, engine, user)
@@ -153,20 +142,6 @@ class PlimsollApp(App[None]):
         self._trail = Trail()
         self._previous_mode = self.DEFAULT_MODE
         self.set_reactive(PlimsollApp.moment, self._at(engine.view))
-
-    def _dress(self, settings: LoopSettings) -> None:
-        """Take up theme and keys; ConfigError where the configuration is wrong."""
-        self.register_theme(COLOUR_BLIND)
-        self.set_keymap(checked_keys(settings.keys))
-        theme = settings.screen.theme
-        if theme is not None and theme not in self.available_themes:
-            told = nearest(theme, self.available_themes)
-            raise ConfigError(f"unknown theme {theme!r}{told}")
-        if theme is not None:
-            self.theme = theme
-
-    def delay_update(self, delay: float = MASKED_S) -> None:
-        super().delay_update(delay)
 
     # ---- views come in
 
@@ -335,17 +310,6 @@ class PlimsollApp(App[None]):
 
     def action_roll_back(self) -> None:
         self.desk.roll_back()
-
-    def action_help(self) -> None:
-        if self.screen.query(HelpPanel):
-            self.action_hide_help_panel()
-        else:
-            self.action_show_help_panel()
-
-    def action_show_help_panel(self) -> None:
-        """Textual's palette asks for it, too."""
-        if not self.screen.query(HelpPanel):
-            self.screen.mount(HelpPanel())
 
     async def action_quit(self) -> None:
         """Leave; while a run goes on, ask first."""

@@ -1,0 +1,74 @@
+"""What the screen's app is whatever it shows: looks, keys, notices and help."""
+
+from textual.app import App
+from textual.driver import Driver
+from textual.notifications import SeverityLevel
+
+from control.parts import LoopSettings
+from model.errors import ConfigError
+from model.exchange.source import nearest
+from tui.keymap import checked_keys
+from tui.looks import COLOUR_BLIND
+from tui.widgets.help_panel import HelpPanel
+
+GONE_S = 0.5
+"""After its time, a notice is surely gone."""
+MASKED_S = 0.01
+"""How long a change of screens is not painted. Textual waits for 0.05 s, which is half
+of what an answer may take."""
+
+
+class FrameApp(App[None]):
+    """Textual's app, as a user has configured it, and painting no more than it must."""
+
+    def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
+        """ConfigError where the configuration names no key or theme that is there."""
+        super().__init__(driver_class=driver)
+        # Each step would be painted, and an answer take as long as all of them: a
+        # second, and kilobytes over a slow line, where a log is scrolled to its end.
+        self.animation_level = "none"
+        self._dress(settings)
+
+    def _dress(self, settings: LoopSettings) -> None:
+        """Take up theme and keys; ConfigError where the configuration is wrong."""
+        self.register_theme(COLOUR_BLIND)
+        self.set_keymap(checked_keys(settings.keys))
+        theme = settings.screen.theme
+        if theme is not None and theme not in self.available_themes:
+            told = nearest(theme, self.available_themes)
+            raise ConfigError(f"unknown theme {theme!r}{told}")
+        if theme is not None:
+            self.theme = theme
+
+    def delay_update(self, delay: float = MASKED_S) -> None:
+        super().delay_update(delay)
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = True,
+    ) -> None:
+        """Say it for a while, and paint what was below.
+
+        Textual leaves it there where several go at once.
+        """
+        timeout = self.NOTIFICATION_TIMEOUT if timeout is None else timeout
+        super().notify(
+            message, title=title, severity=severity, timeout=timeout, markup=markup
+        )
+        self.set_timer(timeout + GONE_S, lambda: self.screen.refresh())
+
+    def action_help(self) -> None:
+        if self.screen.query(HelpPanel):
+            self.action_hide_help_panel()
+        else:
+            self.action_show_help_panel()
+
+    def action_show_help_panel(self) -> None:
+        """Textual's palette asks for it, too."""
+        if not self.screen.query(HelpPanel):
+            self.screen.mount(HelpPanel())
