@@ -61,9 +61,9 @@ class Tmux(Closing):
     def wait(self, fits: Callable[[str], bool], what: str) -> None:
         """Wait until the screen fits."""
         end_s = time.monotonic() + LONG_S
-        while not fits(self._seen()):
+        while not fits(self.seen()):
             if time.monotonic() > end_s:
-                sys.exit(f"not seen: {what}. The screen shows:\n{self._seen()}")
+                sys.exit(f"not seen: {what}. The screen shows:\n{self.seen()}")
             time.sleep(LOOK_S)
 
     def until_field(self, placeholder: str) -> None:
@@ -77,14 +77,15 @@ class Tmux(Closing):
 
     def _until_styled(self, pattern: str, what: str) -> None:
         found = re.compile(pattern)
-        self.wait(lambda _: found.search(self._seen("-e")) is not None, what)
+        self.wait(lambda _: found.search(self.seen("-e")) is not None, what)
 
-    def _seen(self, *options: str) -> str:
+    def seen(self, *options: str) -> str:
+        """What the screen shows; `-e` with its styles."""
         return self._tmux("capture-pane", "-p", *options)
 
     def take(self, file: Path, title: str) -> None:
         """Draw the screen as it is into an SVG file."""
-        seen = self._seen("-e").rstrip("\n")
+        seen = self.seen("-e").rstrip("\n")
         console = Console(
             record=True, width=self._columns, file=StringIO(), force_terminal=True
         )

@@ -18,6 +18,9 @@ SCRIPT: Final = '"$0" demo --plain --throttle 8MB/s; read -r end'
 FASTER: Final = "20MB/s"
 CLUSTER: Final = "demo"
 PERCENT: Final = re.compile(r" RUNNING (\d+)% ")
+TO_COPY: Final = re.compile(r"([\d.]+) MB to copy")
+ENOUGH_MB: Final = 120.0
+"""So that the run lasts long enough for a person to steer it."""
 
 
 class Walk:
@@ -32,6 +35,10 @@ class Walk:
         self._take("overview")
         self._tmux.press("2")
         self._tmux.until("limited by", "Brokers now")
+        while not _enough(self._tmux.seen()):
+            self._tmux.press("r")
+            self._tmux.until("asked for")
+            self._tmux.until("PLAN READY", gone=["SOLVING", "asked for"])
         self._take("plan")
 
     def bend(self) -> None:
@@ -62,7 +69,7 @@ class Walk:
         self._tmux.until(" PAUSED ", "waiting", gone=["under way", "will pause"])
         self._take("paused")
         self._tmux.press("P")
-        self._tmux.until(" RUNNING ", "under way", gone=["goes on"])
+        self._tmux.until(" RUNNING ", "under way")
         self._take("resumed")
 
     def finish(self) -> None:
@@ -113,6 +120,11 @@ class Walk:
         self._taken += 1
         file = OUT / f"{self._taken:02}-{name}.svg"
         self._tmux.take(file, f"plimsoll: {name}")
+
+
+def _enough(seen: str) -> bool:
+    found = TO_COPY.search(seen)
+    return found is not None and float(found[1]) >= ENOUGH_MB
 
 
 def _some_done(seen: str) -> bool:
