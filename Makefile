@@ -47,7 +47,7 @@ check: $(VENV)/dev.stamp ## lint, format, types, layers
 test: $(VENV)/dev.stamp ## all tests, the real clusters in them
 	$(BIN)/python -m pytest -m "not (kafka or spark or automq or soak)" $(ARGS) || [ $$? = 5 ]
 	$(BIN)/python -m pytest -n 0 -m "automq and not soak" $(ARGS) || [ $$? = 5 ]
-	$(BIN)/python -m pytest -n 0 -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "(kafka or spark) and not (automq or soak)" $(ARGS) || [ $$? = 5 ]
 
 MINUTES ?= 60
 
