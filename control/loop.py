@@ -95,7 +95,7 @@ class Loop(Closing):
             clock=parts.clock,
             lock=self._changed,
             wake=self._wake.set,
-            note=lambda words: self.note(words, level="warning"),
+            note=self.warn,
         )
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
@@ -400,7 +400,7 @@ class Loop(Closing):
         getattr(logger, level)(text, extra={"plan_hash": plan_hash})
 
     def warn(self, text: str) -> None:
-        """Say in the log what another part warns of."""
+        """Say in the log what came to nothing, or what another part warns of."""
         self.note(text, level="warning")
 
     def _publish(self) -> None:

@@ -22,7 +22,7 @@ class FrameApp(App[None]):
     """Textual's app, as a user has configured it, and painting no more than it must."""
 
     def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
-        """ConfigError where the configuration names no key or theme that is there."""
+        """ConfigError where the configuration names a key or a theme that is none."""
         super().__init__(driver_class=driver)
         # Each step would be painted, and an answer take as long as all of them: a
         # second, and kilobytes over a slow line, where a log is scrolled to its end.

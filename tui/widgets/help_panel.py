@@ -37,14 +37,12 @@ class HelpPanel(VerticalScroll):
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:
-        focused = self.screen.focused
+        focused = self.screen.focused or self.screen
         if focused is not self:
-            nodes = (
-                focused.ancestors_with_self if focused is not None else [self.screen]
-            )
+            nodes = focused.ancestors_with_self
             helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
-            parts = (*_explained(next(helps, "")), self._keys())
-            self.query_one(Static).update(Group(*parts))
+            shown = Group(*_explained(next(helps, "")), self._keys())
+            self.query_one(Static).update(shown)
 
     def _keys(self) -> Table:
         """A line for each action, with the keys that ask for it."""
