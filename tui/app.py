@@ -72,8 +72,6 @@ class PlimsollApp(FrameApp):
         )
     }
     DEFAULT_MODE = "overview"
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (120, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
     BINDINGS = [
         *MODE_KEYS,
         *RUN_KEYS,

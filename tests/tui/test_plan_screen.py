@@ -101,8 +101,10 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("2", "g")
         for field, text, words in (
-            ("weight net_in", "heavy", "weight of net_in: 'heavy' is no number"),
-            ("band net_out", "0", "band of net_out: say a percentage"),
+            ("goal net_in", "heavy", "weight of net_in: 'heavy' is no number"),
+            ("goal net_out", "1 0%", "band of net_out: say a percentage"),
+            ("goal net_out", "1 10 20", "net_out: say a weight and a band"),
+            ("goal net_out", "%", "net_out: say a weight and a band"),
             ("moves", "1.5", "most moves: '1.5' is no whole number"),
             ("bytes", "many", "most bytes: 'many' is no size"),
             ("objective", "best", "objective: 'best' is not variance or band"),
@@ -116,16 +118,20 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
             assert on.loop.proposals.asked == []
             await _type(on, field, before)
             assert _refused(on) == ""
-        await _type(on, "weight net_out", "")
-        await _type(on, "weight leaders", "2")
-        await _type(on, "band leaders", "20 %")
+        await _type(on, "goal net_out", "")
+        await _type(on, "goal leaders", "2 20 %")
+        await _type(on, "goal replicas", "3")
         await _type(on, "moves", "3")
         await _type(on, "objective", "band")
         await on.press("enter")
         (asks,) = on.loop.proposals.asked
         assert asks.goals is not None
         found = [(g.resource, g.weight, g.tolerance) for g in asks.goals.balance]
-        assert found == [("net_in", 1.0, 0.1), ("leaders", 2.0, 0.2)]
+        assert found == [
+            ("net_in", 1.0, 0.1),
+            ("replicas", 3.0, 0.1),
+            ("leaders", 2.0, 0.2),
+        ]
         assert asks.goals.budgets.moves == 3
         assert asks.goals.objective is ObjectiveKind.BAND
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor

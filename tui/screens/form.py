@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from textual import work
 from textual.app import ComposeResult
 from textual.binding import Binding
-from textual.containers import Horizontal, VerticalScroll
+from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
@@ -40,14 +40,16 @@ class FormScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog form", can_focus=False):
             yield Label(self._title, classes="title", markup=False)
-            for line in self._lines:
-                with Horizontal(classes="line"):
-                    yield Label(line.label, markup=False)
-                    for field in line.fields:
+            # One widget for all labels, for each takes milliseconds to be laid out.
+            labels = "\n".join(line.label for line in self._lines)
+            with Horizontal(classes="lines"):
+                yield Static(labels, classes="labels", markup=False)
+                with Vertical():
+                    for line in self._lines:
                         yield Input(
-                            field.text,
-                            field.hint,
-                            name=field.key,
+                            line.text,
+                            line.hint,
+                            name=line.key,
                             select_on_focus=False,
                             compact=True,
                         )

@@ -25,6 +25,9 @@ class LiveScreen(Screen[None]):
 
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
+    # Dialogs have none, for each class that changes styles all of a screen anew.
+    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (120, "-wide")]
+    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
 
     BINDINGS = [
         Binding(

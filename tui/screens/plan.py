@@ -18,7 +18,6 @@ from tui.screens.live import LiveScreen
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.forms import (
     WHAT_IF_LINES,
-    Field,
     FormLine,
     Typed,
     goals_lines,
@@ -208,7 +207,7 @@ class PlanScreen(LiveScreen):
         folder = f"{name}-{plan.hash[:12]}"
         self._fill_in(
             f"Write the {what} to a folder",
-            (FormLine("folder", (Field("folder", folder, "a new folder"),)),),
+            (FormLine("folder", "folder", folder, "a new folder"),),
             check=lambda _typed: None,
             submit=submit,
             done="Write",

@@ -16,21 +16,15 @@ from model.snapshot import Count, Measure, Resource, Snapshot
 from model.units import bytes_of
 
 
-class Field(NamedTuple):
+class FormLine(NamedTuple):
     """One thing to type."""
 
+    label: str
     key: str
     text: str = ""
     """What stands there at first."""
     hint: str = ""
     """What may stand there."""
-
-
-class FormLine(NamedTuple):
-    """A label and what belongs to it."""
-
-    label: str
-    fields: tuple[Field, ...]
 
 
 Typed = Mapping[str, str]
@@ -47,7 +41,7 @@ def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
     measures = [*known, *(m for m in present if m not in known)]
     budgets = goals.budgets
     return (
-        FormLine("objective", (Field("objective", goals.objective, _OBJECTIVES),)),
+        FormLine("objective", "objective", goals.objective, _OBJECTIVES),
         *(_goal_line(measure, present.get(measure)) for measure in measures),
         _number_line("price of a move", "move_price", goals.move_price),
         _number_line(
@@ -58,13 +52,9 @@ def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
         _number_line("most leader changes", "leader_changes", budgets.leader_changes),
         FormLine(
             "excluded topics",
-            (
-                Field(
-                    "excluded",
-                    " ".join(goals.excluded_topics.regex),
-                    "regular expressions, blanks between",
-                ),
-            ),
+            "excluded",
+            " ".join(goals.excluded_topics.regex),
+            "regular expressions, blanks between",
         ),
     )
 
@@ -73,20 +63,17 @@ _OBJECTIVES = " or ".join(ObjectiveKind)
 
 
 def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
-    weight = f"{goal.weight:g}" if goal is not None else ""
-    band = f"{100 * goal.tolerance:g}" if goal is not None else ""
-    fields = (
-        Field(f"weight {measure}", weight, "weight; empty: off"),
-        Field(f"band {measure}", band, "band in %, else 10"),
+    text = f"{goal.weight:g} {100 * goal.tolerance:g}%" if goal is not None else ""
+    return FormLine(
+        measure, f"goal {measure}", text, "off; or weight and band, as 1 10%"
     )
-    return FormLine(measure, fields)
 
 
 def _number_line(
     label: str, key: str, value: float | None, hint: str = "empty: none"
 ) -> FormLine:
     text = "" if value is None else f"{value:.10g}"
-    return FormLine(label, (Field(key, text, hint),))
+    return FormLine(label, key, text, hint)
 
 
 def goals_of(before: Goals, typed: Typed) -> Goals:
@@ -127,18 +114,19 @@ def goals_of(before: Goals, typed: Typed) -> Goals:
 
 def _balance(before: Goals, typed: Typed) -> Iterator[Goal]:
     floors = {g.resource: g.floor for g in before.balance}
-    for key in typed:
+    for key, text in typed.items():
         kind, _, name = key.partition(" ")
-        if kind != "weight" or not typed[key].strip():
+        if kind != "goal" or not text.strip():
             continue
-        weight = _number(f"weight of {name}", typed[key])
-        band = _share(f"band of {name}", typed[f"band {name}"])
+        words = text.replace("%", " ").split()
+        if not 1 <= len(words) <= 2:
+            raise ConfigError(f"{name}: say a weight and a band, as 1 10%")
         measure = Resource(name) if name in list(Resource) else Count(name)
         yield Goal(
             resource=measure,
-            weight=weight or 0.0,
+            weight=_number(f"weight of {name}", words[0]) or 0.0,
             floor=floors.get(measure, 0.0),
-            tolerance=band or 0.10,
+            tolerance=_share(f"band of {name}", "".join(words[1:])) or 0.10,
         )
 
 
@@ -184,7 +172,7 @@ def _bytes(label: str, text: str) -> int | None:
 def pin_lines(move: Move) -> tuple[FormLine, ...]:
     """Where a partition is to lie; at first where the plan puts it."""
     brokers = " ".join(map(str, move.replicas_after))
-    return (FormLine("brokers", (Field("brokers", brokers, "ids, as in: 1 4 7"),)),)
+    return (FormLine("brokers", "brokers", brokers, "ids, as in: 1 4 7"),)
 
 
 def pin_of(move: Move, typed: Typed) -> Pin:
@@ -210,13 +198,12 @@ def _ids(label: str, text: str) -> tuple[BrokerId, ...]:
 # ---- what-if
 
 WHAT_IF_LINES = (
-    FormLine("add brokers", (Field("add", "", "2, or 2:RACK for a rack"),)),
-    FormLine("drain brokers", (Field("remove", "", "ids, as in: 1 4 7"),)),
+    FormLine("add brokers", "add", "", "2, or 2:RACK for a rack"),
+    FormLine("drain brokers", "remove", "", "ids, as in: 1 4 7"),
     FormLine(
-        "traffic times",
-        (Field("traffic", "", "1.5 for all topics, or 1.5:orders.* for some"),),
+        "traffic times", "traffic", "", "1.5 for all topics, or 1.5:orders.* for some"
     ),
-    FormLine("lose racks", (Field("lose", "", "names, blanks between several"),)),
+    FormLine("lose racks", "lose", "", "names, blanks between several"),
 )
 
 

@@ -1,7 +1,7 @@
 """What the part with the focus shows, and all keys that count there."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rich.console import Group, RenderableType
 from rich.style import Style
@@ -18,7 +18,9 @@ BOLD, MUTED = Style(bold=True), Style(dim=True)
 
 
 class HelpPanel(VerticalScroll):
-    """Beside the screen; greyed keys say why they are.
+    """At the right; greyed keys say why they are.
+
+    It lies over the screen, of which else all tables would be made anew, narrower.
 
     Textual's own makes a widget for each paragraph, and all of its table anew for each
     change of focus: two tenths of a second. It has no focus, so that only a mouse
@@ -26,36 +28,44 @@ class HelpPanel(VerticalScroll):
     """
 
     def compose(self) -> Iterator[Widget]:
-        yield Static()
+        self._shown = self._found()
+        yield Static(_drawn(*self._shown))
 
     def on_mount(self) -> None:
         self.screen.bindings_updated_signal.subscribe(self, self._follow)
-        self._renew()
 
     def _follow(self, _screen: Screen[object]) -> None:
         # Later, for the focus may not have got to where it goes.
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:
-        focused = self.screen.focused or self.screen
-        if focused is not self:
-            nodes = focused.ancestors_with_self
-            helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
-            shown = Group(*_explained(next(helps, "")), self._keys())
-            self.query_one(Static).update(shown)
+        if self.screen.focused is not self and self._shown != (found := self._found()):
+            self._shown = found
+            self.query_one(Static).update(_drawn(*found))
 
-    def _keys(self) -> Table:
-        """A line for each action, with the keys that ask for it."""
+    def _found(self) -> tuple[str, list[tuple[str, Text]]]:
+        """The help for the focus; for each action its keys, and what it does."""
+        nodes = (self.screen.focused or self.screen).ancestors_with_self
+        helps = (n.HELP for n in nodes if isinstance(n, Widget) and n.HELP)
         actions: dict[str, list[ActiveBinding]] = {}
         for found in self.screen.active_bindings.values():
             if not found.binding.system:
                 actions.setdefault(found.binding.action, []).append(found)
-        table = Table.grid(padding=(0, 1))
-        table.add_column(justify="right", style=BOLD, no_wrap=True)
-        for same in actions.values():
-            shown = dict.fromkeys(self.app.get_key_display(f.binding) for f in same)
-            table.add_row(Text(" ".join(shown)), _told(same[0]))
-        return table
+        return next(helps, ""), [
+            (self._keys(same), _told(same[0])) for same in actions.values()
+        ]
+
+    def _keys(self, same: Iterable[ActiveBinding]) -> str:
+        names = dict.fromkeys(self.app.get_key_display(f.binding) for f in same)
+        return " ".join(names)
+
+
+def _drawn(help_text: str, keys: Iterable[tuple[str, Text]]) -> Group:
+    table = Table.grid(padding=(0, 1))
+    table.add_column(justify="right", style=BOLD, no_wrap=True)
+    for names, told in keys:
+        table.add_row(Text(names), told)
+    return Group(*_explained(help_text), table)
 
 
 def _told(found: ActiveBinding) -> Text:
