@@ -60,7 +60,12 @@ class FrameApp(App[None]):
         super().notify(
             message, title=title, severity=severity, timeout=timeout, markup=markup
         )
-        self.set_timer(timeout + GONE_S, lambda: self.screen.refresh())
+        self.set_timer(timeout + GONE_S, self._uncover)
+
+    def _uncover(self) -> None:
+        # There is no screen any more where the app is about to end.
+        for screen in self.screen_stack[-1:]:
+            screen.refresh()
 
     def action_help(self) -> None:
         if self.screen.query(HelpPanel):
