@@ -97,14 +97,6 @@ class PlimsollApp(FrameApp):
             id="run.stop",
         ),
         Binding(
-            "P",
-            "pause_run",
-            "Pause run",
-            tooltip="Start no move for now; again, and the run goes on",
-            show=False,
-            id="run.pause",
-        ),
-        Binding(
             "question_mark",
             "help",
             "Help",

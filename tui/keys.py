@@ -36,6 +36,14 @@ MODE_KEYS = [
 
 RUN_KEYS = [
     Binding(
+        "P",
+        "pause_run",
+        "Pause",
+        tooltip="Start no move for now; again, and the run goes on",
+        show=False,
+        id="run.pause",
+    ),
+    Binding(
         "T",
         "throttle",
         "Throttle",

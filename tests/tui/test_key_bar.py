@@ -2,7 +2,7 @@
 
 from control.view import Mode
 from tests.tui.stage import Stage, stage
-from tests.tui.views import plan_ready
+from tests.tui.views import plan_ready, running
 from tui.widgets.key_bar import KeyBar
 
 SIZE = 200, 40
@@ -57,3 +57,13 @@ async def test_the_keys_are_those_of_what_has_the_focus() -> None:
         assert "Sort" in _words(on)
         await on.press("tab")
         assert "Sort" not in _words(on)
+
+
+async def test_greyed_keys_give_way_to_others_where_not_all_fit() -> None:
+    async with stage(running(), size=(80, 24), running=True) as on:
+        await on.press("3")
+        assert "P Pause T Throttle X Stop run ? Help" in _words(on)
+        assert "Approve" not in _words(on)
+    async with stage(running(), size=SIZE, running=True) as on:
+        await on.press("3")
+        assert "Approve" in _words(on)

@@ -31,6 +31,8 @@ class _Key:
 class KeyBar(Widget):
     """A click presses a key; greyed ones say why in their tooltip.
 
+    Where not all fit, greyed ones are left out, the last first.
+
     Textual's Footer has a widget for each key and makes all of them anew for each
     change of focus, which costs more than the answer to most keys. It looks the same.
     """
@@ -96,9 +98,19 @@ class KeyBar(Widget):
     def _placed(self) -> Iterator[tuple[_Key, int]]:
         """Each key, and where it begins; one blank between them."""
         at = 0
-        for key in self._keys:
+        for key in self._fitting():
             yield key, at
             at += key.width + 1
+
+    def _fitting(self) -> list[_Key]:
+        keys = list(self._keys)
+        edge = self._palette.width + 1 if self._palette is not None else 0
+        over = sum(key.width + 1 for key in keys) + edge - self.size.width
+        for key in reversed(self._keys):
+            if over > 0 and not key.enabled:
+                keys.remove(key)
+                over -= key.width + 1
+        return keys
 
     def _drawn(self, key: _Key) -> Iterator[Segment]:
         base = self.rich_style
