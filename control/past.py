@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from control.runner import Runner
 from control.view import LoopView
-from model.errors import ConfigError, GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.plan import Plan
 from model.run import RunState
 
@@ -31,6 +31,9 @@ class Host(Protocol):
 
         Raises GuardrailRefused while one goes on.
         """
+
+    def warn(self, text: str) -> None:
+        """Say in the log what came to nothing."""
 
 
 class Past:
@@ -92,7 +95,13 @@ class Past:
 
         Raises GuardrailRefused where nothing may be changed, else as the executor.
         """
-        return self._allowed().plan_back(run_id)
+        runner = self._allowed()
+        try:
+            return runner.plan_back(run_id)
+        except PlimsollError as exc:
+            # Also in the log: a screen tells it for some seconds only.
+            self._host.warn(f"run {run_id} cannot be rolled back now: {exc}")
+            raise
 
     def roll_back(self, plan: Plan, by: str) -> None:
         """Carry out exactly this plan; returns at once. Raises GuardrailRefused."""

@@ -11,7 +11,7 @@ from control.runner import Runner
 from control.view import LoopView
 from executor.journal import sole_writer
 from executor.timing import RunLimits
-from model.errors import GuardrailRefused, PlimsollError
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.run import RunProgress, RunReport, RunState
 from model.snapshot import Snapshot
 from tests.executor.plans import CLUSTER_ID
@@ -36,12 +36,16 @@ class Host:
     said: list[str] = field(default_factory=list)
     reports: list[RunReport] = field(default_factory=list)
     errors: list[PlimsollError] = field(default_factory=list)
+    warned: list[str] = field(default_factory=list)
 
     def begin(self, words: str, start: Callable[[], None]) -> None:
         if self.busy:
             raise GuardrailRefused("a run goes on; wait for its end or stop it")
         self.said.append(words)
         start()
+
+    def warn(self, text: str) -> None:
+        self.warned.append(text)
 
     def run_progressed(self, progress: RunProgress) -> None:
         pass
@@ -139,6 +143,15 @@ def test_it_is_rolled_back_by_exactly_the_plan_that_was_shown(tmp_path: Path) ->
     ]
     assert {n: r for n, (r, _) in at.placement.items()} == BEFORE
     assert at.is_clean
+
+
+def test_why_it_cannot_be_rolled_back_now_stays_in_the_log(tmp_path: Path) -> None:
+    at, host = _cut_off(tmp_path), Host()
+    past, _ = _past(at, host)
+    with pytest.raises(ConfigError) as refused:
+        past.plan_back("20260101T000000000-00000000")
+    (words,) = host.warned
+    assert str(refused.value) in words
 
 
 def test_nothing_begins_while_a_run_goes_on(tmp_path: Path) -> None:
