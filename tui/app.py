@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import functools
 import gc
 import os
 import signal
@@ -28,6 +27,7 @@ from tui.keys import MODE_KEYS, RUN_KEYS
 from tui.looks import wants_ascii
 from tui.messages import ViewArrived
 from tui.moment import Moment
+from tui.palette import commands
 from tui.screens.approve import ApproveScreen
 from tui.screens.history import HistoryScreen
 from tui.screens.live import LiveScreen
@@ -38,7 +38,6 @@ from tui.screens.question import Question
 from tui.screens.run import RunScreen
 from tui.screens.topics import TopicsScreen
 from tui.terminal import signals_end, vanished
-from tui.viewmodel.modes import MODES as MODE_TEXTS
 from tui.viewmodel.refusals import refusal
 from tui.viewmodel.trail import Trail
 
@@ -203,21 +202,9 @@ class PlimsollApp(FrameApp):
         return None if refusal(action, self.moment) else True
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        yield from super().get_system_commands(screen)
-        for action, title, words, call in (
-            ("approve", "Approve the plan", "Asks once more", self.action_approve),
-            ("solve_again", "Solve again", "Make a new plan", self.action_solve_again),
-            ("stop_run", "Stop the run", "Asks once more", self.action_stop_run),
-            ("pause_run", "Pause the run", "Or go on", self.action_pause_run),
-            ("throttle", "Throttle the run", "Asks for a rate", self.desk.throttle),
-            ("resume", "Resume the last run", "Asks once more", self.desk.resume),
-            ("roll_back", "Roll back the last run", "Asks", self.desk.roll_back),
-        ):
-            if refusal(action, self.moment) is None:
-                yield SystemCommand(title, words, call)
-        for mode in MODE_TEXTS:
-            opened = functools.partial(self.action_show_mode, mode.name)
-            yield SystemCommand(mode.title, mode.purpose, opened)
+        theirs = {c.title: c for c in super().get_system_commands(screen)}
+        ours = {c.title: c for c in commands(screen)}
+        yield from (theirs | ours).values()
 
     def action_show_mode(self, mode: str) -> None:
         """Open another of the screens."""

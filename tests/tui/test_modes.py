@@ -6,6 +6,7 @@ from control.view import Mode
 from tests.tui.stage import stage
 from tests.tui.views import CONNECTING, HASH, NAME, plan_ready, running
 from tui.screens.approve import ApproveScreen
+from tui.screens.live import LiveScreen
 from tui.screens.question import Question
 from tui.viewmodel.modes import MODES
 from tui.widgets.mode_bar import ModeBar
@@ -84,6 +85,19 @@ async def test_the_palette_leads_to_every_screen() -> None:
     async with stage(plan_ready()) as on:
         commands = {c.title: c for c in on.app.get_system_commands(on.app.screen)}
         assert {mode.title for mode in MODES} <= set(commands)
-        commands["Log"].callback()
+        await commands["Log"].callback()
         await on.settle()
         assert on.app.current_mode == "log"
+
+
+async def test_the_palette_has_what_the_keys_of_a_screen_do_with_their_keys() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2")
+        commands = {c.title: c for c in on.app.get_system_commands(on.app.screen)}
+        keyed = {"Drop", "Pin", "Goals", "Frontier", "What-if", "Export", "Copy"}
+        assert keyed | {"Filter", "Sort", "Freeze", "Approve"} <= set(commands)
+        assert not {"Undo", "Stop run", "Resume"} & set(commands)
+        assert commands["Frontier"].help.startswith("f  ")
+        await on.press("ctrl+p", *"freeze", "enter")
+        assert isinstance(on.app.screen, LiveScreen)
+        assert on.app.screen.frozen

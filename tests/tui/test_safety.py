@@ -49,13 +49,13 @@ async def test_the_palette_offers_what_is_allowed() -> None:
     async with stage(plan_ready()) as on:
         for view, titles in (
             (plan_ready(Mode.READ_ONLY), {"Solve again"}),
-            (plan_ready(), {"Solve again", "Approve the plan"}),
-            (running(), {"Stop the run"}),
+            (plan_ready(), {"Solve again", "Approve"}),
+            (running(), {"Stop run", "Pause", "Throttle"}),
             (failed(), set()),
         ):
             await on.show(view)
             offered = {c.title for c in on.app.get_system_commands(on.app.screen)}
-            ours = {"Solve again", "Approve the plan", "Stop the run"}
+            ours = {"Solve again", "Approve", "Stop run", "Pause", "Throttle"}
             assert offered & ours == titles
 
 
