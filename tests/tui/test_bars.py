@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from tui.viewmodel.bars import (
     BAND_MARK,
+    BOTH_MARK,
     COMES,
     GOES,
     HEIGHTS,
@@ -36,9 +37,10 @@ def test_the_level_is_marked_on_filled_and_on_empty_bars() -> None:
     assert _drawn(0.0, Marks(level=0.5)) == "   │  "
 
 
-def test_the_ends_of_the_band_are_marked_where_they_are_not_the_level() -> None:
+def test_the_ends_of_the_band_are_marked_also_in_the_cell_of_the_level() -> None:
     assert _drawn(0.0, Marks(level=0.5, tolerance=0.25), 16) == "      ╎ │ ╎     "
-    assert _drawn(0.0, Marks(level=0.5, tolerance=0.01), 4).strip("│╎ ") == ""
+    assert _drawn(0.0, Marks(level=0.5, tolerance=0.1), 10) == "    ╎┼    "
+    assert _drawn(0.0, Marks(level=0.45, tolerance=0.01), 4) == " ┼  "
 
 
 def test_what_the_plan_takes_and_what_it_brings_differ() -> None:
@@ -64,7 +66,7 @@ def test_a_bar_is_as_wide_as_it_is_told(
     marks = Marks(level=level, after=after, tolerance=tolerance)
     drawn = _drawn(share, marks, width)
     assert len(drawn) == width
-    assert drawn.count(LEVEL_MARK) <= 1
+    assert drawn.count(LEVEL_MARK) + drawn.count(BOTH_MARK) <= 1
     assert drawn.count(BAND_MARK) <= 2
 
 

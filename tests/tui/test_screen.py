@@ -201,7 +201,7 @@ async def test_who_types_while_the_terminal_is_too_small_goes_on_to_type() -> No
 
 async def test_bars_come_and_go_with_the_width() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert "│" in on.table("#brokers")[0][3]
+        assert "█" in on.table("#brokers")[0][3]
         await on.pilot.resize_terminal(80, 24)
         await on.settle()
         assert on.table("#brokers")[0][3] == "!5.00M"

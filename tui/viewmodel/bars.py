@@ -14,6 +14,8 @@ COMES = "░"
 LEVEL_MARK = "│"
 BAND_MARK = "╎"
 """Either end of the band."""
+BOTH_MARK = "┼"
+"""The level, and in the same cell an end of the band."""
 BEYOND = "»"
 """Ends a bar whose value is beyond its scale."""
 HEIGHTS = "▁▂▃▄▅▆▇█"
@@ -65,9 +67,12 @@ def _marked(marks: Marks, width: int) -> list[tuple[int, str]]:
     if marks.level is None:
         return []
     ends = [marks.level * (1 + side * marks.tolerance) for side in (-1, 1)]
-    found = [(end, BAND_MARK) for end in ends if marks.tolerance]
-    found.append((marks.level, LEVEL_MARK))
-    return [(int(at * width), mark) for at, mark in found if 0 < at < 1]
+    band = [int(end * width) for end in ends if marks.tolerance and 0 < end < 1]
+    found = [(at, BAND_MARK) for at in band]
+    if 0 < marks.level < 1:
+        at = int(marks.level * width)
+        found.append((at, BOTH_MARK if at in band else LEVEL_MARK))
+    return found
 
 
 def _within(share: float) -> float:

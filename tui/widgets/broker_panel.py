@@ -23,7 +23,7 @@ class BrokerPanel(Vertical):
 
 A full bar is the broker's capacity where it is known, else twice the level; `»` goes
 beyond. `│` on a bar is the level: what each broker would carry if all were level; `╎`
-to both sides of it are the ends of the band.
+to both sides of it are the ends of the band, `┼` the level with an end in its cell.
 
 `▒` is what the plan would take from a broker, `░` what it would bring.
 
