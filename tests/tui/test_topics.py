@@ -57,6 +57,11 @@ def test_a_topic_shows_its_load_and_kafka_managers_figures() -> None:
     assert found["preferred"] == "100%"
 
 
+def test_kafka_managers_figures_show_at_eighty_columns_too() -> None:
+    keys = {c.key for c in _topics(solving(), 76).columns}
+    assert {"skewed", "spread", "each", "preferred"} <= keys
+
+
 def test_a_topic_that_is_even_has_no_marker() -> None:
     assert _cells(_topics(level_after_run()))["each"] == "!2-4 of 2-3"
     columns = skewed().partitions
@@ -181,7 +186,7 @@ async def test_a_click_puts_the_cursor_on_a_topic_and_another_one_opens_it() -> 
 
 
 async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
-    async with stage(crowded(3, 700, 2000)) as on:
+    async with stage(crowded(3, 700, 2000), size=(120, 40)) as on:
         await on.press("4")
         table = on.app.screen.query_one("#topics", KeyedTable)
         head, first = table.render_line(0).text, table.render_line(1).text

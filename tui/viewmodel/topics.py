@@ -28,6 +28,8 @@ ROWS_SHOWN = 500
 """Rows of the table; further ones are counted in words."""
 ROOMY = 100
 """Columns from which on all columns of the table are there."""
+WITH_SPREAD = 73
+"""Columns from which on Kafka Manager's figures are all there."""
 LEAST_NAME = 16
 
 
@@ -136,7 +138,7 @@ def _columns(width: int) -> tuple[Column, ...]:
         Column("out", "out B/s", 8),
         *([Column("size", "size B", 7)] if roomy else []),
         Column("skewed", "skew b/l", 10),
-        *([Column("spread", "spread", 7)] if roomy else []),
+        *([Column("spread", "spread", 7)] if width >= WITH_SPREAD else []),
         Column("each", "per broker", 14),
         Column("preferred", "pref", 6),
         *([Column("note", "", 16)] if roomy else []),
