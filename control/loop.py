@@ -11,7 +11,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Self
 
 from control.decide import Facts, Step, next_step
@@ -374,6 +374,11 @@ class Loop(Closing):
         """The run could not begin or go on: say why; plan anew from what is now."""
         with self._changed:
             self._forget_plan()
+            run = self._state.run
+            if run is not None and run.state is RunState.CHECKING:
+                told = replace(run, state=RunState.REFUSED, reason=str(error))
+                # One that was cut off still waits to be gone on with.
+                self._state.run = told if self.past.cut_off is None else None
             if self.settings.mode is Mode.AUTO:
                 self.error = error
             self._enter(Phase.NO_PLAN, str(error), level="error")

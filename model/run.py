@@ -32,6 +32,8 @@ class RunState(StrEnum):
     FAILED = "failed"
     CUT_OFF = "cut off"
     """Its process ended before it did."""
+    REFUSED = "refused"
+    """It was not begun: nothing was changed, and there is no journal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,6 +20,7 @@ from model.errors import (
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.replication import Replication
+from model.run import MoveProgress, RunProgress, RunState
 from model.snapshot import Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
@@ -190,6 +191,34 @@ def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) ->
         told = "orders-7 is on [3]"
         assert loop.wait(lambda view: any(told in line.text for line in view.log), 10)
         assert loop.reports == ()
+
+
+def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
+    """The phase tells of it for a moment only, and whoever balances stays there."""
+    bench = build(UNEVEN)
+
+    def refuse(plan: Plan) -> None:
+        checking = RunProgress(
+            run_id="run-1",
+            plan_hash=plan.hash,
+            state=RunState.CHECKING,
+            moves=tuple(MoveProgress(move=m) for m in plan.moves),
+            started_at_ms=START_MS,
+        )
+        bench.loop.run_progressed(checking)
+        raise GuardrailRefused("Confluent's Self-Balancing is on")
+
+    bench.executor.on_execute = refuse
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        assert loop.wait(in_phase(Phase.SETTLING), 10)
+        run = loop.view.run
+        assert run is not None
+        assert run.state is RunState.REFUSED
+        assert run.reason == "Confluent's Self-Balancing is on"
 
 
 def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:

@@ -10,11 +10,20 @@ from textual.widgets import Input
 from control.view import LoopView
 from executor.history import PastRun
 from executor.steering import AskedRate
-from model.run import MoveState, RunProgress, RunState
+from model.run import MoveProgress, MoveState, RunProgress, RunState
 from tests.tui.past import older, past, replay
 from tests.tui.stage import Stage, stage
 from tests.tui.test_pictures import drawn, picture
-from tests.tui.views import NAME, level_after_run, plan, plan_ready, progress, running
+from tests.tui.views import (
+    NAME,
+    level_after_run,
+    moves,
+    other_authority,
+    plan,
+    plan_ready,
+    progress,
+    running,
+)
 from tui.screens.replay import ReplayScreen
 
 __all__ = ["picture"]
@@ -70,6 +79,15 @@ STATES = {
     "move_failed": State(run=_with(MoveState.DROPPED, "somebody else moves orders-1")),
     "stopped": _ended(RunState.STOPPED, "stopped by the operator"),
     "failed": _ended(RunState.FAILED, "broker 3 does not serve any more"),
+    "refused": State(
+        run=replace(
+            progress(RunState.REFUSED),
+            moves=tuple(MoveProgress(move=move) for move in moves()),
+            reason=other_authority().message,
+        ),
+        goes_on=False,
+        view=plan_ready(),
+    ),
     "finished": _ended(RunState.DONE),
     "cut_off": State(
         run=None, goes_on=False, cut_off=past(RunState.CUT_OFF), view=plan_ready()
@@ -111,11 +129,12 @@ async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:
         assert drawn(on) == picture(name="roll_back")
 
 
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light"])
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_run_and_history(
-    size: tuple[int, int], picture: SnapshotAssertion
+    size: tuple[int, int], theme: str, picture: SnapshotAssertion
 ) -> None:
-    async with stage(running(), size=size, running=True) as on:
+    async with stage(running(), size=size, theme=theme, running=True) as on:
         on.loop.past.listed = _rolled_back()
         await on.press("3")
         await on.settle()

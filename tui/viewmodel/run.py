@@ -53,6 +53,7 @@ RUN_ROLES = {
     RunState.FAILED: Role.ALARM,
     RunState.STOPPED: Role.UNDER,
     RunState.CUT_OFF: Role.ALARM,
+    RunState.REFUSED: Role.ALARM,
     RunState.PAUSED: Role.UNDER,
 }
 MOVE_ROLES = {
