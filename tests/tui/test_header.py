@@ -7,7 +7,7 @@ import pytest
 from control.view import LoopView, Mode, Phase
 from model.replication import Replication
 from model.run import RunState
-from tests.tui.plan_views import awaited
+from tests.tui.plan_views import awaited, still_solving
 from tests.tui.views import (
     AT_MS,
     CLUSTER_ID,
@@ -105,6 +105,10 @@ def test_the_second_line_says_phase_and_message() -> None:
         "demo  APPROVE  no data yet",
         " CONNECTING  waiting for the first answer of the cluster",
     ]
+
+
+def test_a_solve_shows_how_long_it_takes_already() -> None:
+    assert _lines(_moment(still_solving()))[1] == " SOLVING 4 s  the cluster is uneven"
 
 
 def test_a_run_shows_its_share() -> None:

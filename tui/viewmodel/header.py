@@ -126,6 +126,9 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
         stopping = run.state is RunState.STOPPING or moment.leaving
         paused = "PAUSED" if run.state is RunState.PAUSED else "RUNNING"
         word = f"{'STOPPING' if stopping else paused} {share_done(run):.0%}"
+    solving = view.proposed.solving
+    if view.phase is Phase.SOLVING and solving is not None:
+        word += f" {ticking(max(0, moment.now_ms - solving.started_at_ms) // 1000)}"
     role = PHASE_ROLES.get(view.phase, Role.STRONG)
     message = view.sentence(moment.now_ms)
     if moment.leaving:
