@@ -94,7 +94,7 @@ class Asks:
         if self.goals is not None:
             found.append("goals of this session")
         if self.cut is not None:
-            found.append(f"cut at {count_text(self.cut.moves, 'move')}")
+            found.append(f"cut at {count_text(self.cut.moves, 'new replica')}")
         found += [f"{partition} stays" for partition in self.stay]
         found += [_pin_words(pin) for pin in self.pins]
         return tuple(found)

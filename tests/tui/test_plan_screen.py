@@ -182,6 +182,18 @@ async def test_the_operator_picks_the_point_of_the_frontier_that_is_to_be_run() 
         assert on.loop.proposals.chosen == [2]
 
 
+async def test_while_a_run_goes_on_the_key_that_picks_a_point_is_greyed() -> None:
+    async with stage(with_frontier(), size=(120, 40)) as on:
+        await on.press("2", "f")
+        view = replace(running(), proposed=with_frontier().proposed)
+        await on.show(view, running=True)
+        cut = on.app.screen.active_bindings["enter"]
+        assert not cut.enabled
+        assert "a run goes on" in cut.tooltip
+        await on.press("enter")
+        assert on.loop.proposals.chosen == []
+
+
 async def test_w_asks_what_is_to_be_supposed_and_refuses_it_in_words() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "w", "enter")

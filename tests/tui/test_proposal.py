@@ -266,7 +266,7 @@ def test_a_point_says_what_it_costs_reaches_and_proves() -> None:
     words = " ".join(point_words(frontier, frontier.chosen, 60))
     point = frontier.points[frontier.chosen]
     assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in words
-    assert f"the plan): {point.moves} moves" in words
+    assert f"the plan): {point.moves} new replicas" in words
     assert f"under {point.bound:.4g}" in words
 
 

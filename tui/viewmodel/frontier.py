@@ -89,7 +89,7 @@ def point_words(frontier: Frontier, picked: int, width: int) -> tuple[str, ...]:
 def _cost(point: FrontierPoint) -> str:
     return ", ".join(
         (
-            count_text(point.moves, "move"),
+            count_text(point.moves, "new replica"),
             count_text(point.leader_changes, "leader change"),
             f"{bytes_text(point.bytes_to_copy)} to copy",
         )

@@ -146,6 +146,10 @@ is cut there be the plan, by its own hash.
     def on_resize(self) -> None:
         self._draw()
 
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """As the screen says: a point is picked by its rules, too."""
+        return self.screen.check_action(action, parameters)
+
     def action_pick(self, step: int) -> None:
         """Pick the next point to this side."""
         points = self.traced.frontier.points if self.traced is not None else ()
