@@ -25,6 +25,7 @@ from tests.tui.views import (
     CONNECTING,
     GOALS,
     HASH,
+    NEWER_HASH,
     UNREACHABLE,
     failed,
     level_after_run,
@@ -33,6 +34,7 @@ from tests.tui.views import (
     moves,
     plan,
     plan_ready,
+    progress,
     skewed,
     solving,
 )
@@ -119,6 +121,17 @@ def test_an_outdated_plan_names_what_changed() -> None:
     assert "OUTDATED" in words
     assert "broker 4 is new; " in words
     assert "orders-0 is on 3, it was on 1;" in words
+
+
+def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> None:
+    view = replace(outdated(), run=progress())
+    moment = Moment(view=view, goals=GOALS, now_ms=AT_MS, running=True)
+    told = [plain(line) for line in figures(shown(view), moment, 110)]
+    assert told[0].startswith(" THIS PLAN  is being carried out")
+    assert "OUTDATED" not in "".join(told)
+    others = replace(progress(), plan_hash=NEWER_HASH)
+    moment = replace(moment, view=replace(view, run=others))
+    assert "OUTDATED" in plain(figures(shown(view), moment, 110)[0])
 
 
 def test_many_changes_are_counted() -> None:

@@ -25,7 +25,10 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         lost = count_text(shown.lost, "partition")
         words = f"{lost} would have no replica left and stay offline"
         found += flow([cell(words, Role.OVER)], width)
-    if shown.changes:
+    if _under_way(shown, moment):
+        words = "is being carried out; the run screen shows how far it is"
+        found += flow([cell(" THIS PLAN ", Role.MARK), cell(words)], width, " ")
+    elif shown.changes:
         found += flow(list(_changes(shown.changes)), width)
     if shown.solving is not None:
         found += flow(_solving(shown.solving, moment.now_ms), width)
@@ -37,6 +40,13 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         told = (whose, *(f"{one};" for one in others), last)
         found += flow([cell(one) for one in told], width, " ")
     return tuple(found)
+
+
+def _under_way(shown: Shown, moment: Moment) -> bool:
+    """Whether it is this plan that changes the cluster it was made for."""
+    run = moment.view.run if moment.running else None
+    plan = shown.plan if not shown.supposed else None
+    return run is not None and plan is not None and run.plan_hash == plan.hash
 
 
 def _changes(changes: tuple[str, ...]) -> Iterator[Cell]:
