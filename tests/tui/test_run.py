@@ -104,6 +104,12 @@ def test_the_share_counts_bytes_and_never_says_all_before_the_end() -> None:
     assert share_done(replace(done, moves=(*done.moves[:3], open_move))) == 0.99
 
 
+def test_what_a_run_has_dropped_is_not_done_once_it_has_ended() -> None:
+    moves = tuple(replace(m, state=MoveState.DROPPED) for m in progress().moves)
+    assert share_done(replace(progress(), moves=moves)) == 1.0
+    assert share_done(replace(progress(RunState.STOPPED), moves=moves)) == 0.0
+
+
 def test_a_run_that_copies_nothing_counts_moves() -> None:
     moves = [
         replace(m, move=m.move.model_copy(update={"bytes_to_copy": 0}), bytes_copied=0)
@@ -157,6 +163,18 @@ def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
     words = _words(_shown(level_after_run(), report=report))
     assert "off level in 200% → 2% planned, 4% achieved" in words
     assert "stops on" not in words
+
+
+@pytest.mark.parametrize("width", [77, 118])
+def test_a_move_that_took_the_better_part_of_an_hour_says_all_of_it(
+    width: int,
+) -> None:
+    done = replace(progress(RunState.DONE).moves[0], done_at_ms=AT_MS + 3_593_000)
+    table = _table(_of(replace(progress(), moves=(done,))), width)
+    at = [c.key for c in table.columns].index("time")
+    told = plain(table.rows[0].cells[at])
+    assert told.strip() == "59 min 59 s"
+    assert len(told) < table.columns[at].width
 
 
 def test_a_note_stands_in_place_of_the_reason() -> None:
@@ -213,10 +231,10 @@ def test_many_moves_are_counted_in_words_and_a_filter_finds_them_all() -> None:
     assert [row.key for row in found.rows] == [f"orders-{MOVES_SHOWN + 6}"]
 
 
-@pytest.mark.parametrize("width", [75, 107, 108, 195])
+@pytest.mark.parametrize("width", [77, 107, 108, 195])
 def test_columns_fill_the_width_and_cells_fit(width: int) -> None:
     table = _table(running(), width)
-    assert sum(c.width for c in table.columns) == max(width, 75)
+    assert sum(c.width for c in table.columns) == max(width, 77)
     for row in table.rows:
         for column, shown in zip(table.columns, row.cells, strict=True):
             assert len(plain(shown)) <= column.width

@@ -200,6 +200,7 @@ async def test_a_run_that_ends_comes_into_the_history() -> None:
         assert on.table("#runs") == []
         on.loop.past.listed = (past(),)
         await on.show(level_after_run())
+        await on.settle()  # The journals are read once the view has come.
         assert len(on.table("#runs")) == 1
 
 

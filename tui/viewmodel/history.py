@@ -26,6 +26,9 @@ from tui.viewmodel.progress import bytes_copied
 from tui.viewmodel.run import RUN_ROLES
 
 ROOMY = 100
+TIME = 12
+"""Columns of what took from a second to days: `59 min 59 s`."""
+LEAST_BY = 8
 UNDOES = re.compile("what run ([^ ]+) had moved")
 """What plans say that undo a run (module `executor.back`)."""
 
@@ -89,7 +92,7 @@ def _columns(width: int) -> tuple[Column, ...]:
         Column("moves", "   moves", 9),
         Column("copied", "  copied", 10),
         Column("level", "off level: planned, achieved", 29),
-        Column("time", "    took", 10),
+        Column("time", "      took", TIME),
         Column("hash", "plan", 13),
     ]
     if width < ROOMY:
@@ -98,10 +101,10 @@ def _columns(width: int) -> tuple[Column, ...]:
             Column("state", "state", 14),
             Column("moves", "  moves", 8),
             Column("level", "planned, achieved", 18),
-            Column("time", "    took", 10),
+            Column("time", "      took", TIME),
         ]
     left = width - first.width - sum(c.width for c in middle)
-    return (first, *middle, Column("by", by, max(10, left)))
+    return (first, *middle, Column("by", by, max(LEAST_BY, left)))
 
 
 def _row(run: Listed, columns: tuple[Column, ...]) -> Row:

@@ -1,5 +1,7 @@
 """How far a run is."""
 
+from collections.abc import Iterable
+
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 
 ENDED = (MoveState.DONE, MoveState.DROPPED, MoveState.STUCK)
@@ -9,14 +11,18 @@ NEARLY = 0.99
 
 
 def share_done(run: RunProgress) -> float:
-    """Bytes that have arrived as a share of all; of moves, where none are copied."""
-    total = bytes_total(run)
-    if not run.moves:
-        return 0.0
-    if all(m.state in ENDED for m in run.moves):
+    """Bytes that have arrived as a share of all; of moves, where none are copied.
+
+    What was dropped counts as done only while the run goes on: as no more to do.
+    """
+    goes_on = run.state in ACTIVE
+    over = ENDED if goes_on else (MoveState.DONE,)
+    if run.moves and all(m.state in over for m in run.moves):
         return 1.0
-    by_moves = sum(map(move_share, run.moves)) / len(run.moves)
-    share = bytes_arrived(run) / total if total else by_moves
+    counted = [m for m in run.moves if goes_on or m.state is not MoveState.DROPPED]
+    total = bytes_total(run)
+    by_moves = sum(map(move_share, counted)) / max(1, len(run.moves))
+    share = _bytes_arrived(counted) / total if total else by_moves
     return min(NEARLY, share)
 
 
@@ -25,9 +31,9 @@ def bytes_total(run: RunProgress) -> int:
     return sum(m.move.bytes_to_copy for m in run.moves)
 
 
-def bytes_arrived(run: RunProgress) -> float:
+def _bytes_arrived(moves: Iterable[MoveProgress]) -> float:
     """The same of moves that ended, and of the others what was copied."""
-    return sum(move_share(m) * m.move.bytes_to_copy for m in run.moves)
+    return sum(move_share(m) * m.move.bytes_to_copy for m in moves)
 
 
 def bytes_copied(run: RunProgress) -> int:

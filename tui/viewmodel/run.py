@@ -291,7 +291,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("done", "copied", BAR + 6),
             Column("bytes", "       of", 10),
             Column("rate", "       rate", 12),
-            Column("time", "     time", 10),
+            Column("time", "       time", 12),
             Column("stall", "no leader", 10),
         ]
     else:
@@ -300,7 +300,7 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("state", "state", 8),
             Column("done", "", 5),
             Column("bytes", "       of", 10),
-            Column("time", "     time", 10),
+            Column("time", "       time", 12),
         ]
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     wanted = max(len("partition"), longest) + 1
