@@ -25,6 +25,7 @@ from tests.tui.views import (
 from tui.screens.approve import ApproveScreen
 from tui.widgets.broker_detail import BrokerDetail
 from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.mode_bar import ModeBar
 
 
 def _later(snapshot: Snapshot, seconds: int) -> LoopView:
@@ -169,6 +170,24 @@ async def test_a_frozen_screen_holds_its_tables_while_the_header_goes_on() -> No
         await on.press("space")
         assert on.words("#headline") == "every broker is within its band"
         assert "FROZEN" not in on.words("#modes")
+
+
+async def test_a_frozen_screen_says_so_first_also_where_there_is_little_room() -> None:
+    async with stage(plan_ready(), size=(60, 16)) as on:
+        seen = []
+        for key in ("home", "space", "space"):
+            await on.press(key)
+            bar = on.app.screen.query_one(ModeBar)
+            seen.append(on.words("#modes")[:21] if bar.display else "")
+        assert seen == ["", " FROZEN at 22:13:20Z ", ""]
+
+
+async def test_the_key_that_freezes_is_called_by_what_it_does_next() -> None:
+    async with stage(plan_ready()) as on:
+        for words in ("Follow", "Freeze"):
+            await on.press("space")
+            bound = on.app.screen.active_bindings["space"].binding
+            assert bound.description == words
 
 
 async def test_what_is_approved_on_a_frozen_screen_is_what_it_shows() -> None:

@@ -3,6 +3,7 @@
 import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
+from dataclasses import replace
 from typing import ClassVar
 
 from textual import work
@@ -18,6 +19,8 @@ from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar
+
+FREEZE = "screen.freeze"
 
 
 class LiveScreen(Screen[None]):
@@ -35,7 +38,7 @@ class LiveScreen(Screen[None]):
             "freeze",
             "Freeze",
             tooltip="Hold what is shown while the loop goes on; again, and it follows",
-            id="screen.freeze",
+            id=FREEZE,
         )
     ]
 
@@ -94,6 +97,7 @@ class LiveScreen(Screen[None]):
         self.frozen = not self.frozen
         since_ms = self.moment.now_ms if self.frozen and self.moment else None
         self.query_one(ModeBar).show(frozen_ms=since_ms)
+        self.refresh_bindings()
         self._follow()
 
     def _follow(self) -> None:
@@ -121,10 +125,17 @@ class LiveScreen(Screen[None]):
 
     @property
     def active_bindings(self) -> dict[str, ActiveBinding]:
-        """Bindings, those greyed with the reason as their tooltip."""
+        """Bindings, those greyed with the reason as their tooltip.
+
+        The key that freezes is called by what it does next.
+        """
         return {key: self._told(b) for key, b in super().active_bindings.items()}
 
     def _told(self, binding: ActiveBinding) -> ActiveBinding:
+        if self.frozen and binding.binding.id == FREEZE:
+            return binding._replace(
+                binding=replace(binding.binding, description="Follow")
+            )
         if self._newest is None:
             return binding
         words = refusal(binding.binding.action, self._newest)

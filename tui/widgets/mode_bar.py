@@ -27,7 +27,8 @@ class ModeBar(Static):
         ]
         if frozen_ms is not None:
             words = f" FROZEN at {clock_text(frozen_ms)} "
-            parts.append(Content(words).stylize("bold reverse"))
+            parts.insert(0, Content(words).stylize("bold reverse"))
+        self.set_class(frozen_ms is not None, "-frozen")
         self.update(Content(" ").join(parts))
 
     def _entry(self, mode: str, words: str) -> Content:
