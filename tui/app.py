@@ -6,12 +6,13 @@ import gc
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 from textual import work
 from textual.app import SystemCommand
 from textual.binding import Binding
+from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
@@ -200,6 +201,21 @@ class PlimsollApp(FrameApp):
         if self.return_code is not None:
             return False
         return None if refusal(action, self.moment) else True
+
+    async def run_action(
+        self,
+        action: str | tuple[str, str, tuple[object, ...]],
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Do it, or say why its key is greyed, to whom has no mouse to point at it."""
+        if await super().run_action(action, default_namespace, namespaces):
+            return True
+        seen = (self.moment, self._shown) if isinstance(action, str) else ()
+        why = next(filter(None, (refusal(str(action), at) for at in seen)), None)
+        if why is not None:
+            self.notify(why, severity="warning", timeout=5, markup=False)
+        return why is not None
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
         theirs = {c.title: c for c in super().get_system_commands(screen)}

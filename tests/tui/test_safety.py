@@ -67,6 +67,25 @@ async def test_read_only_keys_are_greyed_and_say_why() -> None:
             assert "--allow-changes" in bound.tooltip
 
 
+@pytest.mark.parametrize(
+    ("mode", "keys", "why"),
+    [
+        (Mode.READ_ONLY, ("A",), "start it with --allow-changes"),
+        (Mode.APPROVE, ("P",), "no run goes on"),
+        (Mode.APPROVE, ("3", "T"), "no run goes on"),
+        (Mode.APPROVE, ("2", "u"), "nothing was asked"),
+    ],
+)
+async def test_a_greyed_key_that_is_pressed_says_once_why_nothing_happens(
+    mode: Mode, keys: tuple[str, ...], why: str
+) -> None:
+    async with stage(plan_ready(mode)) as on:
+        await on.press(*keys)
+        (told,) = on.app._notifications
+        assert why in told.message
+        assert len(on.app.screen_stack) == 1
+
+
 async def test_a_key_typed_ahead_into_the_question_approves_nothing() -> None:
     async with stage(plan_ready()) as on:
         for key in ("escape", "enter"):
