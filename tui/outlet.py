@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -52,9 +53,15 @@ class Outlet:
         # A terminal that is gone refuses everything from then on.
         with contextlib.suppress(OSError):
             while (text := self._next()) is not None:
-                data = text.encode(errors="replace")
-                while data:
-                    data = data[os.write(self._fileno, data) :]
+                self._put(text.encode(errors="replace"))
+
+    def _put(self, data: bytes) -> None:
+        while data:
+            try:
+                data = data[os.write(self._fileno, data) :]
+            except BlockingIOError:
+                # Whatever else has the terminal open may have set it non-blocking.
+                select.select([], [self._fileno], [])
 
     def _next(self) -> str | None:
         """What comes next; waits for it, and is None at the end."""

@@ -1,27 +1,38 @@
 """What is drawn reaches a terminal that takes it, and holds nobody up otherwise."""
 
 import os
+import select
 import threading
+import time
 from collections.abc import Callable
 
 from tui.outlet import MOST, Outlet
 
 PIECE = "x" * 4096
+LONG_S = 60.0
 
 
 def _read_until(end: int, words: bytes) -> bytes:
     found = b""
     while not found.endswith(words):
+        assert select.select([end], [], [], LONG_S)[0], "nothing more is written"
         found += os.read(end, 1 << 16)
     return found
 
 
-def _stalled(caught_up: Callable[[], None]) -> tuple[Outlet, int]:
+def _stalled(
+    caught_up: Callable[[], None], *, blocking: bool = True
+) -> tuple[Outlet, int]:
     """An outlet that was given more than a pipe takes that nobody reads."""
     read, write = os.pipe()
+    os.set_blocking(write, blocking)
     outlet = Outlet(write, caught_up)
+    while select.select([], [write], [], 0)[1]:
+        outlet.write(PIECE)
+        time.sleep(0.001)
     for _ in range(3 * MOST):
         outlet.write(PIECE)
+        time.sleep(0.0001)
     return outlet, read
 
 
@@ -41,7 +52,16 @@ def test_a_stalled_terminal_holds_nobody_up_and_is_drawn_anew_when_it_goes_on() 
     outlet.write("the end")
     drawn = _read_until(read, b"the end")
     assert len(drawn) < 2 * MOST * len(PIECE)
-    assert caught_up.wait(60)
+    assert caught_up.wait(LONG_S)
+    outlet.close()
+
+
+def test_a_stalled_terminal_that_was_set_non_blocking_goes_on_likewise() -> None:
+    caught_up = threading.Event()
+    outlet, read = _stalled(caught_up.set, blocking=False)
+    outlet.write("the end")
+    _read_until(read, b"the end")
+    assert caught_up.wait(LONG_S)
     outlet.close()
 
 
