@@ -32,7 +32,7 @@ class Step(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a decision rests on. Times are seconds since the epoch."""
+    """What a decision rests on. Times are seconds of a clock that nobody sets."""
 
     now_s: float
     mode: Mode

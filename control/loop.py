@@ -60,19 +60,14 @@ class _State:
     snapshot: Snapshot | None = None
     """The same with the recent moves of the journal."""
     evaluation: Evaluation | None = None
+    loads_from_s: float = 0.0
+    """As `Facts`, and by the same clock, as are the next ones."""
     uneven_since_s: float | None = None
     was_level: bool = False
     run: RunProgress | None = None
     ended_at_s: float | None = None
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
     log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
-
-    def keep_to(self, now_s: float) -> None:
-        """Let no time lie ahead: a clock that was set back would be waited for."""
-        if self.uneven_since_s is not None:
-            self.uneven_since_s = min(self.uneven_since_s, now_s)
-        if self.ended_at_s is not None:
-            self.ended_at_s = min(self.ended_at_s, now_s)
 
 
 class Loop(Closing):
@@ -93,6 +88,7 @@ class Loop(Closing):
             settings.goals,
             settings.solve,
             clock=parts.clock,
+            steady=parts.steady,
             lock=self._changed,
             wake=self._wake.set,
             note=self.warn,
@@ -295,7 +291,8 @@ class Loop(Closing):
                 self._enter(Phase.MEASURING, "measuring the load of each partition")
             if seen is None or seen is state.seen:
                 return
-            state.seen = seen
+            state.seen, now_s = seen, self._parts.steady()
+            state.loads_from_s = now_s - self._reach_s(seen)
             state.snapshot = with_recent_moves(
                 seen, self.settings.goals, self._parts.recent_moves
             )
@@ -304,7 +301,7 @@ class Loop(Closing):
             if state.evaluation.within_band(self.settings.goals):
                 state.uneven_since_s, state.was_level = None, True
             elif state.uneven_since_s is None:
-                state.uneven_since_s = self._parts.clock()
+                state.uneven_since_s = now_s
 
     def _act(self) -> None:
         with self._changed:
@@ -326,18 +323,21 @@ class Loop(Closing):
         else:
             self._stand(after_step(step, why, state.evaluation, result))
 
-    def _facts(self, snapshot: Snapshot) -> Facts:
-        state, header, proposals = self._state, snapshot.header, self.proposals
+    def _reach_s(self, snapshot: Snapshot) -> float:
+        """How far back the loads of a snapshot reach that has just arrived."""
+        header = snapshot.header
         window_s = max((s.window_s for s in header.sources), default=0.0)
         newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
-        now_s = self._parts.clock()
-        state.keep_to(now_s)
-        proposals.planned_at_s = min(proposals.planned_at_s, now_s)
+        newest_s = (newest_ms or header.taken_at_ms) / 1000
+        return max(0.0, self._parts.clock() - newest_s) + window_s
+
+    def _facts(self, snapshot: Snapshot) -> Facts:
+        state, proposals = self._state, self.proposals
         return Facts(
-            now_s=now_s,
+            now_s=self._parts.steady(),
             mode=self.settings.mode,
             limits=self.settings.limits,
-            loads_from_s=(newest_ms or header.taken_at_ms) / 1000 - window_s,
+            loads_from_s=state.loads_from_s,
             fingerprint=snapshot.fingerprint,
             uneven_since_s=state.uneven_since_s,
             was_level=state.was_level,
@@ -385,7 +385,7 @@ class Loop(Closing):
 
     def _forget_plan(self) -> None:
         state = self._state
-        state.ended_at_s = self._parts.clock()
+        state.ended_at_s = self._parts.steady()
         self.proposals.forget()
         state.uneven_since_s, state.was_level = None, False
 

@@ -10,6 +10,7 @@ from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
 from control.showing import ScreenSettings
 from control.view import Mode
+from executor.timing import steady_s
 from model.goals import Goals, SolveLimits
 from model.snapshot import RecentMove
 from model.stop_rules import StopRules
@@ -52,3 +53,6 @@ class LoopParts:
     recent_moves: Callable[[str, int], tuple[RecentMove, ...]]
     """Moves on a cluster (id) since a time (ms), from the journal."""
     clock: Callable[[], float] = time.time
+    """Seconds since the epoch; for stamps alone, since somebody may set this clock."""
+    steady: Callable[[], float] = steady_s
+    """Seconds since some moment; nobody sets this clock, so waiting goes by it."""

@@ -37,6 +37,7 @@ class Proposals:
         limits: SolveLimits,
         *,
         clock: Callable[[], float],
+        steady: Callable[[], float],
         lock: threading.Condition,
         wake: Callable[[], None],
         note: Callable[[str], None],
@@ -47,11 +48,12 @@ class Proposals:
         """
         self._planner, self._goals, self._limits = planner, goals, limits
         self._clock, self._lock, self._wake = clock, lock, wake
-        self._note = note
+        self._steady, self._note = steady, note
         self.plan: Plan | None = None
         """The one that can be approved."""
         self.result: Result | None = None
         self.planned_at_s = 0.0
+        """By the clock that nobody sets."""
         self.wanted = False
         """A person asked for a new plan."""
         self._made_for: Snapshot | None = None
@@ -253,7 +255,7 @@ class Proposals:
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
-        self.planned_at_s, self._changes, self._compared = self._clock(), (), ""
+        self.planned_at_s, self._changes, self._compared = self._steady(), (), ""
         self._made_as = self._asks
 
     def _take_asides(self) -> None:

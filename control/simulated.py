@@ -112,6 +112,7 @@ def _parts(own: Settings, live: LiveCluster) -> LoopParts:
         executor=lambda: _executor(own, live),
         recent_moves=recent_moves(own),
         clock=live.now_s,
+        steady=live.now_s,
     )
 
 

@@ -17,7 +17,8 @@ _SETTLE_S: Final = 10.0
 _SETTLE_LOOK_S: Final = 0.1
 
 
-def _steady_s() -> float:
+def steady_s() -> float:
+    """Seconds since some moment, by a clock that nobody sets."""
     return time.clock_gettime(_STEADY)
 
 
@@ -29,7 +30,7 @@ class Timing:
     """Seconds since the epoch; for stamps alone, since somebody may set this clock."""
     pause: Callable[[float], None] = time.sleep
     """Wait this many seconds."""
-    steady_s: Callable[[], float] = _steady_s
+    steady_s: Callable[[], float] = steady_s
     """Seconds since some moment; nobody sets this clock, so waiting goes by it."""
 
     def settles(self, fits: Callable[[], bool]) -> bool:

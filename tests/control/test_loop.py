@@ -44,8 +44,14 @@ class Clock:
 
     def __init__(self) -> None:
         self.now_s = START_MS / 1000
+        self.set_by_s = 0.0
+        """How far somebody has set it."""
 
     def __call__(self) -> float:
+        return self.now_s + self.set_by_s
+
+    def steady(self) -> float:
+        """The clock that nobody sets."""
         return self.now_s
 
 
@@ -98,6 +104,7 @@ def build(tmp_path: Path) -> Build:
             executor=None if mode is Mode.READ_ONLY else lambda: executor,
             recent_moves=lambda _cluster, _since: (),
             clock=clock,
+            steady=clock.steady,
         )
         return Bench(observer, executor, clock, Loop(settings, parts))
 
@@ -121,30 +128,48 @@ def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
     nine = cluster([2] * 9, [MB] * 9)
     bench = build(nine, mode=Mode.AUTO)
 
-    def level_it(plan: Plan) -> None:
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), 20)
+        (plan,) = bench.executor.plans
         homes = [m.replicas_after[0] for m in plan.moves] + [2] * 3
         bench.clock.now_s += 60
-        taken = int(1000 * (bench.clock.now_s + 60))
+        taken = int(1000 * bench.clock.now_s)
         bench.observer.snapshots[:] = [cluster(homes, [MB] * 9, taken_at_ms=taken)]
-
-    bench.executor.on_execute = level_it
-    with bench.loop as loop:
         assert loop.wait(in_phase(Phase.LEVEL), 20)
         assert len(loop.reports) == 1
     assert len(bench.executor.plans) == 1
 
 
-def test_a_clock_that_is_set_back_is_not_waited_for(build: Build) -> None:
-    """What was uneven before is judged by the time that passed since."""
+@pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
+def test_auto_acts_by_the_time_that_passed_however_the_clock_is_set(
+    build: Build, set_by_s: float
+) -> None:
     bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
     with bench.loop as loop:
         assert loop.wait(lambda view: "uneven for 0 s" in view.message, 10)
+        bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 30
         assert loop.wait(lambda view: "uneven for 30 s" in view.message, 10)
-        bench.clock.now_s -= 3600
-        assert loop.wait(lambda view: "uneven for 0 s" in view.message, 10)
-        bench.clock.now_s += 61
+        bench.clock.now_s += 31
         assert loop.wait(lambda _: bool(bench.executor.plans), 20)
+
+
+@pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
+def test_loads_of_before_a_run_settle_nothing_however_the_clock_is_set(
+    build: Build, set_by_s: float
+) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.view.plan is not None
+        loop.approve(loop.view.plan.hash, by="a person")
+        assert loop.wait(lambda _: bool(loop.reports), 10)
+        bench.clock.set_by_s = set_by_s
+        bench.clock.now_s += 1
+        assert loop.wait(in_phase(Phase.SETTLING), 10)
+        taken = int(1000 * bench.clock())
+        bench.observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
+        assert loop.wait(lambda view: "alone in 14 s" in view.message, 10)
 
 
 def test_a_person_must_approve(build: Build) -> None:
