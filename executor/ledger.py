@@ -159,7 +159,9 @@ class Ledger:
         """How long the moves are expected to take yet."""
         first_s = self._run.foreseen_s
         self._change_run(
-            left_s=left_s, foreseen_s=left_s if first_s is None else first_s
+            left_s=left_s,
+            left_at_ms=self._now_ms(),
+            foreseen_s=left_s if first_s is None else first_s,
         )
         self.tell()
 

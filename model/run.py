@@ -81,6 +81,8 @@ class RunProgress:
     """Seconds that the moves were expected to take when the first had begun."""
     left_s: float | None = None
     """Seconds that they are expected to take yet; estimated anew every 10 s."""
+    left_at_ms: int | None = None
+    """When that was estimated."""
 
     def count(self, *states: MoveState) -> int:
         """Moves in any of these states."""

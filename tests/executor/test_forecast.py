@@ -114,6 +114,11 @@ def test_what_is_left_follows_what_brokers_turn_out_to_copy(tmp_path: Path) -> N
         for at_s, run in told
         if at_s > begun_s + 30.0 and run.left_s is not None
     ]
+    assert all(
+        run.left_at_ms is not None and 0.0 <= at_s - run.left_at_ms / 1000 <= 11.0
+        for at_s, run in told
+        if run.left_s is not None
+    )
     assert len(later) > 10
     for left_s, expected_s in later:
         # An estimate stands for 10 s.

@@ -83,9 +83,16 @@ def test_a_run_counts_its_moves_and_bytes_and_says_how_long_it_takes_yet() -> No
     for part in (
         "RUNNING  1 of 4 moves  1 under way  2 waiting  15.5 MB of 33.5 MB copied",
         "1.50 MB/s",
-        "about 40.0 s left (60.0 s foreseen)",
+        "about 40 s left (60.0 s foreseen)",
     ):
         assert part in words
+
+
+def test_what_is_left_gets_less_between_two_estimates() -> None:
+    run = replace(progress(), left_s=40.0, left_at_ms=running().at_ms - 7_000)
+    assert "about 33 s left" in _words(_shown(_of(run)))
+    late = replace(run, left_at_ms=running().at_ms - 60_000)
+    assert "about 0 s left" in _words(_shown(_of(late)))
 
 
 def test_partitions_that_grew_copy_more_than_was_planned_and_not_of_it() -> None:

@@ -196,7 +196,8 @@ def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
     if rate := rate_now(run, view.at_ms):
         items.append(cell(rate_text(rate)))
     if run.left_s is not None:
-        words = f"about {seconds_text(run.left_s)} left"
+        since_ms = max(0, view.at_ms - (run.left_at_ms or view.at_ms))
+        words = f"about {ticking(max(0.0, run.left_s - since_ms / 1000))} left"
         if run.foreseen_s is not None:
             words += f" ({seconds_text(run.foreseen_s)} foreseen)"
         items.append(cell(words, Role.STRONG))
