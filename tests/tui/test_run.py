@@ -95,6 +95,14 @@ def test_what_is_left_gets_less_between_two_estimates() -> None:
     assert "about 0 s left" in _words(_shown(_of(late)))
 
 
+@pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPING])
+def test_what_is_left_of_a_run_that_starts_nothing_is_not_told(
+    state: RunState,
+) -> None:
+    run = replace(progress(), state=state, left_s=40.0, foreseen_s=60.0)
+    assert "left" not in _words(_shown(_of(run)))
+
+
 def test_partitions_that_grew_copy_more_than_was_planned_and_not_of_it() -> None:
     grown = replace(progress().moves[1], bytes_copied=10**9)
     words = _words(_shown(_of(replace(progress(), moves=(grown,)))))

@@ -195,7 +195,8 @@ def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
     items = []
     if rate := rate_now(run, view.at_ms):
         items.append(cell(rate_text(rate)))
-    if run.left_s is not None:
+    # Nobody knows how long a pause lasts, and what waits in a stop never begins.
+    if run.left_s is not None and run.state is RunState.RUNNING:
         since_ms = max(0, view.at_ms - (run.left_at_ms or view.at_ms))
         words = f"about {ticking(max(0.0, run.left_s - since_ms / 1000))} left"
         if run.foreseen_s is not None:
