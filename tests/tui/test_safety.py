@@ -113,6 +113,35 @@ async def test_enter_on_a_wrong_name_says_that_it_is_wrong() -> None:
         assert told == ["that is not the cluster's name"]
 
 
+async def test_no_yes_is_taken_on_a_terminal_too_small_to_read_the_question() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A", "tab", *NAME, "enter")
+        await on.pilot.resize_terminal(20, 5)
+        await on.settle()
+        assert on.app.screen.query_one("#too-small").region.size == (20, 5)
+        await on.press("enter")
+        assert on.loop.approved == []
+        await on.pilot.resize_terminal(80, 24)
+        await on.settle()
+        await on.press("enter")
+        assert on.loop.approved == [(HASH, USER)]
+
+
+@pytest.mark.parametrize("key", ["X", "q"])
+async def test_a_run_is_not_stopped_by_a_question_that_nobody_can_read(
+    key: str,
+) -> None:
+    async with stage(running()) as on:
+        on.loop.running = True
+        await on.press(key)
+        await on.pilot.resize_terminal(20, 5)
+        await on.settle()
+        await on.press("tab", "enter")
+        assert not on.loop.steering.stopping.is_set()
+        await on.press("escape")
+        assert len(on.app.screen_stack) == 1
+
+
 async def test_a_cluster_without_a_name_cannot_be_named() -> None:
     async with stage(replace(plan_ready(), cluster_name="")) as on:
         await on.press("A", "tab", "enter")

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from textual import work
 from textual.app import ComposeResult
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
+from tui.screens.covered import Covered
 
 
-class Dialog(ModalScreen[None]):
+class Dialog(Covered[None]):
     """Has a button `yes`, another one, and a line `refused`."""
 
     def on_mount(self) -> None:
@@ -21,10 +21,10 @@ class Dialog(ModalScreen[None]):
         self.app.delay_update()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        if event.button.id == "yes":
-            self.send()
-        else:
+        if event.button.id == "no":
             self.dismiss()
+        elif not self.is_covered:
+            self.send()
 
     def action_no(self) -> None:
         self.dismiss()

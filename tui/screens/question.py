@@ -3,11 +3,12 @@
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
-from textual.screen import ModalScreen
 from textual.widgets import Button, Label, Static
 
+from tui.screens.covered import Covered
 
-class Question(ModalScreen[bool]):
+
+class Question(Covered[bool]):
     """Answers True only when the button that says so is pressed."""
 
     BINDINGS = [Binding("escape", "no", "No", id="question.no")]
@@ -26,7 +27,8 @@ class Question(ModalScreen[bool]):
                 yield Button(self._yes, id="yes", variant="warning")
 
     def on_button_pressed(self, event: Button.Pressed) -> None:
-        self.dismiss(event.button.id == "yes")
+        if event.button.id == "no" or not self.is_covered:
+            self.dismiss(event.button.id == "yes")
 
     def action_no(self) -> None:
         self.dismiss(False)

@@ -37,7 +37,8 @@ class ThrottleScreen(Dialog):
                 yield Button("Ask for it", id="yes", variant="warning")
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
-        self.send()
+        if not self.is_covered:
+            self.send()
 
     def send(self) -> None:
         """Ask for the rate that was typed, if it is one."""
