@@ -33,7 +33,7 @@ from model.errors import (
 )
 from model.evaluate import Evaluation, evaluate
 from model.replication import Replication
-from model.run import RunProgress, RunReport, RunState
+from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Broker, Snapshot
 from model.units import count_text
 from solver.result import Result
@@ -360,8 +360,10 @@ class Loop(Closing):
 
     def run_ended(self, report: RunReport) -> None:
         """The run came to an end, done or stopped."""
+        done = sum(move.state is MoveState.DONE for move in report.moves)
         moves = count_text(len(report.moves), "move")
-        words = f"run {report.run_id} {report.state}: {moves}"
+        made = moves if done == len(report.moves) else f"{done} of {moves}"
+        words = f"run {report.run_id} {report.state}: {made}"
         if report.reason:
             words += f"; {report.reason}"
         with self._changed:

@@ -12,7 +12,7 @@ from control.loop import Loop
 from control.settings import Settings
 from control.simulated import SimulatedOrder, simulated
 from control.view import LoopView, Mode, Phase
-from model.run import RunReport, RunState
+from model.run import MoveState, RunReport, RunState
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 120.0
@@ -69,6 +69,9 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
     loop.steering.stop()
     stopped = _ended(loop, 1)
     assert stopped.state is RunState.STOPPED
+    done = sum(move.state is MoveState.DONE for move in stopped.moves)
+    words = f"run {stopped.run_id} stopped: {done} of {len(stopped.moves)} moves; "
+    assert any(words in line.text for line in loop.view.log)
 
     loop.past.resume("bob")
     resumed = _ended(loop, 2)
