@@ -81,7 +81,7 @@ class Walk:
 
     def go_back(self) -> None:
         self._tmux.press("5")
-        self._tmux.until("approved by", "done")
+        self._tmux.until("started UTC", "done")
         self._tmux.press("B")
         self._name("go back")
         self._take("roll-back")
@@ -94,7 +94,7 @@ class Walk:
         self._tmux.until("OVER broker 1")
         self._take("as-before")
         self._tmux.press("5")
-        self._tmux.until("approved by", "rolled back")
+        self._tmux.until("started UTC", "rolled back")
         self._take("history")
 
     def leave(self) -> None:
