@@ -91,7 +91,7 @@ def _columns(width: int) -> tuple[Column, ...]:
         Column("state", "state", 14),
         Column("moves", "   moves", 9),
         Column("copied", "  copied", 10),
-        Column("level", "off level: planned, achieved", 29),
+        Column("level", "off level: planned, achieved", 28),
         Column("time", "      took", TIME),
         Column("hash", "plan", 13),
     ]
