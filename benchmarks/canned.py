@@ -15,7 +15,7 @@ from control.asks import Asks
 from control.parts import LoopSettings
 from control.policy import EAGER
 from control.proposed import Proposed, Solving, Traced
-from control.view import LogLine, LoopView, Mode, Phase
+from control.view import LOG_LINES, LogLine, LoopView, Mode, Phase
 from executor.history import PastRun
 from executor.replay import Replay
 from executor.steering import Steering
@@ -46,7 +46,6 @@ IN_FLIGHT: Final = 30
 RUNS: Final = 20
 RUN_MOVES: Final = 200
 """Of each of them."""
-LOG_LINES: Final = 500
 LOG_EVERY_S: Final = 10
 SWELL: Final = 0.05
 """How much loads go up and down."""

@@ -9,13 +9,13 @@ import contextlib
 import logging
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Self
 
 from control.decide import Facts, Step, next_step
 from control.judge import with_recent_moves
+from control.loop_state import LoopState
 from control.parts import LoopParts, LoopSettings
 from control.past import Past
 from control.ports import Observer
@@ -31,10 +31,9 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
-from model.evaluate import Evaluation, evaluate
-from model.replication import Replication
+from model.evaluate import evaluate
 from model.run import MoveState, RunProgress, RunReport, RunState
-from model.snapshot import Broker, Snapshot
+from model.snapshot import Snapshot
 from model.units import count_text
 from solver.result import Result
 
@@ -42,32 +41,6 @@ logger = logging.getLogger("plimsoll.control")
 
 RETRY_S = 5.0
 """Time between two attempts to connect."""
-LOG_LINES = 500
-"""Decisions kept for the screen."""
-REPORTS = 20
-"""Reports of runs that are kept; all runs are in their journals."""
-
-
-@dataclass
-class _State:
-    phase: Phase = Phase.CONNECTING
-    message: str = "waiting for the first answer of the cluster"
-    brokers: tuple[Broker, ...] = ()
-    replication: Replication | None = None
-    retry: Retry | None = None
-    seen: Snapshot | None = None
-    """The observer's newest, to tell whether there is a newer one."""
-    snapshot: Snapshot | None = None
-    """The same with the recent moves of the journal."""
-    evaluation: Evaluation | None = None
-    loads_from_s: float = 0.0
-    """As `Facts`, and by the same clock, as are the next ones."""
-    uneven_since_s: float | None = None
-    was_level: bool = False
-    run: RunProgress | None = None
-    ended_at_s: float | None = None
-    reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
-    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
 
 
 class Loop(Closing):
@@ -79,7 +52,7 @@ class Loop(Closing):
         """What ended the loop, or refused what a policy had approved."""
         self.clock = parts.clock
         self._parts = parts
-        self._state = _State()
+        self._state = LoopState()
         self._changed = threading.Condition(threading.RLock())
         self._closing = threading.Event()
         self._wake = threading.Event()

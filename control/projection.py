@@ -4,21 +4,19 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from pydantic import ValidationError
 
 from control.film import KIND, MAJOR, FilmHeader, Frame, loaded, opened
-from control.view import LoopView
+from control.view import LOG_LINES, LoopView
 from model.errors import ConfigError, InvalidCluster, PlimsollError
 from model.evaluate import evaluate
 from model.files import major_of
 from model.goals import Goals
 from model.run import RunProgress, RunReport
 from model.snapshot import Floats, Snapshot
-
-LOG_LINES: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

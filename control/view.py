@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from control.proposed import NONE, Proposed
 from model.evaluate import Evaluation
@@ -10,6 +11,9 @@ from model.plan import Plan
 from model.replication import Replication
 from model.run import RunProgress
 from model.snapshot import Broker, Snapshot
+
+LOG_LINES: Final = 500
+"""Decisions kept for the screen."""
 
 
 class Mode(StrEnum):

@@ -1,0 +1,38 @@
+"""What the loop remembers from one look at the cluster to the next."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from control.view import LOG_LINES, LogLine, Phase, Retry
+from model.evaluate import Evaluation
+from model.replication import Replication
+from model.run import RunProgress, RunReport
+from model.snapshot import Broker, Snapshot
+
+REPORTS: Final = 20
+"""Reports of runs that are kept; all runs are in their journals."""
+
+
+@dataclass
+class LoopState:
+    """What the loop has seen and done; its lock guards it."""
+
+    phase: Phase = Phase.CONNECTING
+    message: str = "waiting for the first answer of the cluster"
+    brokers: tuple[Broker, ...] = ()
+    replication: Replication | None = None
+    retry: Retry | None = None
+    seen: Snapshot | None = None
+    """The observer's newest, to tell whether there is a newer one."""
+    snapshot: Snapshot | None = None
+    """The same with the recent moves of the journal."""
+    evaluation: Evaluation | None = None
+    loads_from_s: float = 0.0
+    """As `Facts`, and by the same clock, as are the next ones."""
+    uneven_since_s: float | None = None
+    was_level: bool = False
+    run: RunProgress | None = None
+    ended_at_s: float | None = None
+    reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
+    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))
