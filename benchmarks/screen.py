@@ -189,7 +189,8 @@ SECTIONS: Final[dict[str, Section]] = {
         f"{screen_keys.SLOW_MS:.0f} ms are pressed again, and the median counts. "
         "Asked: 100 ms. What takes longer makes widgets, each of which Textual styles, "
         "lays out and mounts: its own palette (`ctrl+p`), forms (`g`, `w`, `e`), and a "
-        "screen that is opened for the first time.",
+        "screen that is opened for the first time. Little CPU beside a long time: a "
+        "notice that an earlier key brought went just then, and was painted over.",
         keys,
     ),
     "cost": (
