@@ -1,4 +1,4 @@
-"""Questions are covered on a terminal that is too small to read them."""
+"""On a terminal that is too small to be read; questions are covered there."""
 
 from typing import Final, TypeVar
 
@@ -6,8 +6,11 @@ from textual.screen import ModalScreen
 from textual.widgets import Static
 
 T = TypeVar("T")
-LEAST: Final = (60, 16)
-"""Columns and lines, as of the screens below."""
+LEAST_COLUMNS: Final = 60
+LEAST_LINES: Final = 16
+TOO_SMALL: Final = (
+    f"Too small: make this terminal {LEAST_COLUMNS} columns by {LEAST_LINES} lines"
+)
 
 
 class Covered(ModalScreen[T]):
@@ -15,8 +18,7 @@ class Covered(ModalScreen[T]):
 
     def __init__(self) -> None:
         super().__init__()
-        words = "Too small: make this terminal 60 columns by 16 lines; escape says no."
-        self._small = Static(words, id="too-small")
+        self._small = Static(f"{TOO_SMALL}; escape says no.", id="too-small")
 
     def on_resize(self) -> None:
         if self.is_covered and self._small.parent is None:
@@ -26,4 +28,5 @@ class Covered(ModalScreen[T]):
     @property
     def is_covered(self) -> bool:
         """Whether nobody can read what is asked."""
-        return self.app.size.width < LEAST[0] or self.app.size.height < LEAST[1]
+        columns, lines = self.app.size
+        return columns < LEAST_COLUMNS or lines < LEAST_LINES

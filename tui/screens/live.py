@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from model.errors import PlimsollError
 from tui.moment import Moment
+from tui.screens.covered import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
 from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.key_bar import KeyBar
@@ -29,8 +30,17 @@ class LiveScreen(Screen[None]):
     MODE: ClassVar[str]
     """Its name in `PlimsollApp.MODES`."""
     # Dialogs have none, for each class that changes styles all of a screen anew.
-    HORIZONTAL_BREAKPOINTS = [(0, "-tiny"), (60, "-narrow"), (120, "-wide")]
-    VERTICAL_BREAKPOINTS = [(0, "-flat"), (16, "-low"), (24, "-short"), (32, "-tall")]
+    HORIZONTAL_BREAKPOINTS = [
+        (0, "-tiny"),
+        (LEAST_COLUMNS, "-narrow"),
+        (120, "-wide"),
+    ]
+    VERTICAL_BREAKPOINTS = [
+        (0, "-flat"),
+        (LEAST_LINES, "-low"),
+        (24, "-short"),
+        (32, "-tall"),
+    ]
 
     BINDINGS = [
         Binding(
@@ -53,10 +63,7 @@ class LiveScreen(Screen[None]):
         yield ModeBar(self.MODE)
         with Vertical(id="body"):
             yield from self.body()
-        yield Static(
-            "Too small: make this terminal 60 columns by 16 lines, or leave by ctrl+c.",
-            id="too-small",
-        )
+        yield Static(f"{TOO_SMALL}, or leave by ctrl+c.", id="too-small")
         yield KeyBar()
 
     @abstractmethod
