@@ -21,7 +21,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 
