@@ -22,6 +22,8 @@ STYLE: Final = r"(?:\x1b\[[\d;]*m)+"
 REVERSED: Final = r"\x1b\[(?:\d+;)*7m"
 LOOKS: Final = {"COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "LOGNAME": "ann"}
 """What a picture could differ by from machine to machine."""
+PREFIX: Final = "terminal"
+"""Of class names in a picture. CSS wants a letter first, which file names may lack."""
 
 
 class Tmux(Closing):
@@ -85,12 +87,12 @@ class Tmux(Closing):
 
     def take(self, file: Path, title: str) -> None:
         """Draw the screen as it is into an SVG file."""
-        seen = self.seen("-e").rstrip("\n")
+        seen = self.seen("-e", "-N").rstrip("\n")
         console = Console(
             record=True, width=self._columns, file=StringIO(), force_terminal=True
         )
         console.print(Text.from_ansi(seen), no_wrap=True, crop=False)
-        svg = console.export_svg(title=title, unique_id=file.stem)
+        svg = console.export_svg(title=title, unique_id=PREFIX)
         file.parent.mkdir(exist_ok=True)
         file.write_text(svg, "utf-8")
         sys.stderr.write(f"{file}\n")
