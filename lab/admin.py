@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from contextlib import closing
+from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
@@ -10,6 +11,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
     NewTopic,
 )
 
+from collector.client import Client, send
+from model.connection.client import Connection
 from model.errors import ClusterUnreachable
 
 _PAUSE_S: Final = 0.1
@@ -53,7 +56,11 @@ class Admin:
         *,
         timeout_s: float,
     ) -> None:
-        """Make a topic with these replicas per partition and wait for its leaders."""
+        """Create a topic with these replicas, and wait until every broker has it.
+
+        Brokers learn of a new topic one after the other; a client that asks a slower
+        one would be told that the topic does not exist, or has no leaders.
+        """
         topic = NewTopic(
             name,
             num_partitions=len(assignment),
@@ -65,11 +72,12 @@ class Admin:
             lambda: self._try_create(topic),
             timeout_s=timeout_s,
         )
-        self.wait(
-            f"topic {name} has partitions without a leader",
-            lambda: self._is_led(name, len(assignment)),
-            timeout_s=timeout_s,
-        )
+        with closing(Client(Connection(self._bootstrap, timeout_s=_CALL_S))) as client:
+            self.wait(
+                f"not every broker knows topic {name} and its leaders",
+                lambda: _known_everywhere(client, name, len(assignment)),
+                timeout_s=timeout_s,
+            )
 
     def _try_create(self, topic: NewTopic) -> bool:
         try:
@@ -89,14 +97,6 @@ class Admin:
             return False
         return True
 
-    def _is_led(self, name: str, partitions: int) -> bool:
-        try:
-            topic = self._connected().list_topics(name, timeout=_CALL_S).topics[name]
-        except KafkaException:
-            return False
-        leaders = [partition.leader for partition in topic.partitions.values()]
-        return len(leaders) == partitions and min(leaders) >= 0
-
     def _connected(self) -> AdminClient:
         if self._client is None:
             self._client = AdminClient(
@@ -108,3 +108,23 @@ class Admin:
                 }
             )
         return self._client
+
+
+def _known_everywhere(client: Client, name: str, partitions: int) -> bool:
+    """Whether each broker that serves lists the topic with all of its leaders."""
+    from kafka.protocol.metadata import MetadataRequest
+
+    wanted = MetadataRequest.MetadataRequestTopic(name=name)
+    request = MetadataRequest(topics=[wanted], allow_auto_topic_creation=False)
+    try:
+        with client.calling("describe its topics", "DESCRIBE") as admin:
+            live = admin.describe_cluster()["brokers"]
+            answers = [send(admin, request, b["broker_id"], _CALL_S) for b in live]
+    except ClusterUnreachable:
+        return False
+    return all(_led(answer.topics[0]) == partitions for answer in answers)
+
+
+def _led(topic: Any) -> int:
+    """How many partitions of a topic have a leader, as one broker sees it."""
+    return sum(partition.leader_id >= 0 for partition in topic.partitions)

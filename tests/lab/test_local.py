@@ -1,5 +1,7 @@
 """The local cluster: starts, changes, ends without a trace."""
 
+import os
+import signal
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -8,7 +10,7 @@ from threading import Thread
 
 import psutil
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaException, Producer
 from confluent_kafka.admin import AdminClient
 
 from collector.jars import default_cache_dir
@@ -75,6 +77,27 @@ def test_a_topic_lies_where_it_was_asked_for(local_cluster: LocalCluster) -> Non
         0: [3, 1],
         1: [2, 3],
     }
+
+
+def test_a_new_topic_is_waited_for_on_every_broker(local_cluster: LocalCluster) -> None:
+    stopped = local_cluster.pids["broker-3"]
+    client = AdminClient({"bootstrap.servers": local_cluster.bootstrap, "log_level": 0})
+    making = Thread(target=local_cluster.create_topic, args=("slow", [[1], [2]]))
+
+    def created() -> bool:
+        try:
+            return "slow" in client.list_topics(timeout=1).topics
+        except KafkaException:  # The stopped broker was asked.
+            return False
+
+    os.kill(stopped, signal.SIGSTOP)
+    try:
+        making.start()
+        assert eventually(created)
+        assert making.is_alive()
+    finally:
+        os.kill(stopped, signal.SIGCONT)
+    making.join()
 
 
 def test_a_topic_that_cannot_be_is_refused_in_kafka_s_words(
