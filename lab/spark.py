@@ -5,9 +5,9 @@ import os
 import shlex
 import time
 from collections.abc import Mapping
+from http.client import HTTPException
 from pathlib import Path
 from typing import Final
-from urllib.error import URLError
 from urllib.request import urlopen
 
 from collector.java import Java
@@ -101,12 +101,15 @@ class LocalSpark:
             time.sleep(_PAUSE_S)
 
     def alive_workers(self) -> int:
-        """How many workers the master counts on; 0 while it does not answer."""
+        """How many workers the master counts on; 0 until it answers in JSON.
+
+        A master that is still starting may close the connection or answer in HTML.
+        """
         url = f"http://{HOST}:{self._web_port}/json/"
         try:
             with urlopen(url, timeout=5) as answer:
                 return int(json.load(answer)["aliveworkers"])
-        except (URLError, OSError):
+        except (OSError, HTTPException, ValueError, TypeError, KeyError):
             return 0
 
     def _ended(self, name: str) -> bool:

@@ -4,7 +4,9 @@ import subprocess
 from pathlib import Path
 
 from collector.java import Java
-from lab.spark import java_home
+from lab.processes import Processes
+from lab.spark import LocalSpark, java_home
+from tests.serving import Handler, serving
 
 
 def told(folder: Path) -> Path:
@@ -34,3 +36,24 @@ def test_another_java_is_used_as_it_is(tmp_path: Path) -> None:
     found = java_home(java(Path("/java/bin/java"), bundled=False), tmp_path / "home")
     assert found == Path("/java")
     assert not (tmp_path / "home").exists()
+
+
+def test_a_master_counts_no_workers_until_it_answers_in_json(tmp_path: Path) -> None:
+    answers = iter([b"", b"<html>starting</html>", b"[]", b'{"aliveworkers": 2}'])
+
+    class Master(Handler):
+        def do_GET(self) -> None:
+            body = next(answers)
+            if body:
+                self.send_response(200)
+                self.end_headers()
+                self.wfile.write(body)
+
+    processes = Processes(tmp_path / "lab")
+    spark = LocalSpark(processes, java(Path("java"), bundled=False))
+    try:
+        with serving(Master) as url:
+            spark._web_port = int(url.rpartition(":")[2])
+            assert [spark.alive_workers() for _ in range(4)] == [0, 0, 0, 2]
+    finally:
+        processes.close()
