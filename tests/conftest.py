@@ -5,10 +5,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from collector.jars import default_cache_dir
 from lab.local import LocalCluster, LocalPlan
 from tests.automq import AutoMQCluster, automq_home
+
+# A busy machine says nothing about the code: examples have no time limit.
+settings.register_profile(
+    "any load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any load")
 
 
 def pytest_configure(config: pytest.Config) -> None:
