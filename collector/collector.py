@@ -30,6 +30,7 @@ from collector.vectors import VECTORS, Window
 from model.closing import Closing
 from model.connection.client import Connection
 from model.errors import ClusterUnreachable, PlimsollError
+from model.paths import path_part
 from model.replication import Replication
 from model.snapshot import Broker, BrokerState, Snapshot
 
@@ -362,7 +363,7 @@ class Collector(Closing):
         from collector.stream import Job, SpoolSource, TopicSource
 
         settings, topic = self._settings, self._settings.samples_topic
-        checkpoint = self._home() / "checkpoint" / (topic or "spool")
+        checkpoint = self._home() / "checkpoint" / path_part(topic or "spool")
         discard_old(checkpoint, self._clock())
         return Job(
             source=SpoolSource(self._home() / "spool")

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Final
-from urllib.parse import quote
 
 from model.errors import ConfigError
+from model.paths import path_part
 
 CHECKPOINT_AGE_S: Final = 24 * 3600
 """A checkpoint lists every spool file it has seen, so it is not kept for ever."""
@@ -46,7 +46,7 @@ def claim(state_dir: Path, cluster_id: str, *, apart: bool = False) -> StateFold
     months must neither disturb it nor fail. `apart`: one of our own in any case.
     Raises ConfigError.
     """
-    path = state_dir / "clusters" / quote(cluster_id, safe="")
+    path = state_dir / "clusters" / path_part(cluster_id)
     try:
         path.mkdir(parents=True, exist_ok=True)
         lock = (path / "lock").open("wb")

@@ -34,6 +34,7 @@ from model.errors import (
     WriterBarred,
 )
 from model.files import canonical, replace_file
+from model.paths import path_part
 from model.plan import Plan
 from model.run import JournalEvent, JournalRecord
 
@@ -87,7 +88,7 @@ class Archive:
         self, journal_dir: Path, cluster_id: str, stop: Event
     ) -> Iterator[None]:
         """Hold the lease, with the archive and what is here brought together first."""
-        folder = f"{cluster_id}/runs/"
+        folder = _folder(cluster_id)
         with self.lease.held(cluster_id, stop):
             for run_id, pieces in self._recent(folder, None).items():
                 self._bring(journal_dir, folder, run_id, pieces)
@@ -103,7 +104,7 @@ class Archive:
         writer having lost the lease, is set aside: what it says was never asked of
         the cluster, or can be read from it.
         """
-        folder = f"{cluster_id}/runs/"
+        folder = _folder(cluster_id)
         for found, pieces in self._recent(folder, run_id).items():
             self._bring(journal_dir, folder, found, pieces)
 
@@ -111,7 +112,7 @@ class Archive:
         self, journal_dir: Path, plan: Plan, run_id: str
     ) -> Callable[[JournalEvent, bytes], None]:
         """Where the journal of a run goes on; what is there alone is brought first."""
-        folder = f"{plan.cluster_id}/runs/"
+        folder = _folder(plan.cluster_id)
         pieces = self._pieces(folder, run_id).get(run_id, [])
         if pieces:
             self._bring(journal_dir, folder, run_id, pieces)
@@ -297,6 +298,10 @@ def archive_of(settings: S3Settings, timing: Timing, *, call_s: float) -> Archiv
     bucket = Bucket(settings)
     lease = Lease(bucket, timing, call_s=call_s, holder=this_process())
     return Archive(bucket, lease, timing)
+
+
+def _folder(cluster_id: str) -> str:
+    return f"{path_part(cluster_id)}/runs/"
 
 
 def _is_record(line: bytes, run_id: str) -> bool:

@@ -35,6 +35,7 @@ from model.errors import (
     WriterBarred,
 )
 from model.files import VersionedModel, canonical, major_of
+from model.paths import path_part
 from model.units import seconds_text
 
 _SPARE_S: Final = 30.0
@@ -117,7 +118,7 @@ class Lease:
         `Bucket` does.
         """
         self._lost = ""
-        self._held = self._taken(f"{cluster_id}/lease.json", stop)
+        self._held = self._taken(f"{path_part(cluster_id)}/lease.json", stop)
         try:
             self._refuse_careless_bucket(self._held)
             yield

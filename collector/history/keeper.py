@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
-from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 from collector.history.ahead import Ahead
@@ -22,6 +21,7 @@ from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.store import CompactedHistory, spark_type
 from collector.history.week import WEEKS, Terms, week_of
 from model.errors import PlimsollError
+from model.paths import path_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -58,7 +58,7 @@ class HistoryKeeper:
         self._url = (
             (folder / "hours").absolute().as_uri()
             if settings.url is None
-            else f"{url_of(settings.url)}/{quote(cluster_id, safe='')}"
+            else f"{url_of(settings.url)}/{path_part(cluster_id)}"
         )
 
     def run(

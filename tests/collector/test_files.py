@@ -183,3 +183,12 @@ def test_a_checkpoint_is_begun_anew_after_a_day(tmp_path: Path) -> None:
     assert begun.exists()
     discard_old(begun.parent, 1e9 + CHECKPOINT_AGE_S + 1)
     assert not begun.parent.exists()
+
+
+@pytest.mark.parametrize("cluster_id", ["..", "../../escape", "."])
+def test_no_cluster_id_leads_out_of_the_state_folder(
+    tmp_path: Path, cluster_id: str
+) -> None:
+    folder = claim(tmp_path / "a" / "state", cluster_id)
+    assert folder.path.parent == tmp_path / "a" / "state" / "clusters"
+    folder.release()
