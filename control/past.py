@@ -57,7 +57,7 @@ class Past:
             return
         self._looked = True
         from executor.history import past_run
-        from executor.journal import is_changing
+        from executor.lock import is_changing
 
         cluster_id = view.snapshot.header.cluster_id
         with contextlib.suppress(ConfigError):

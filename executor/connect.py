@@ -21,9 +21,10 @@ from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
 from executor.history import PastRun, left_set, past_run, past_runs, unfinished
-from executor.journal import Journal, sole_writer
+from executor.journal import Journal
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
+from executor.lock import sole_writer
 from executor.outlook import Outlook
 from executor.pace import Pace
 from executor.recognise import dialects

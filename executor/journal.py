@@ -6,15 +6,15 @@ plan lies beside it. `executor.history` reads both.
 """
 
 import contextlib
-import fcntl
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO, Any, Final
 
 from executor.timing import Timing
-from model.errors import ConfigError, ExecutionStopped, GuardrailRefused
+from model.errors import ConfigError, ExecutionStopped
 from model.files import canonical, write_document
+from model.paths import path_part
 from model.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord
 
@@ -113,57 +113,17 @@ class Journal:
 
 def run_path(journal_dir: Path, run_id: str) -> Path:
     """The journal of a run."""
-    return journal_dir / (run_id + _SUFFIX)
+    return journal_dir / (path_part(run_id) + _SUFFIX)
 
 
 def plan_path(journal_dir: Path, run_id: str) -> Path:
     """The plan that a run carries out."""
-    return journal_dir / (run_id + _PLAN_SUFFIX)
+    return journal_dir / (path_part(run_id) + _PLAN_SUFFIX)
 
 
 def run_paths(journal_dir: Path) -> list[Path]:
     """All journals, oldest first: run ids begin with the time."""
     return sorted(journal_dir.glob("*" + _SUFFIX))
-
-
-@contextlib.contextmanager
-def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
-    """Keep other processes of this machine from changing the cluster meanwhile.
-
-    The kernel lets go of it however this process ends. Raises GuardrailRefused where
-    another has it, ConfigError where the folder cannot be written.
-    """
-    path = journal_dir / f"{cluster_id}.lock"
-    try:
-        journal_dir.mkdir(parents=True, exist_ok=True)
-        lock = path.open("wb")
-    except OSError as exc:
-        raise ConfigError(
-            f"{path} cannot be written ({exc.strerror}); nothing was changed. Set "
-            "state_dir to a folder that can be written."
-        ) from exc
-    with lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as exc:
-            raise GuardrailRefused(
-                f"Another plimsoll is changing the cluster {cluster_id}. Wait until "
-                "its run has ended, or stop it."
-            ) from exc
-        yield
-
-
-def is_changing(journal_dir: Path, cluster_id: str) -> bool:
-    """Whether a process of this machine changes the cluster at the moment."""
-    try:
-        with (journal_dir / f"{cluster_id}.lock").open("rb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    except OSError:
-        # Nobody who could not make the file changes anything.
-        return False
-    return False
 
 
 def whole_lines(path: Path) -> bytes:

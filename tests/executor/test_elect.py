@@ -10,7 +10,7 @@ from executor.admin import Admin
 from executor.answers import ClusterView, PartitionView, Reassignment
 from executor.connect import Executor
 from executor.elect import Elections, find_elections, hold_elections
-from executor.journal import sole_writer
+from executor.lock import sole_writer
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.fake import FakeTime

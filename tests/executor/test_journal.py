@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from executor.history import past_run, read_journal, recent_moves, unfinished
-from executor.journal import Journal, plan_path, sole_writer
+from executor.journal import Journal, plan_path
 from executor.timing import Timing
-from model.errors import ConfigError, ExecutionStopped, GuardrailRefused
+from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 
@@ -207,15 +207,3 @@ def test_a_run_is_named_by_the_beginning_of_its_id(journal: Journals) -> None:
         past_run(journal.folder, "another")
     with pytest.raises(ConfigError, match="has no run at all"):
         past_run(journal.folder / "empty", CLUSTER_ID)
-
-
-def test_one_process_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
-    with (
-        sole_writer(tmp_path, "one"),
-        sole_writer(tmp_path, "another"),
-        pytest.raises(GuardrailRefused, match="Another plimsoll"),
-        sole_writer(tmp_path, "one"),
-    ):
-        pass
-    with sole_writer(tmp_path, "one"):
-        pass

@@ -1,0 +1,131 @@
+"""One process of this machine at a time changes a cluster.
+
+A lock file per cluster, held with flock: the kernel releases it however its process
+ends. Deleting the file must not let a second process in, so its holder also shares a
+lock on the folder: where somebody holds the folder and no lock file but one's own is
+held, that holder's file is gone.
+"""
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Final
+
+from model.errors import ConfigError, GuardrailRefused
+from model.paths import path_part
+
+_SUFFIX: Final = ".lock"
+
+
+@contextlib.contextmanager
+def sole_writer(journal_dir: Path, cluster_id: str) -> Iterator[None]:
+    """Keep other processes of this machine from changing the cluster meanwhile.
+
+    Raises GuardrailRefused where another has it, ConfigError where the folder cannot
+    be written.
+    """
+    path = _lock_path(journal_dir, cluster_id)
+    with contextlib.ExitStack() as held:
+        try:
+            journal_dir.mkdir(parents=True, exist_ok=True)
+            lock = _locked(path)
+        except OSError as exc:
+            raise ConfigError(
+                f"{path} cannot be written ({exc.strerror}); nothing was changed. Set "
+                "state_dir to a folder that can be written."
+            ) from exc
+        if lock is not None:
+            held.enter_context(lock)
+        if lock is None or _has_lost_holder(journal_dir, but=path):
+            raise GuardrailRefused(
+                f"Another plimsoll is changing the cluster {cluster_id}. Wait until "
+                "its run has ended, or stop it."
+            )
+        held.enter_context(_shared(journal_dir))
+        yield
+
+
+def is_changing(journal_dir: Path, cluster_id: str) -> bool:
+    """Whether a process of this machine changes the cluster at the moment."""
+    path = _lock_path(journal_dir, cluster_id)
+    return _is_held(path) or _has_lost_holder(journal_dir, but=path)
+
+
+def _lock_path(journal_dir: Path, cluster_id: str) -> Path:
+    return journal_dir / f"{path_part(cluster_id)}{_SUFFIX}"
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The lock file, locked; None where another process has it. OSError."""
+    while True:
+        lock = path.open("ab")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            return None
+        # Another process may have removed the file between opening and locking it.
+        if _is_at(path, lock):
+            return lock
+        lock.close()
+
+
+def _is_at(path: Path, lock: IO[bytes]) -> bool:
+    """Whether the path still leads to this open file."""
+    try:
+        now = path.stat()
+    except FileNotFoundError:
+        return False
+    return os.path.samestat(now, os.fstat(lock.fileno()))
+
+
+@contextlib.contextmanager
+def _shared(folder: Path) -> Iterator[None]:
+    """Hold the folder's lock along with others; file systems may have none."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        with contextlib.suppress(OSError):
+            fcntl.flock(handle, fcntl.LOCK_SH)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _has_lost_holder(folder: Path, *, but: Path) -> bool:
+    """Whether somebody holds the folder without any lock file that is held.
+
+    One whose file was deleted beside another one that is held is not recognised.
+    """
+    others = (path for path in folder.glob(f"*{_SUFFIX}") if path != but)
+    return _folder_is_held(folder) and not any(map(_is_held, others))
+
+
+def _folder_is_held(folder: Path) -> bool:
+    """Whether another holder shares the folder's lock."""
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return False
+
+
+def _is_held(path: Path) -> bool:
+    try:
+        with path.open("rb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        # Nobody who could not make the file changes anything.
+        return False
+    return False
