@@ -1,17 +1,17 @@
 """What the operator says that brokers can carry: a file or a table of the settings."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Final
 
-from pydantic import BeforeValidator, Field
+from pydantic import Field
 
 from control.view import LoopView
 from model.capacities import DEFAULT, Capacities, Entry, capacity_notes
 from model.errors import ConfigError
 from model.exchange.capacity import read_capacities
 from model.files import FileModel
+from model.quantities import Rate, as_size
 from model.snapshot import CapacitySource, Resource, Snapshot
-from model.units import bytes_of, rate_of
 
 if TYPE_CHECKING:
     from control.loop import Loop
@@ -21,17 +21,6 @@ TABLE: Final = "[capacities]"
 """Of the settings."""
 
 
-def _rate(value: Any) -> Any:
-    return rate_of(str(value))
-
-
-def _bytes(value: Any) -> Any:
-    return bytes_of(str(value))
-
-
-Rate = Annotated[int, BeforeValidator(_rate)]
-
-
 class CapacityTable(FileModel):
     """What one broker can carry; what is left out is not told."""
 
@@ -39,7 +28,7 @@ class CapacityTable(FileModel):
     """Bytes/s, or `125MB/s`; a follower's share counts too."""
     net_out: Rate | None = None
     """The same, to consumers and followers."""
-    disk: Annotated[int, BeforeValidator(_bytes)] | None = None
+    disk: Annotated[int, Field(gt=0), as_size] | None = None
     """Bytes, or `1TB`, of all log directories together."""
     cpu: Annotated[float, Field(gt=0, le=1e6)] | None = None
     """Cores."""

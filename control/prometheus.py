@@ -16,6 +16,7 @@ from pydantic import (
 from collector.reports.selectors import selector
 from model.errors import ConfigError
 from model.files import FileModel
+from model.quantities import as_span
 
 if TYPE_CHECKING:
     from collector.reports.poll import Poller
@@ -88,11 +89,11 @@ class PrometheusSettings(FileModel):
     """What that label holds, as a regular expression; its group is the broker's id."""
     labels: dict[Label, str] = {}
     """That a server's series must have besides: which cluster, which job."""
-    interval_s: Annotated[float, Field(ge=1)] = 15.0
+    interval_s: Annotated[float, Field(ge=1), as_span] = 15.0
     """Time between two looks."""
-    timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
     """How long to wait for an answer."""
-    rate_window_s: Annotated[int, Field(ge=1)] = 120
+    rate_window_s: Annotated[int, Field(ge=1), as_span] = 120
     """Time that counters' increases are averaged over, at most."""
     ca_file: Path | None = None
     """PEM file of the authorities that sign; without it whom the system trusts."""

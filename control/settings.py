@@ -31,6 +31,7 @@ from model.errors import ConfigError
 from model.exchange.source import nearest
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
+from model.quantities import as_span
 from model.stop_rules import StopRules
 from model.units import throttle_of
 
@@ -84,7 +85,7 @@ class Settings(BaseSettings):
     """Kafka's own `client.properties`: how to connect, and as whom."""
     name: str | None = None
     """What the cluster is called; by default the start of its id."""
-    timeout_s: Annotated[float, Field(gt=0)] = 10.0
+    timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
     """How long to wait for an answer of the cluster."""
     state_dir: Path = Path(user_state_dir("plimsoll"))
     """Journals, history and samples."""
@@ -98,9 +99,9 @@ class Settings(BaseSettings):
     """Spark's own properties, over those that plimsoll sets."""
     spark_shared_state: bool = False
     """Whether Spark's workers see `state_dir`, under the same path."""
-    interval_s: Annotated[float, Field(gt=0)] = 1.0
+    interval_s: Annotated[float, Field(gt=0), as_span] = 1.0
     """Time between two samples."""
-    window_s: Annotated[float, Field(gt=0)] = 15.0
+    window_s: Annotated[float, Field(gt=0), as_span] = 15.0
     """Time that loads are averaged over."""
     history: Annotated[HistoryTable, _from_json(HistoryTable)] = HistoryTable()
     """How much of the loads is kept, and where."""

@@ -1,22 +1,15 @@
 """What a throttle that follows what clients leave free is told in the settings."""
 
-from typing import TYPE_CHECKING, Annotated, Any, Self
+from typing import TYPE_CHECKING, Self
 
-from pydantic import BeforeValidator, model_validator
+from pydantic import model_validator
 
 from model.capacities import Capacities
 from model.files import FileModel
-from model.units import rate_of
+from model.quantities import Rate
 
 if TYPE_CHECKING:
     from executor.auto_throttle import AutoThrottle
-
-
-def _rate(value: Any) -> Any:
-    return rate_of(str(value))
-
-
-Rate = Annotated[int, BeforeValidator(_rate)]
 
 
 class AutoThrottleSettings(FileModel):

@@ -13,6 +13,7 @@ from pydantic import (
 from model.files import FileModel
 from model.ids import BrokerId, TopicName
 from model.names import Names
+from model.quantities import ByteSize, Duration, as_rate
 from model.rackplacement import PlacementRule
 from model.snapshot import Measure, Resource, StorageKind
 
@@ -52,9 +53,9 @@ class Goal(FileModel):
     resource: Measure
     weight: Amount = 1.0
     """Shared among the time slots."""
-    floor: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 0.0
-    """Mean load per broker, bytes/s or bytes, under which the resource is neither
-    balanced nor counted: near zero, noise looks like imbalance."""
+    floor: Annotated[float, Field(ge=0, allow_inf_nan=False), as_rate] = 0.0
+    """Mean load per broker, bytes/s or bytes, also `1MiB`, under which the resource is
+    neither balanced nor counted: near zero, noise looks like imbalance."""
     tolerance: Share = 0.10
     """A broker within `level * (1 +- tolerance)` is level."""
 
@@ -62,9 +63,9 @@ class Goal(FileModel):
 class Cooldown(FileModel):
     """Rest after a move, by storage kind."""
 
-    rest_s: Annotated[float, Field(ge=0)]
+    rest_s: Duration
     """A partition moved less than this ago stays."""
-    return_window_s: Annotated[float, Field(ge=0)]
+    return_window_s: Duration
     """A partition does not go back to a broker it left less than this ago."""
 
 
@@ -92,7 +93,7 @@ class Budgets(FileModel):
 
     moves: Limit = None
     """Replicas on new brokers."""
-    bytes: Limit = None
+    bytes: ByteSize | None = None
     """Local bytes that new replicas copy."""
     leader_changes: Limit = None
     """Partitions that end with another leader."""

@@ -8,6 +8,7 @@ from typing import Annotated, Final
 from pydantic import AfterValidator, Field
 
 from model.files import FileModel
+from model.quantities import Duration, as_span
 
 _HOURS: Final = re.compile(r"([01]\d|2[0-3]):([0-5]\d)-([01]\d|2[0-3]):([0-5]\d)")
 
@@ -72,16 +73,16 @@ class StopRules(FileModel):
     window: Reaction = Reaction.PAUSE
     slow_times: Annotated[float, Field(gt=1)] = 5.0
     """How much later than at the beginning an answer is slow."""
-    slow_s: Annotated[float, Field(gt=0)] = 1.0
+    slow_s: Annotated[float, Field(gt=0), as_span] = 1.0
     """Answers within this time are never slow."""
-    no_progress_s: Annotated[float, Field(gt=0)] = 600.0
+    no_progress_s: Annotated[float, Field(gt=0), as_span] = 600.0
     window_hours: Annotated[str, AfterValidator(_checked_hours)] = ""
     """Local hours in which moves may be started, `22:00-06:00`; empty for all."""
     window_end: datetime | None = None
     """When the last move may be started; local time where it has no zone."""
-    calm_s: Annotated[float, Field(ge=0)] = 30.0
+    calm_s: Duration = 30.0
     """How long all must have been well again before a pause ends."""
-    pause_limit_s: Annotated[float, Field(gt=0)] = 3600.0
+    pause_limit_s: Annotated[float, Field(gt=0), as_span] = 3600.0
     """A pause that lasts longer ends the run; not one for the window."""
 
     def reaction(self, rule: Rule) -> Reaction:

@@ -1,13 +1,34 @@
 """Figures in words: bytes, rates, times and shares as people read them."""
 
 import re
+from decimal import Decimal
 from typing import Final, Literal
 
 AUTO: Final = "auto"
 """A throttle that follows what clients leave free."""
 
 _STEPS = ("B", "kB", "MB", "GB", "TB", "PB")
-_SPANS = {"": 1, "s": 1, "m": 60, "h": 3600}
+_SIZES: Final[dict[str, int]] = {
+    "": 1,
+    **{unit: 1000**n for n, unit in enumerate(_STEPS)},
+    "KB": 1000,
+    **{f"{unit}iB": 1024**n for n, unit in enumerate(("K", "M", "G", "T", "P"), 1)},
+}
+"""Bytes of each unit: `MB` is a million, `MiB` is 2^20."""
+
+_SPANS: Final = {
+    "d": Decimal(86400),
+    "h": Decimal(3600),
+    "m": Decimal(60),
+    "s": Decimal(1),
+    "ms": Decimal("0.001"),
+}
+"""Seconds of each unit, in the order in which they are written."""
+
+_NUMBER = r"[0-9]+(?:\.[0-9]*)?|\.[0-9]+"
+_SPAN = re.compile(
+    "".join(rf"(?:(?P<{unit}>{_NUMBER})\s*{unit}(?![a-z])\s*)?" for unit in _SPANS)
+)
 
 
 def bytes_text(value: float) -> str:
@@ -58,13 +79,15 @@ def count_text(count: int, one: str, many: str | None = None) -> str:
 
 
 def rate_of(text: str) -> int:
-    """Bytes per second from a number, also with a unit: `50MB/s`, `50 MB`, `5e7`.
+    """Bytes per second from a number, also with a unit: `50MB/s`, `50 MiB`, `5e7`.
 
     Raises ValueError, in words, for anything else and for less than one byte.
     """
-    value = _decimal(re.sub(r"/s\s*$", "", text))
-    if not 1 <= value < 1e15:
-        raise ValueError(f"{text!r} is no rate; say bytes per second, or 50MB/s")
+    value = _size(re.sub(r"/s\s*$", "", text))
+    if value is None or not 1 <= value < 10**15:
+        raise ValueError(
+            f"{text!r} is not a rate; use bytes per second, or a unit: 50MB/s, 50MiB/s"
+        )
     return int(value)
 
 
@@ -78,33 +101,48 @@ def throttle_of(text: str) -> int | Literal["auto"]:
         raise ValueError(f"{exc}, or {AUTO}") from exc
 
 
-def bytes_of(text: str) -> int:
-    """Bytes from a number, also with a unit: `1TB`, `500 GB`, `5e11`.
+def bytes_of(text: str, *, least: int = 1) -> int:
+    """Bytes from a number, also with a unit: `1TB`, `500 GiB`, `5e11`.
 
-    Raises ValueError, in words, for anything else and for less than one byte.
+    Raises ValueError, in words, for anything else and for less than `least`.
     """
-    value = _decimal(text)
-    if not 1 <= value <= 1e18:
-        raise ValueError(f"{text!r} is no size; say bytes, or 500GB")
+    value = _size(text)
+    if value is None or not least <= value <= 10**18:
+        raise ValueError(f"{text!r} is not a size; use bytes, or a unit: 500GB, 50MiB")
     return int(value)
 
 
-def _decimal(text: str) -> float:
-    """A number and perhaps a unit; 0 for anything else."""
-    found = re.fullmatch(r"\s*([\d.]+(?:e\+?\d+)?)\s*([kMGTP]?B)?\s*", text)
-    try:
-        return float(found[1]) * 1000 ** _STEPS.index(found[2] or "B") if found else 0.0
-    except ValueError:
-        return 0.0
+def _size(text: str) -> Decimal | None:
+    """A number and perhaps a unit of bytes; None for anything else."""
+    found = re.fullmatch(
+        rf"\s*({_NUMBER})(?:e\+?([0-9]{{1,2}}))?\s*([kKMGTP]?i?B)?\s*", text
+    )
+    unit = _SIZES.get(found[3] or "") if found else None
+    if found is None or unit is None:
+        return None
+    return Decimal(found[1]).scaleb(int(found[2] or 0)) * unit
 
 
-def span_of(text: str) -> float:
-    """Seconds from a time span, also with a unit: `90`, `60s`, `5m`, `1.5h`.
+def span_of(text: str, *, least: float = 0.001) -> float:
+    """Seconds from a time span: `90`, `500ms`, `60s`, `1.5h`, `1h30m`, `2d`.
 
-    Raises ValueError, in words, for anything else and for none at all.
+    Raises ValueError, in words, for anything else and for less than `least`.
     """
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([smh]?)\s*", text)
-    seconds = float(found[1]) * _SPANS[found[2]] if found else 0.0
-    if not 0 < seconds < 1e9:
-        raise ValueError(f"{text!r} is no time span; say 60s, 5m or 1h")
-    return seconds
+    seconds = _seconds(text)
+    if seconds is None or not least <= seconds < 10**9:
+        raise ValueError(
+            f"{text!r} is not a time span; use seconds, or units: 60s, 5m, 1h30m"
+        )
+    return float(seconds)
+
+
+def _seconds(text: str) -> Decimal | None:
+    """A number of seconds, or numbers with units; None for anything else."""
+    plain = re.fullmatch(rf"\s*({_NUMBER})\s*", text)
+    if plain is not None:
+        return Decimal(plain[1])
+    found = _SPAN.fullmatch(text.strip())
+    if found is None or not found.lastgroup:
+        return None
+    parts = ((found[unit], size) for unit, size in _SPANS.items())
+    return sum((Decimal(n) * size for n, size in parts if n), Decimal(0))

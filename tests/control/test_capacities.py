@@ -94,12 +94,15 @@ def test_what_is_not_given_is_not_known() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ('default.net_in = "0"', "default.net_in: .*'0' is no rate; say bytes per sec"),
-        ("default.net_in = -5", "default.net_in: .*'-5' is no rate"),
-        ('default.net_out = "1Gb/s"', "default.net_out: .*'1Gb/s' is no rate"),
-        ('default.disk = "1TB/s"', "default.disk: .*'1TB/s' is no size; say bytes, or"),
-        ("default.disk = 0", "default.disk: .*'0' is no size"),
-        ("default.disk = nan", "default.disk: .*'nan' is no size"),
+        ('default.net_in = "0"', "default.net_in: .*'0' is not a rate; use bytes"),
+        ("default.net_in = -5", "default.net_in: .*greater than or equal to 1"),
+        ('default.net_out = "1Gb/s"', "default.net_out: .*'1Gb/s' is not a rate"),
+        (
+            'default.disk = "1TB/s"',
+            "default.disk: .*'1TB/s' is not a size; use bytes, or",
+        ),
+        ("default.disk = 0", "default.disk: .*greater than 0"),
+        ("default.disk = nan", "default.disk: .*"),
         ("default.cpu = 0", "default.cpu: Input should be greater than 0"),
         ('default.cpu = "4"', "default.cpu: Input should be a valid number"),
         ("default.cpu = inf", "default.cpu: Input should be less than or equal"),

@@ -13,8 +13,8 @@ AWAY = ("--bootstrap-server", "127.0.0.1:1")
     ("arguments", "words"),
     [
         (("record",), "no cluster is named"),
-        (("record", *AWAY, "--for", "soon"), "'soon' is no time span; say 60s, 5m"),
-        (("record", *AWAY, "--for", "0s"), "'0s' is no time span"),
+        (("record", *AWAY, "--for", "soon"), "'soon' is not a time span; use sec"),
+        (("record", *AWAY, "--for", "0s"), "'0s' is not a time span"),
         (("record", *AWAY, "--out", "taken"), "taken exists; name another folder"),
         (("record", *AWAY, "--out", "no/such"), "cannot make the folder no/such.part"),
         (("record", *AWAY, "--anonymise-key", "k"), "goes with --anonymise; say that"),

@@ -107,7 +107,7 @@ def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     [
         (["demo", "--simulated", "--port", "9092"], "a simulated cluster has no ports"),
         (["demo", "--simulated", "--plain"], "--plain is of the local cluster"),
-        (["demo", "--throttle", "quick"], "'quick' is no rate"),
+        (["demo", "--throttle", "quick"], "'quick' is not a rate"),
         (["demo", "--brokers", "5"], "the local cluster has three brokers"),
         (["demo", "--simulated", "--brokers", "61"], "less than or equal to 60"),
         (["--play", "missing.jsonl"], "cannot read the recording missing.jsonl"),

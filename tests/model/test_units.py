@@ -70,6 +70,9 @@ def test_an_odd_plural_may_be_given() -> None:
         (" 1.5kB/s ", 1_500),
         ("2e6", 2_000_000),
         ("7B", 7),
+        ("50MiB/s", 50 * 2**20),
+        ("1.5KiB", 1536),
+        ("3KB", 3000),
     ],
 )
 def test_a_rate_is_read_with_and_without_unit(text: str, rate: int) -> None:
@@ -78,32 +81,52 @@ def test_a_rate_is_read_with_and_without_unit(text: str, rate: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "5xB", "1.2.3MB", "50MB/h", "9999TB"])
 def test_what_is_no_rate_is_said(text: str) -> None:
-    with pytest.raises(ValueError, match="is no rate; say bytes per second"):
+    with pytest.raises(ValueError, match="is not a rate; use bytes per second"):
         rate_of(text)
 
 
 @pytest.mark.parametrize(
     ("text", "size"),
-    [("1TB", 10**12), (" 500 GB ", 5 * 10**11), ("2.5PB", 25 * 10**14), ("7", 7)],
+    [
+        ("1TB", 10**12),
+        (" 500 GB ", 5 * 10**11),
+        ("2.5PB", 25 * 10**14),
+        ("7", 7),
+        ("50MiB", 50 * 2**20),
+        ("9007199254740993", 2**53 + 1),
+    ],
 )
 def test_a_size_is_read_with_and_without_unit(text: str, size: int) -> None:
     assert bytes_of(text) == size
 
 
-@pytest.mark.parametrize("text", ["", "0", "-5", "1TB/s", "1GiB", "1Tb", "nan", "9e18"])
+@pytest.mark.parametrize(
+    "text", ["", "0", "-5", "1TB/s", "1Gib", "1Tb", "1GB5", "5M", "nan", "9e18"]
+)
 def test_what_is_no_size_is_said(text: str) -> None:
-    with pytest.raises(ValueError, match="is no size; say bytes, or 500GB"):
+    with pytest.raises(ValueError, match="is not a size; use bytes, or a unit"):
         bytes_of(text)
 
 
 @pytest.mark.parametrize(
-    ("text", "seconds"), [("90", 90), ("60s", 60), (" 5 m ", 300), ("1.5h", 5400)]
+    ("text", "seconds"),
+    [
+        ("90", 90),
+        ("60s", 60),
+        (" 5 m ", 300),
+        ("1.5h", 5400),
+        ("1h30m", 5400),
+        ("1d 1s", 86401),
+        ("250ms", 0.25),
+    ],
 )
 def test_a_span_is_read_with_and_without_a_unit(text: str, seconds: float) -> None:
     assert span_of(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "0s", "-5s", "soon", "5d", "nan", "9" * 12])
+@pytest.mark.parametrize(
+    "text", ["", "0s", "-5s", "soon", "5w", "30m1h", "1h1h", "1m30", "nan", "9" * 12]
+)
 def test_what_is_no_span_is_told_in_words(text: str) -> None:
-    with pytest.raises(ValueError, match="is no time span; say 60s, 5m or 1h"):
+    with pytest.raises(ValueError, match="is not a time span; use seconds"):
         span_of(text)

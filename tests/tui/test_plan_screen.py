@@ -106,7 +106,7 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
             ("goal net_out", "1 10 20", "net_out: say a weight and a band"),
             ("goal net_out", "%", "net_out: say a weight and a band"),
             ("moves", "1.5", "most moves: '1.5' is no whole number"),
-            ("bytes", "many", "most bytes: 'many' is no size"),
+            ("bytes", "many", "most bytes: 'many' is not a size"),
             ("objective", "best", "objective: 'best' is not variance or band"),
             ("excluded", "a(", "no regular expression"),
             ("move_price", "0", "greater than 0"),

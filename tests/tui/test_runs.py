@@ -62,7 +62,7 @@ async def test_what_is_no_rate_stays_in_the_form_with_the_reason() -> None:
         await on.press("T", *"quick", "enter")
         assert isinstance(on.app.screen, ThrottleScreen)
         refused = on.app.screen.query_one("#refused", Static)
-        assert "'quick' is no rate" in str(refused.render())
+        assert "'quick' is not a rate" in str(refused.render())
         await on.press("escape")
         assert on.loop.steering.asked_rates() == []
 
