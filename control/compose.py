@@ -217,6 +217,7 @@ def loop(
             goals=settings.goals,
             solve=settings.solve,
             limits=limits,
+            dead_broker_after_s=settings.dead_broker_after,
             journal_dir=journal_dir(settings),
             patient=patient,
             throttle=settings.throttle,

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from control.needs import Need
 from control.policy import AutoLimits, refusals
 from control.view import Mode
 from model.plan import Plan
@@ -41,8 +42,12 @@ class Facts:
     """Begin of the window that the newest loads are averaged over."""
     fingerprint: str
     """Of the newest snapshot's placement."""
-    uneven_since_s: float | None
-    """None while every broker is within its band."""
+    needs: tuple[Need, ...]
+    """Why the cluster needs a plan, the most urgent reason first."""
+    needed_since_s: float | None
+    """None while there is no reason."""
+    awaited: str
+    """A dead broker that may return yet, in words; empty if there is none."""
     was_level: bool
     """It was level before that, so the load has shifted."""
     ended_at_s: float | None
@@ -62,13 +67,13 @@ def next_step(facts: Facts) -> tuple[Step, str]:
         return Step.PLAN, "asked for"
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
-    if facts.uneven_since_s is None:
-        return Step.REST, ""
-    if facts.mode is Mode.AUTO and (wait := _not_yet(facts, facts.uneven_since_s)):
+    if facts.needed_since_s is None or not facts.needs:
+        return Step.REST, facts.awaited if facts.mode is Mode.AUTO else ""
+    if facts.mode is Mode.AUTO and (wait := _not_yet(facts, facts.needed_since_s)):
         return Step.CONFIRM, wait
     if facts.plan is not None and facts.now_s - facts.planned_at_s < RESOLVE_S:
         return Step.HOLD, ""
-    return Step.PLAN, "the cluster is uneven"
+    return Step.PLAN, "; ".join(need.message for need in facts.needs)
 
 
 def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
@@ -76,7 +81,7 @@ def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
         return Step.PLAN, "brokers or placement changed since the plan was made"
     if facts.mode is not Mode.AUTO:
         return Step.OFFER, ""
-    if facts.uneven_since_s is None:
+    if not facts.needs:
         return Step.REST, "level before the plan was carried out"
     reasons = refusals(plan, facts.limits)
     if not reasons:
@@ -86,20 +91,32 @@ def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
     return Step.REFUSE, "; ".join(reasons)
 
 
-def _not_yet(facts: Facts, uneven_since_s: float) -> str:
+def _not_yet(facts: Facts, needed_since_s: float) -> str:
     """Why `--auto` may not act yet; empty if it may."""
+    if facts.awaited:
+        return facts.awaited
     limits = facts.limits
-    uneven_s = facts.now_s - uneven_since_s
-    mixed_s = uneven_since_s - facts.loads_from_s
-    if facts.was_level and mixed_s > 0:
-        # Planned on a mixture of old and new loads, it would have to act twice.
-        return f"the load has shifted; loads of afterwards alone in {mixed_s:.0f} s"
-    if uneven_s < limits.confirm_s:
-        return f"uneven for {uneven_s:.0f} s, acting after {limits.confirm_s:.0f} s"
+    if not any(need.repairs for need in facts.needs) and (
+        wait := _unconfirmed(facts, needed_since_s)
+    ):
+        return wait
     if facts.ended_at_s is not None:
         rested_s = facts.now_s - facts.ended_at_s
         if rested_s < limits.pause_s:
             return f"the last run ended {rested_s:.0f} s ago, the pause is " + (
                 f"{limits.pause_s:.0f} s"
             )
+    return ""
+
+
+def _unconfirmed(facts: Facts, needed_since_s: float) -> str:
+    """Why loads do not tell reliably yet that a plan is needed; empty if they do."""
+    needed_s = facts.now_s - needed_since_s
+    mixed_s = needed_since_s - facts.loads_from_s
+    if facts.was_level and mixed_s > 0:
+        # Planned on a mixture of old and new loads, it would have to act twice.
+        return f"the load has shifted; loads of afterwards alone in {mixed_s:.0f} s"
+    confirm_s = facts.limits.confirm_s
+    if needed_s < confirm_s:
+        return f"out of tolerance for {needed_s:.0f} s of {confirm_s:.0f} s"
     return ""

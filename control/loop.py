@@ -16,6 +16,7 @@ from typing import Self
 from control.decide import Facts, Step, next_step
 from control.judge import with_recent_moves
 from control.loop_state import LoopState
+from control.needs import plan_needs
 from control.parts import LoopParts, LoopSettings
 from control.past import Past
 from control.ports import Observer
@@ -31,7 +32,8 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
-from model.evaluate import evaluate
+from model.evaluate import Evaluation, evaluate
+from model.outages import dead_brokers
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot
 from model.units import count_text
@@ -271,10 +273,24 @@ class Loop(Closing):
             )
             self.proposals.see(state.snapshot)
             state.evaluation = evaluate(state.snapshot, self.settings.goals, ())
-            if state.evaluation.within_band(self.settings.goals):
-                state.uneven_since_s, state.was_level = None, True
-            elif state.uneven_since_s is None:
-                state.uneven_since_s = now_s
+            self._judge(state.snapshot, state.evaluation)
+
+    def _judge(self, snapshot: Snapshot, evaluation: Evaluation) -> None:
+        """Note why the cluster needs a plan, and since when."""
+        state, now_s = self._state, self._parts.steady()
+        state.membership = state.membership.seen(snapshot.header.brokers, now_s)
+        auto = self.settings.mode is Mode.AUTO
+        after_s = self.settings.dead_broker_after_s if auto else 0.0
+        state.needs = plan_needs(
+            snapshot,
+            self.settings.goals,
+            evaluation,
+            given_up=state.membership.given_up(after_s, now_s),
+        )
+        if not state.needs:
+            state.needed_since_s, state.was_level = None, True
+        elif state.needed_since_s is None:
+            state.needed_since_s = now_s
 
     def _act(self) -> None:
         with self._changed:
@@ -312,12 +328,22 @@ class Loop(Closing):
             limits=self.settings.limits,
             loads_from_s=state.loads_from_s,
             fingerprint=snapshot.fingerprint,
-            uneven_since_s=state.uneven_since_s,
+            needs=state.needs,
+            awaited=self._awaited(snapshot),
+            needed_since_s=state.needed_since_s,
             was_level=state.was_level,
             ended_at_s=state.ended_at_s,
             plan=proposals.plan,
             planned_at_s=proposals.planned_at_s,
             plan_wanted=proposals.wanted,
+        )
+
+    def _awaited(self, snapshot: Snapshot) -> str:
+        """What is waited for before the replicas of a dead broker are moved."""
+        return self._state.membership.awaited(
+            {b.id for b in dead_brokers(snapshot)},
+            self.settings.dead_broker_after_s,
+            self._parts.steady(),
         )
 
     def _stand(self, standing: Standing) -> None:
@@ -362,7 +388,7 @@ class Loop(Closing):
         state = self._state
         state.ended_at_s = self._parts.steady()
         self.proposals.forget()
-        state.uneven_since_s, state.was_level = None, False
+        state.needed_since_s, state.was_level = None, False
 
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:

@@ -4,6 +4,8 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from control.membership import Membership
+from control.needs import Need
 from control.view import LOG_LINES, LogLine, Phase, Retry
 from model.evaluate import Evaluation
 from model.replication import Replication
@@ -30,7 +32,10 @@ class LoopState:
     evaluation: Evaluation | None = None
     loads_from_s: float = 0.0
     """As `Facts`, and by the same clock, as are the next ones."""
-    uneven_since_s: float | None = None
+    membership: Membership = field(default_factory=Membership)
+    needs: tuple[Need, ...] = ()
+    """Why the cluster needs a plan."""
+    needed_since_s: float | None = None
     was_level: bool = False
     run: RunProgress | None = None
     ended_at_s: float | None = None

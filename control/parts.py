@@ -33,6 +33,9 @@ class LoopSettings:
     patient: bool = False
     """Go on trying when the first contact fails, as a screen and a service do."""
     tick_s: float = 0.5
+    dead_broker_after_s: float = 3600.0
+    """How long `--auto` waits for a dead broker before it moves its replicas; inf
+    for ever. Plans that a person approves do not wait."""
     throttle: int | Literal["auto"] | None = None
     """What moves may copy into a broker and out of it, bytes/s, as a run begins."""
     stop_rules: StopRules = _RULES

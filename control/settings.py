@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from platformdirs import user_cache_dir, user_config_dir, user_state_dir
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
@@ -23,6 +23,7 @@ from pydantic_settings import (
 from collector.site import LOCAL, master_of, properties_of
 from control.capacities import CapacitySettings
 from control.history import ForecastTable, HistoryTable
+from control.membership import NEVER
 from control.policy import AutoLimits
 from control.prometheus import PrometheusSettings
 from control.showing import Keys, ScreenSettings
@@ -33,7 +34,9 @@ from model.files import FileModel
 from model.goals import Goals, SolveLimits
 from model.quantities import as_span
 from model.stop_rules import StopRules
-from model.units import throttle_of
+from model.units import span_of, throttle_of
+
+OFF: Final = "off"
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -57,6 +60,16 @@ def _strict(model: type[T], value: Any) -> T:
 
 def _throttle(value: Any) -> Any:
     return throttle_of(str(value))
+
+
+def _span_or_off(value: Any) -> Any:
+    """Seconds; inf for `off`."""
+    if value in (OFF, False, NEVER):
+        return NEVER
+    try:
+        return span_of(str(value))
+    except ValueError as exc:
+        raise ValueError(f"{exc}, or {OFF}") from exc
 
 
 class S3Bucket(FileModel):
@@ -133,6 +146,9 @@ class Settings(BaseSettings):
     goals: Annotated[Goals, _from_json(Goals)] = Goals()
     solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
     limits: dict[str, Limits] = {}
+    dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
+    """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
+    or `1h`; `off` to wait for ever."""
     prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = (
         None
     )

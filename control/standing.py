@@ -28,7 +28,7 @@ def after_step(
         case Step.SETTLE:
             return Standing(Phase.SETTLING, why)
         case Step.REST:
-            return Standing(Phase.LEVEL, spread)
+            return Standing(Phase.LEVEL, "; ".join(filter(None, (spread, why))))
         case Step.CONFIRM:
             return Standing(Phase.MEASURING, f"{spread}; {why}")
         case Step.REFUSE:

@@ -13,6 +13,7 @@ from control.settings import Settings
 from control.topic_mode import SkewChange, goals_for, skew_changes
 from model.exchange.reassignment import write_stock
 from model.goals import Goals
+from model.outages import outage_notes
 from model.plan import Plan, PlanStatus, write_plan
 from model.snapshot import Count, Snapshot
 from solver.result import Result
@@ -46,7 +47,7 @@ def make(
         refuse_broken(snapshot, result.best)
         _write(result.best, out, stock)
     skew = skew_changes(snapshot, result.best, topics)
-    sys.stdout.write(_text(result, skew, output))
+    sys.stdout.write(_text(result, skew, output, outage_notes(snapshot)))
     if result.best is not None and result.best.moves:
         return Exit.MOVES_PROPOSED
     return EXITS.get(result.status, Exit.DONE)
@@ -68,13 +69,17 @@ def _write(plan: Plan, out: Path | None, stock: Path | None) -> None:
         write_stock(stock, plan)
 
 
-def _text(result: Result, skew: Sequence[SkewChange], output: Form) -> str:
+def _text(
+    result: Result, skew: Sequence[SkewChange], output: Form, notes: Sequence[str]
+) -> str:
     if output is Form.JSON:
-        return json_text(_document(result, skew))
+        notes_or_none = {"notes": list(notes)} if notes else {}
+        return json_text(_document(result, skew) | notes_or_none)
     text = result.summary() + "\n"
     if result.best is not None:
         text = plan_text(result.best, result.summary())
-    return text + "".join("\n" + skew_text(s.before, s.after) for s in skew)
+    text += "".join("\n" + skew_text(s.before, s.after) for s in skew)
+    return text + "".join(f"\n{words}\n" for words in notes)
 
 
 def _document(result: Result, skew: Sequence[SkewChange]) -> dict[str, object]:

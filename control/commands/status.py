@@ -15,6 +15,7 @@ from control.settings import Settings
 from model.capacities import Capacities, capacity_notes
 from model.evaluate import evaluate
 from model.goals import Goals
+from model.outages import outage_notes
 from model.snapshot import Snapshot
 
 FIRST_LOADS_S = 120.0
@@ -58,7 +59,11 @@ def cluster_text(
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
     evaluation = evaluate(snapshot, goals, ())
-    notes = [*capacity_notes(snapshot, given), *map(silence_text, silent)]
+    notes = [
+        *outage_notes(snapshot),
+        *capacity_notes(snapshot, given),
+        *map(silence_text, silent),
+    ]
     if output is Form.TABLE:
         parts = (
             status_text(snapshot, evaluation, now_ms),

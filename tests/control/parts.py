@@ -1,5 +1,6 @@
 """A small cluster as values, and the loop's parts in process."""
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from model.replication import Replication
 from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
 from model.snapshot import (
     Broker,
+    BrokerState,
     PartitionRow,
     Resource,
     Snapshot,
@@ -69,6 +71,40 @@ def cluster(
     ]
     both = np.array([[load, load] for load in loads]).reshape(-1, 2)
     return Snapshot(header, partitions_from_rows((topic,), rows, both))
+
+
+def one_of_twelve_dead(
+    state: BrokerState = BrokerState.DEAD, *, taken_at_ms: int = START_MS
+) -> Snapshot:
+    """Twelve brokers with 22 replicas each, all within tolerance; the last one dead.
+
+    Each pair of brokers holds two partitions, one led by each; live brokers lead what
+    they share with the dead one.
+    """
+    last = 11
+    pairs = list(itertools.permutations(range(last + 1), 2))
+    dead = state is BrokerState.DEAD
+    rows = [
+        PartitionRow(
+            id=PartitionId(ORDERS, i),
+            topic_id="t1",
+            storage=StorageKind.SHARED,
+            internal=False,
+            replicas=(BrokerId(a), BrokerId(b)),
+            leader=BrokerId(b if a == last and dead else a),
+            size_bytes=1000,
+            local_bytes=0,
+        )
+        for i, (a, b) in enumerate(pairs)
+    ]
+    seen = cluster([], [], taken_at_ms=taken_at_ms)
+    brokers = tuple(
+        Broker(id=BrokerId(i), state=state if i == last else BrokerState.ALIVE)
+        for i in range(last + 1)
+    )
+    header = seen.header.model_copy(update={"brokers": brokers})
+    loads = np.full((len(rows), 2), MB)
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
 
 
 @dataclass

@@ -5,6 +5,7 @@ import dataclasses
 import pytest
 
 from control.decide import RESOLVE_S, Facts, Step, next_step
+from control.needs import Need, Reason
 from control.policy import EAGER
 from control.view import Mode
 from model.plan import Plan
@@ -25,13 +26,16 @@ PLAN = plan_for(UNEVEN)
 NO_MOVES = plan_for(LEVEL)
 
 NOW = 1000.0
+UNEVENNESS = Need(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
 CALM = Facts(
     now_s=NOW,
     mode=Mode.AUTO,
     limits=EAGER,
     loads_from_s=NOW - 15,
     fingerprint=UNEVEN.fingerprint,
-    uneven_since_s=NOW - EAGER.confirm_s,
+    needs=(UNEVENNESS,),
+    needed_since_s=NOW - EAGER.confirm_s,
+    awaited="",
     was_level=False,
     ended_at_s=None,
     plan=None,
@@ -45,27 +49,27 @@ def step(**changes: object) -> Step:
 
 
 def test_a_level_cluster_rests() -> None:
-    assert step(uneven_since_s=None) is Step.REST
+    assert step(needs=(), needed_since_s=None) is Step.REST
 
 
 def test_a_level_cluster_is_planned_when_a_person_asks() -> None:
-    assert step(uneven_since_s=None, plan_wanted=True) is Step.PLAN
+    assert step(needs=(), needed_since_s=None, plan_wanted=True) is Step.PLAN
 
 
 def test_auto_waits_until_unevenness_has_lasted() -> None:
-    assert step(uneven_since_s=NOW - EAGER.confirm_s + 1) is Step.CONFIRM
+    assert step(needed_since_s=NOW - EAGER.confirm_s + 1) is Step.CONFIRM
     assert step() is Step.PLAN
 
 
 def test_a_shifted_load_is_not_planned_on_a_mixture_of_old_and_new() -> None:
     """The window of the loads must begin after the shift was seen."""
     shifted_s = NOW - 14
-    assert step(was_level=True, uneven_since_s=shifted_s) is Step.CONFIRM
-    assert step(was_level=True, uneven_since_s=shifted_s - 1) is Step.PLAN
+    assert step(was_level=True, needed_since_s=shifted_s) is Step.CONFIRM
+    assert step(was_level=True, needed_since_s=shifted_s - 1) is Step.PLAN
 
 
 def test_a_person_need_not_wait_for_the_confirmation() -> None:
-    assert step(mode=Mode.APPROVE, uneven_since_s=NOW) is Step.PLAN
+    assert step(mode=Mode.APPROVE, needed_since_s=NOW) is Step.PLAN
 
 
 def test_loads_of_before_the_runs_end_are_not_judged() -> None:
@@ -107,7 +111,7 @@ def test_auto_refuses_outside_its_limits_and_asks_again_later() -> None:
 
 
 def test_auto_does_not_carry_out_a_plan_after_the_cluster_became_level() -> None:
-    assert step(plan=PLAN, uneven_since_s=None, planned_at_s=NOW) is Step.REST
+    assert step(plan=PLAN, needs=(), needed_since_s=None, planned_at_s=NOW) is Step.REST
 
 
 def test_an_answer_without_moves_is_kept_for_a_while() -> None:

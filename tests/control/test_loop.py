@@ -21,7 +21,7 @@ from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.replication import Replication
 from model.run import MoveProgress, RunProgress, RunState
-from model.snapshot import Snapshot
+from model.snapshot import BrokerState, Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
 from solver.solve import solve
@@ -33,6 +33,7 @@ from tests.control.parts import (
     CannedObserver,
     RecordingExecutor,
     cluster,
+    one_of_twelve_dead,
 )
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
@@ -83,6 +84,7 @@ def build(tmp_path: Path) -> Build:
         on_execute: Callable[[Plan], None] = lambda _plan: None,
         patient: bool = False,
         confirm_s: float = 0.0,
+        dead_broker_after_s: float = 3600.0,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
         executor = RecordingExecutor(on_execute)
@@ -97,6 +99,7 @@ def build(tmp_path: Path) -> Build:
             journal_dir=tmp_path,
             patient=patient,
             tick_s=0.01,
+            dead_broker_after_s=dead_broker_after_s,
         )
         parts = LoopParts(
             observer=lambda: observer,
@@ -146,10 +149,10 @@ def test_auto_acts_by_the_time_that_passed_however_the_clock_is_set(
 ) -> None:
     bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "uneven for 0 s" in view.message, 10)
+        assert loop.wait(lambda view: "out of tolerance for 0 s" in view.message, 10)
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 30
-        assert loop.wait(lambda view: "uneven for 30 s" in view.message, 10)
+        assert loop.wait(lambda view: "out of tolerance for 30 s" in view.message, 10)
         bench.clock.now_s += 31
         assert loop.wait(lambda _: bool(bench.executor.plans), 20)
 
@@ -170,6 +173,51 @@ def test_loads_of_before_a_run_settle_nothing_however_the_clock_is_set(
         taken = int(1000 * bench.clock())
         bench.observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
         assert loop.wait(lambda view: "alone in 14 s" in view.message, 10)
+
+
+def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
+    build: Build,
+) -> None:
+    """Its loss leaves the others within tolerance, so load alone calls for nothing."""
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "replicas are moved in 1 h" in view.message, 20)
+        for passed_s in (1800, 1790):
+            bench.clock.now_s += passed_s
+            taken = int(1000 * bench.clock.now_s)
+            bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
+            assert loop.wait(
+                lambda view: view.snapshot is bench.observer.snapshots[0], 9
+            )
+        assert bench.executor.plans == []
+        bench.clock.now_s += 11
+        taken = int(1000 * bench.clock.now_s)
+        bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
+        assert loop.wait(lambda _: bool(loop.reports), 60)
+    (plan,) = bench.executor.plans
+    assert sum(11 in move.replicas_before for move in plan.moves) == 22
+    assert not any(11 in move.replicas_after for move in plan.moves)
+
+
+def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=60.0)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "unless it returns" in view.message, 20)
+        bench.clock.now_s += 59
+        bench.observer.snapshots[:] = [one_of_twelve_dead(BrokerState.ALIVE)]
+        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        bench.clock.now_s += 3600
+        bench.observer.snapshots[:] = [one_of_twelve_dead()]
+        assert loop.wait(lambda view: "unless it returns" in view.message, 20)
+    assert bench.executor.plans == []
+
+
+def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:
+    bench = build(one_of_twelve_dead())
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        why = "broker 11 is dead and holds 22 replicas"
+        assert any(why in line.text for line in loop.view.log)
 
 
 def test_a_person_must_approve(build: Build) -> None:

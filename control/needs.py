@@ -1,0 +1,68 @@
+"""Why a cluster needs a plan: one pure function, which the loop and `decide` use.
+
+A new reason is a member of `Reason`, in order of urgency, and a line in `plan_needs`;
+nothing else has to know of it.
+"""
+
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from model.evaluate import Evaluation
+from model.goals import Goals
+from model.ids import BrokerId
+from model.outages import dead_brokers
+from model.snapshot import Snapshot
+
+
+class Reason(StrEnum):
+    """What a plan is needed for, the most urgent first."""
+
+    DEAD_BROKER = "dead broker"
+    OUT_OF_TOLERANCE = "out of tolerance"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """One reason for a plan."""
+
+    reason: Reason
+    message: str
+    """A sentence without a full stop: `broker 3 is dead and holds 22 replicas`."""
+    repairs: bool = False
+    """`--auto` acts without waiting for `confirm`, and whatever the plan's gain."""
+
+
+def plan_needs(
+    snapshot: Snapshot,
+    goals: Goals,
+    evaluation: Evaluation,
+    *,
+    given_up: Collection[BrokerId],
+) -> tuple[Need, ...]:
+    """Why this cluster needs a plan, the most urgent reason first.
+
+    Parameters
+    ----------
+    evaluation
+        Of the snapshot as it is, without moves.
+    given_up
+        Dead brokers that nobody waits for any longer.
+    """
+    return (
+        *_dead(snapshot, given_up),
+        *_out_of_tolerance(goals, evaluation),
+    )
+
+
+def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[Need]:
+    for broker in dead_brokers(snapshot):
+        if broker.movable and broker.id in given_up:
+            yield Need(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
+
+
+def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[Need]:
+    if not evaluation.within_band(goals):
+        yield Need(
+            reason=Reason.OUT_OF_TOLERANCE, message="the cluster is out of tolerance"
+        )
