@@ -137,6 +137,10 @@ Capacity = Annotated[
     Path | None,
     typer.Option("--capacity", help="Cruise Control's capacity file (JSON)."),
 ]
+NoRacks = Annotated[
+    bool,
+    typer.Option("--no-racks", help="Plan without racks; switches the rack rule off."),
+]
 GoalsFile = Annotated[
     Path | None,
     typer.Option("--goals", help="Goals of this plan (TOML, JSON)."),
@@ -200,6 +204,7 @@ def _origin_of(
     brokers: Brokers = None,
     storage: Storage = None,
     capacity: Capacity = None,
+    no_racks: NoRacks = False,
 ) -> "Origin":
     from control.origin import Origin
 
@@ -210,6 +215,7 @@ def _origin_of(
         brokers=brokers,
         storage=storage,
         capacity=capacity,
+        no_racks=no_racks,
     )
     origin.check(bootstrap_server, command_config)
     return origin

@@ -10,11 +10,12 @@ from control.commands.status import FIRST_LOADS_S
 from control.judge import with_recent_moves
 from control.settings import Settings
 from model.capacities import Capacities, capacity_notes, with_capacities
-from model.errors import ConfigError
+from model.errors import ConfigError, GuardrailRefused
 from model.exchange.cluster import ClusterFiles, read_cluster
 from model.exchange.goals_file import read_goals
 from model.exchange.source import nearest
-from model.goals import Goals
+from model.goals import Goals, RackRule
+from model.plan_warnings import rack_warning, racks_unknown
 from model.snapshot import Snapshot, StorageKind
 from model.snapshot_file import read_snapshot
 
@@ -35,6 +36,8 @@ class Origin:
     """Storage kind of every topic; only with `describe`."""
     capacity: Path | None = None
     """Cruise Control's capacity file, over what the cluster tells itself."""
+    no_racks: bool = False
+    """Consent to plan without racks; switches the rack rule off."""
 
     def check(self, bootstrap_server: str | None, command_config: Path | None) -> None:
         """Refuse flags that contradict each other.
@@ -118,12 +121,46 @@ def _live(settings: Settings, given: Capacities | None) -> Snapshot:
     return with_recent_moves(snapshot, settings.goals, read)
 
 
-def goals_of(settings: Settings, file: Path | None) -> Goals:
+def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
     """The goals of a file, those of the settings where none is named.
+
+    With `--no-racks` their rack rule is off.
 
     Raises
     ------
     ConfigError
         The file cannot be used.
     """
-    return settings.goals if file is None else read_goals(file)
+    goals = settings.goals if file is None else read_goals(file)
+    if not origin.no_racks:
+        return goals
+    return goals.model_copy(update={"rack_rule": RackRule.OFF})
+
+
+def check_racks(
+    snapshot: Snapshot,
+    goals: Goals,
+    reassignment: Path | None,
+    *,
+    most_replicas: int | None = None,
+) -> None:
+    """Warn on stderr where racks are unknown; refuse to export a reassignment then.
+
+    reassignment: the file or folder that is to hold Kafka's reassignment JSON.
+    most_replicas: as of `racks_unknown`.
+
+    Raises
+    ------
+    GuardrailRefused
+        A reassignment would be written that no rack rule has checked.
+    """
+    missing = racks_unknown(snapshot, goals, most_replicas=most_replicas)
+    if not missing:
+        return
+    words = rack_warning(snapshot, missing)
+    if reassignment is not None:
+        raise GuardrailRefused(
+            f"{reassignment} was not written, because nothing else would check the "
+            f"racks of a reassignment: {words}"
+        )
+    sys.stderr.write(f"plimsoll: warning: {words}\n")

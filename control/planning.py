@@ -24,10 +24,16 @@ Topic = Annotated[
 PlanOut = Annotated[
     Path | None, typer.Option(help="Write the plan here (.json, .json.gz).")
 ]
-Stock = Annotated[
+ReassignmentJson = Annotated[
     Path | None,
-    typer.Option(help="Folder for the plan as JSON of Kafka's stock tools."),
+    typer.Option(
+        "--reassignment-json",
+        metavar="DIR",
+        help="Write the plan here as Kafka reassignment JSON, with its rollback.",
+    ),
 ]
+Stock = Annotated[Path | None, typer.Option("--stock", hidden=True)]
+"""The name of `--reassignment-json` until 1.3."""
 DetailedExitcode = Annotated[
     bool, typer.Option(help="Exit with 10 when moves are proposed.")
 ]
@@ -110,6 +116,7 @@ def plan(
     goals: GoalsFile = None,
     topic: Topic = None,
     out: PlanOut = None,
+    reassignment_json: ReassignmentJson = None,
     stock: Stock = None,
     detailed_exitcode: DetailedExitcode = False,
     output: Output = Form.TABLE,
@@ -123,7 +130,7 @@ def plan(
         goals_file=goals,
         topics=topic or (),
         out=out,
-        stock=stock,
+        reassignment_json=reassignment_json or stock,
         output=output,
     )
     proposed = code == Exit.MOVES_PROPOSED and not detailed_exitcode
@@ -221,7 +228,7 @@ def verify(
     from control.origin import goals_of
 
     return make(
-        settings.model_copy(update={"goals": goals_of(settings, goals)}),
+        settings.model_copy(update={"goals": goals_of(settings, goals, origin)}),
         plan_file,
         origin,
         reassignment=reassignment,

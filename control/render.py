@@ -193,6 +193,7 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
+        *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)

@@ -74,8 +74,8 @@ def _refuse_redpanda(mode: str | None, cluster: ClusterView) -> None:
         raise GuardrailRefused(
             f"{cluster.cluster_id} is a Redpanda, and does not tell over Kafka's "
             f"protocol whether it moves partitions by itself ({_REDPANDA}). Make sure "
-            "that this is off, write the plan with plan --stock and give it to "
-            "kafka-reassign-partitions; plimsoll carries out none there."
+            "that this is off, write the plan with plan --reassignment-json and "
+            "give it to kafka-reassign-partitions; plimsoll carries out none there."
         )
 
 

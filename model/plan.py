@@ -150,6 +150,8 @@ class Plan(VersionedModel):
     forecast: LoadForecast | None = None
     """Hours besides now that the plan was made for, and why; None where there is no
     history. Since 1.3."""
+    warnings: tuple[str, ...] = ()
+    """What the plan was made without, such as racks; a sentence each. Since 1.4."""
     hash: str = ""
 
     @property
@@ -174,13 +176,14 @@ class Plan(VersionedModel):
         return sum(m.leader_before != m.leader_after for m in self.moves)
 
     @model_serializer(mode="wrap")
-    def _without_no_forecast(
+    def _without_what_is_empty(
         self, whole: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # A plan of before 1.3 keeps its bytes, and with them its hash.
+        # Plans of earlier versions keep their bytes, and with them their hash.
         document: dict[str, Any] = whole(self)
-        if document["forecast"] is None:
-            del document["forecast"]
+        for name in ("forecast", "warnings"):
+            if not document[name]:
+                del document[name]
         return document
 
     def spread(self, resource: str, *, after: bool) -> float:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 from pydantic_core import CoreSchema, core_schema
 
 from model.files import FileModel
@@ -181,6 +181,19 @@ class SnapshotHeader(FileModel):
     """Why those hours, and by what; None where there is no history. Since 1.3."""
     sources: tuple[Source, ...] = ()
     recent_moves: tuple[RecentMove, ...] = ()
+    racks_unknown: bool = False
+    """True where no broker has a rack because the input cannot name any, as the output
+    of kafka-topics --describe by itself; False where brokers say that they have none.
+    Since 1.4."""
+
+    @model_serializer(mode="wrap")
+    def _without_known_racks(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if not document["racks_unknown"]:
+            del document["racks_unknown"]
+        return document
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

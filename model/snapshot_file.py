@@ -1,4 +1,4 @@
-"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.3."""
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4."""
 
 import itertools
 import json
@@ -19,7 +19,7 @@ from model.files import (
 from model.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
 KIND: Final = "plimsoll.snapshot"
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"
 
 
 class PartitionColumns(VersionedModel):

@@ -1,13 +1,16 @@
 """From what a search found to a result: status, words, sealed plan."""
 
+from collections.abc import Iterator
 from decimal import ROUND_FLOOR, Context
 from typing import Final
 
 import numpy as np
 
 from model.files import DIGITS, rounded
+from model.goals import Goal
 from model.ids import BrokerId
 from model.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
+from model.plan_warnings import plan_warnings
 from model.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
 from solver.explain import reason
@@ -56,6 +59,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         brokers=_broker_changes(search, placement),
         moves=_moves(problem, placement, directories),
         forecast=header.forecast,
+        warnings=plan_warnings(problem.snapshot, problem.goals, _ignored(problem)),
     ).seal()
 
 
@@ -73,6 +77,19 @@ def _levels(problem: Problem) -> dict[str, float]:
         total = topic_totals(problem, Count(goal.resource)).sum()
         levels[str(goal.resource)] = float(total) / holding
     return {key: rounded(level) for key, level in levels.items()}
+
+
+def _ignored(problem: Problem) -> Iterator[tuple[Goal, float]]:
+    """Goals that count neither now nor in a slot, with the mean load per broker."""
+    holding = int(problem.may.holding.sum())
+    if not holding or not len(problem.leader):
+        return
+    measured = {d.measure: i for i, d in enumerate(problem.dimensions) if d.slot == 0}
+    for goal in problem.goals.balance:
+        if goal not in (*problem.counted, *problem.topic_goals):
+            column = measured.get(goal.resource)
+            total = 0.0 if column is None else problem.loads_before[:, column].sum()
+            yield goal, float(total) / holding
 
 
 def _moves(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, goals_of
+from control.origin import Origin, check_racks, goals_of
 from control.render import json_text, table
 from control.settings import Settings
 from control.svg import frontier_svg
@@ -30,8 +30,10 @@ def make(
     Options: what `plan` takes for the cluster and its goals; `--out FILE` for the
     JSON, `--svg FILE` for the picture.
     """
-    goals = goals_of(settings, goals_file)
-    frontier = trace_frontier(origin.read(settings), goals, settings.solve)
+    goals = goals_of(settings, goals_file, origin)
+    snapshot = origin.read(settings)
+    check_racks(snapshot, goals, None)
+    frontier = trace_frontier(snapshot, goals, settings.solve)
     document = frontier.model_dump(mode="json")
     if out is not None:
         write_document(out, document)

@@ -6,7 +6,7 @@ from typing import Any
 
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, goals_of
+from control.origin import Origin, check_racks, goals_of
 from control.render import json_text, table
 from control.settings import Settings
 from model.files import rounded, write_document
@@ -31,8 +31,9 @@ def make(
     `--net-out`, expected bytes per second of one partition; what `plan` takes for the
     cluster and its goals; `--out FILE` for the JSON of kafka-reassign-partitions.
     """
-    goals = goals_of(settings, goals_file)
+    goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
+    check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)
     placing = place(snapshot, goals, topic)
     if placing.replicas and out is not None:
         write_document(out, stock_document(placing))

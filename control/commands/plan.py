@@ -7,7 +7,7 @@ from pathlib import Path
 from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
-from control.origin import Origin, goals_of
+from control.origin import Origin, check_racks, goals_of
 from control.render import json_text, plan_text, skew_document, skew_text
 from control.settings import Settings
 from control.topic_mode import SkewChange, goals_for, skew_changes
@@ -33,19 +33,20 @@ def make(
     goals_file: Path | None,
     topics: Sequence[str],
     out: Path | None,
-    stock: Path | None,
+    reassignment_json: Path | None,
     output: Form,
 ) -> int:
     """Plan a live cluster or one in files, and print or write the answer."""
-    goals = goals_of(settings, goals_file)
+    goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     if topics:
         goals = goals_for(goals, snapshot, topics)
+    check_racks(snapshot, goals, reassignment_json)
     _tell_unknown_loads(snapshot, goals)
     result = solve(snapshot, goals, settings.solve)
     if result.best is not None:
         refuse_broken(snapshot, result.best)
-        _write(result.best, out, stock)
+        _write(result.best, out, reassignment_json)
     skew = skew_changes(snapshot, result.best, topics)
     sys.stdout.write(_text(result, skew, output, outage_notes(snapshot)))
     if result.best is not None and result.best.moves:
@@ -62,11 +63,11 @@ def _tell_unknown_loads(snapshot: Snapshot, goals: Goals) -> None:
         )
 
 
-def _write(plan: Plan, out: Path | None, stock: Path | None) -> None:
+def _write(plan: Plan, out: Path | None, reassignment_json: Path | None) -> None:
     if out is not None:
         write_plan(out, plan)
-    if stock is not None:
-        write_stock(stock, plan)
+    if reassignment_json is not None:
+        write_stock(reassignment_json, plan)
 
 
 def _text(

@@ -6,7 +6,7 @@ from pathlib import Path
 from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, goals_of
+from control.origin import Origin, check_racks, goals_of
 from control.render import json_text, plan_text
 from control.settings import Settings
 from control.supposing import Question, judged
@@ -41,8 +41,10 @@ def make(
     `plan` takes for the cluster and its goals; `--out FILE`.
     """
     scenario = question.scenario()
-    goals = goals_of(settings, goals_file)
-    answer = _answer(origin.read(settings), scenario, goals, settings.solve, question)
+    goals = goals_of(settings, goals_file, origin)
+    snapshot = origin.read(settings)
+    check_racks(snapshot, goals, None)
+    answer = _answer(snapshot, scenario, goals, settings.solve, question)
     if out is not None:
         write_document(out, answer.model_dump(mode="json"))
     if output is Form.JSON:

@@ -69,14 +69,16 @@ def read_cluster(files: ClusterFiles) -> Snapshot:
     loads = read_loads(files.loads) if files.loads else NO_LOADS
     _check_loads(description, loads)
     partitions = _partitions(description, loads)
+    brokers = _brokers(description, files.brokers)
     header = SnapshotHeader(
         cluster_id=CLUSTER_ID,
         taken_at_ms=TAKEN_AT_MS,
-        brokers=_brokers(description, files.brokers),
+        brokers=brokers,
         topics=_topics(description, files.storage),
         resources=loads.resources,
         sources=(_source(partitions),),
         recent_moves=_under_way(description),
+        racks_unknown=all(b.rack is None for b in brokers),
     )
     return Snapshot(header, partitions)
 

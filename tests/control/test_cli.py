@@ -122,6 +122,16 @@ def test_the_stock_json_has_its_rollback(here: Path) -> None:
     assert {tuple(p["replicas"]) for p in back["partitions"]} == {(2,)}
 
 
+def test_reassignment_json_is_the_same_under_its_old_option(here: Path) -> None:
+    for option, folder in (("--reassignment-json", "new"), ("--stock", "old")):
+        run = plimsoll("plan", "--snapshot", "uneven.json", option, folder)
+        assert run.returncode == 0, run.stderr
+    for name in ("reassignment.json", "rollback.json", "election.json", "topics.json"):
+        new, old = (here / folder / name for folder in ("new", "old"))
+        assert new.read_bytes() == old.read_bytes()
+    assert "--stock" not in plimsoll("plan", "--help").stdout
+
+
 def test_an_empty_cluster_is_level(here: Path) -> None:
     run = plimsoll("plan", "--snapshot", "empty.json")
     assert run.returncode == 0

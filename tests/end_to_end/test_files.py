@@ -16,7 +16,7 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv")
+FROM = ("plan", "--from", "describe.txt", "--loads", "loads.csv", "--no-racks")
 
 
 def test_a_cluster_is_planned_without_connecting(folder: Path) -> None:

@@ -86,7 +86,7 @@ def test_redpandas_balancer_is_refused_while_it_is_on(mode: str) -> None:
 
 def test_a_redpanda_that_does_not_tell_is_refused_with_another_way() -> None:
     with pytest.raises(
-        GuardrailRefused, match=r"redpanda\.1c792c9e is .* plan --stock"
+        GuardrailRefused, match=r"redpanda\.1c792c9e is .* plan --reassignment-json"
     ):
         check(FakeShown(), "redpanda.1c792c9e")
 

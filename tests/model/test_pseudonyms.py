@@ -20,7 +20,7 @@ from tests.model.build import brokers, ids, snapshot
 
 FIELDS: Mapping[type[BaseModel], str] = {
     SnapshotHeader: "cluster_id taken_at_ms brokers topics resources slots forecast"
-    " sources recent_moves",
+    " sources recent_moves racks_unknown",
     Broker: "id rack state capacity capacity_from log_dirs",
     LogDir: "path capacity_bytes cordoned",
     Topic: "name topic_id storage internal",

@@ -1,0 +1,99 @@
+"""What a plan had to do without: unknown racks and ignored goals, in words."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from model.goals import Goal, Goals, RackRule
+from model.ids import BrokerId
+from model.snapshot import Count, Measure, Resource, Snapshot
+from model.units import bytes_text, rate_text
+
+
+def racks_unknown(
+    snapshot: Snapshot, goals: Goals, *, most_replicas: int | None = None
+) -> tuple[BrokerId, ...]:
+    """Brokers without a rack because of which the rack rule binds nothing.
+
+    Empty where the rule is off, where no partition has two replicas, and where the
+    cluster itself says that it has no racks.
+
+    most_replicas: of one partition; the largest of the snapshot's by default.
+    """
+    brokers = snapshot.header.brokers
+    missing = tuple(b.id for b in brokers if b.rack is None)
+    if goals.rack_rule is RackRule.OFF or not missing:
+        return ()
+    if len(missing) == len(brokers) and not snapshot.header.racks_unknown:
+        return ()
+    if most_replicas is None:
+        lengths = np.diff(snapshot.partitions.replica_start)
+        most_replicas = int(lengths.max(initial=0))
+    return missing if most_replicas > 1 else ()
+
+
+def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
+    """What follows from `racks_unknown`, and what to do."""
+    if len(missing) == len(snapshot.header.brokers):
+        who = "the racks of all brokers are unknown"
+    else:
+        ids = ", ".join(map(str, missing))
+        who = f"the rack of broker{'s' if len(missing) > 1 else ''} {ids} is unknown"
+    return (
+        f"{who}, so the rack rule does not apply: replicas of one partition may share "
+        "a rack. Name every broker's rack (--brokers FILE with --from), or say "
+        "--no-racks"
+    )
+
+
+def plan_warnings(
+    snapshot: Snapshot,
+    goals: Goals,
+    ignored: Iterable[tuple[Goal, float]],
+) -> tuple[str, ...]:
+    """All that a plan was made without.
+
+    ignored: goals that count at no time, with the mean load per holding broker.
+    """
+    return tuple(_warnings(snapshot, goals, ignored))
+
+
+def _warnings(
+    snapshot: Snapshot,
+    goals: Goals,
+    ignored: Iterable[tuple[Goal, float]],
+) -> Iterator[str]:
+    if missing := racks_unknown(snapshot, goals):
+        yield rack_warning(snapshot, missing)
+    for goal, mean in ignored:
+        yield goal_warning(snapshot, goal, mean)
+
+
+def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
+    """Why a goal is ignored."""
+    measure = goal.resource
+    if not is_known(snapshot, measure):
+        return f"the goal {measure} is ignored: no partition's {measure} is known"
+    return (
+        f"the goal {measure} is ignored: {_amount(measure, mean)} per broker on "
+        f"average, and its floor is {_amount(measure, goal.floor)}"
+    )
+
+
+def is_known(snapshot: Snapshot, measure: Measure) -> bool:
+    """Whether any partition's load of a measure is known."""
+    if measure is Count.LEADER_NET_IN:
+        measure = Resource.NET_IN
+    if not isinstance(measure, Resource):
+        return True
+    resources = snapshot.header.resources
+    if measure not in resources:
+        return False
+    column = snapshot.partitions.loads[:, resources.index(measure)]
+    return not bool(np.isnan(column).all())
+
+
+def _amount(measure: Measure, value: float) -> str:
+    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
+        return rate_text(value)
+    return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"
