@@ -39,6 +39,7 @@ from control.options import (
     throttled,
     with_settings,
 )
+from control.output import safe_streams
 from model import __version__
 
 if TYPE_CHECKING:
@@ -347,4 +348,5 @@ def run(
 
 def main() -> None:
     """The console script."""
-    app()
+    with safe_streams():
+        app()

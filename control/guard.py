@@ -11,6 +11,7 @@ import typer
 
 from control.exits import Exit, exit_of
 from model.errors import PlimsollError
+from model.printable import printable
 
 P = ParamSpec("P")
 
@@ -45,5 +46,5 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
 def _told(sentence: str, code: Exit) -> int:
     # The terminal may be the one that has vanished.
     with contextlib.suppress(OSError):
-        sys.stderr.write(f"plimsoll: {sentence}\n")
+        sys.stderr.write(f"plimsoll: {printable(sentence)}\n")
     return code

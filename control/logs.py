@@ -1,13 +1,16 @@
 """Log lines: structured, one JSON object each, to a file or to stderr."""
 
+import json
 import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import structlog
 
 from model.errors import ConfigError
+from model.printable import printable
 
 
 def configure(*, verbose: bool, file: Path | None) -> None:
@@ -75,15 +78,28 @@ def _file_handler(file: Path) -> logging.Handler:
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                 structlog.processors.format_exc_info,
-                structlog.processors.JSONRenderer(sort_keys=True),
+                structlog.processors.JSONRenderer(_json, sort_keys=True),
             ],
         )
     )
     return handler
 
 
+def _json(document: object, **options: Any) -> str:
+    # DEL is the one control character that JSON lets stand.
+    return json.dumps(document, **options).replace("\x7f", "\\u007f")
+
+
+class _OneLine(logging.Formatter):
+    """A message is one line, whatever names it holds; a traceback has its own."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        record.message = printable(record.message)
+        return super().formatMessage(record)
+
+
 def _stderr_handler(verbose: bool) -> logging.Handler:
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter("plimsoll: %(message)s"))
+    handler.setFormatter(_OneLine("plimsoll: %(message)s"))
     handler.setLevel(logging.DEBUG if verbose else logging.WARNING)
     return handler

@@ -1,9 +1,9 @@
 """A plan handed out: as files, and as a command of Kafka's stock tools."""
 
-import json
 import shlex
 from pathlib import Path
 
+from control.output import json_of
 from model.errors import ConfigError
 from model.exchange.reassignment import election, reassignment, write_stock
 from model.files import write_document
@@ -64,4 +64,4 @@ def shell_commands(plan: Plan, bootstrap: str) -> str:
 
 
 def _file(name: str, document: dict[str, object]) -> str:
-    return f"cat > {name} <<'EOF'\n{json.dumps(document)}\nEOF\n"
+    return f"cat > {name} <<'EOF'\n{json_of(document)}\nEOF\n"

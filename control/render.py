@@ -1,14 +1,15 @@
 """Snapshots, plans and runs as text and as JSON documents; the same on any terminal."""
 
-import json
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from control.output import json_of
 from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
+from model.printable import printable
 from model.skew import BrokerSkew, TopicSkew
 from model.snapshot import Count, Resource, Snapshot, SnapshotHeader
 from model.units import (
@@ -26,12 +27,12 @@ if TYPE_CHECKING:
 
 def json_text(document: Mapping[str, Any]) -> str:
     """Indented JSON with sorted keys and a newline at the end."""
-    return json.dumps(document, indent=2, sort_keys=True, allow_nan=False) + "\n"
+    return json_of(document, indent=2, sort=True) + "\n"
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Columns padded to their widest cell; figures to the right."""
-    cells = [list(headers), *(list(row) for row in rows)]
+    cells = [[printable(cell) for cell in row] for row in (headers, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(headers))]
     right = [bool(rows) and _is_figure(rows[0][i]) for i in range(len(headers))]
     lines = [
@@ -144,7 +145,8 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
     header = snapshot.header
     age_s = (now_ms - header.taken_at_ms) / 1000
     lines = [
-        f"cluster {header.cluster_id}, {count_text(len(header.brokers), 'broker')}, "
+        f"cluster {printable(header.cluster_id)}, "
+        f"{count_text(len(header.brokers), 'broker')}, "
         f"{count_text(len(snapshot), 'partition')}, loads {age_s:.1f} s old"
     ]
     lines += [

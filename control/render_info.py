@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from control.render import table
 from control.render_capacity import told_capacity
+from model.printable import printable
 from model.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
 
@@ -137,7 +138,8 @@ def info_text(info: Info) -> str:
     document = info_document(info)
     brokers = info.snapshot.header.brokers
     parts = [
-        f"cluster {document['cluster_id']}, {count_text(len(brokers), 'broker')}, "
+        f"cluster {printable(document['cluster_id'])}, "
+        f"{count_text(len(brokers), 'broker')}, "
         f"{count_text(len(info.snapshot), 'partition')}\n"
         f"kept in {document['folder']}; Spark at {document['spark_master']}\n",
         table(

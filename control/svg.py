@@ -8,6 +8,7 @@ from typing import Final
 from xml.sax.saxutils import escape
 
 from model.frontier import Frontier, FrontierPoint
+from model.printable import printable
 from model.units import count_text
 
 WIDTH: Final = 760
@@ -58,7 +59,7 @@ def frontier_svg(frontier: Frontier) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{HEIGHT}" '
         f'viewBox="0 0 {WIDTH} {HEIGHT}" font-family="Helvetica, Arial, sans-serif" '
         'font-size="12" role="img">',
-        f"<title>{escape(_title(frontier))}</title>",
+        f"<title>{escape(printable(_title(frontier)))}</title>",
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#ffffff"/>',
         *_heading(frontier),
         *_bound(frontier, scale),
@@ -227,5 +228,5 @@ def _text(
     return (
         f'<text x="{_n(x)}" y="{_n(y)}" font-size="{size}" fill="{fill}" '
         f'text-anchor="{anchor}" font-weight="{weight}"{" " + more if more else ""}>'
-        f"{escape(words)}</text>"
+        f"{escape(printable(words))}</text>"
     )

@@ -87,7 +87,7 @@ class RunDesk:
         plan, left = found
         if not plan.moves:
             words = "; ".join(left) or "that run has nothing to move back"
-            self._app.notify(words, timeout=10)
+            self._app.notify(words, timeout=10, markup=False)
             return
         name = self._app.moment.view.cluster_name
         question = RollBackScreen(run_id, plan, left, name, self._roll_back)

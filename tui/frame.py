@@ -1,12 +1,19 @@
 """What the screen's app is whatever it shows: looks, keys, notices and help."""
 
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+from rich.segment import Segment
 from textual.app import App
+from textual.color import Color
 from textual.driver import Driver
+from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
 from control.parts import LoopSettings
 from model.errors import ConfigError
 from model.exchange.source import nearest
+from model.printable import printable
 from tui.keymap import checked_keys
 from tui.looks import COLOUR_BLIND
 from tui.widgets.help_panel import HelpPanel
@@ -16,6 +23,26 @@ GONE_S = 0.5
 MASKED_S = 0.01
 """How long a change of screens is not painted. Textual waits for 0.05 s, which is half
 of what an answer may take."""
+
+
+class _Printable(LineFilter):
+    """Drops whatever unprintable character is about to be drawn.
+
+    All that any widget draws comes through here. A character that has a width is
+    replaced by blanks, so that lines keep theirs.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        if all(s.text.isprintable() for s in segments):
+            return segments
+        return [Segment(_safe(text), style) for text, style, _ in segments]
+
+
+PRINTABLE = _Printable()
+
+
+def _safe(text: str) -> str:
+    return "".join(c if c.isprintable() else " " * cell_len(c) for c in text)
 
 
 class FrameApp(App[None]):
@@ -61,6 +88,12 @@ class FrameApp(App[None]):
             message, title=title, severity=severity, timeout=timeout, markup=markup
         )
         self.set_timer(timeout + GONE_S, self._uncover)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return (*super().get_line_filters(), PRINTABLE)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        super().copy_to_clipboard(printable(text, keep="\n"))
 
     def _uncover(self) -> None:
         # There is no screen any more where the app is about to end.

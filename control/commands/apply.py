@@ -19,6 +19,7 @@ from control.terminal import operator
 from executor.steering import Steering
 from model.errors import GuardrailRefused
 from model.plan import Plan, read_plan
+from model.printable import printable
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.units import seconds_text
 
@@ -201,7 +202,7 @@ def _foretold(executor: "Executor", settings: Settings, plan: Plan) -> "Forecast
 
 
 def _confirmed(executor: "Executor", settings: Settings, plan: Plan) -> bool:
-    shown = plan_text(plan, f"plan of {plan.cluster_id}")
+    shown = plan_text(plan, f"plan of {printable(plan.cluster_id)}")
     if sys.stdin.isatty():
         shown += "\n" + forecast_text(_foretold(executor, settings, plan))
     return confirmed(shown, plan.cluster_id, "carry out this plan")
@@ -214,7 +215,7 @@ def confirmed(shown: str, cluster_id: str, to: str) -> bool:
     """
     if not sys.stdin.isatty():
         raise GuardrailRefused(f"there is no terminal to ask on; say --yes to {to}")
-    sys.stderr.write(f"{shown}\nType {cluster_id[:8]} to {to}: ")
+    sys.stderr.write(f"{shown}\nType {printable(cluster_id[:8])} to {to}: ")
     sys.stderr.flush()
     return sys.stdin.readline().strip() == cluster_id[:8]
 

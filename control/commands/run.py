@@ -1,6 +1,5 @@
 """`plimsoll run`: the loop, headless."""
 
-import json
 import sys
 
 from control import compose
@@ -9,6 +8,7 @@ from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
 from control.loop import Loop
+from control.output import json_of
 from control.policy import limits_named
 from control.settings import Settings
 from control.view import LoopView, Mode, Phase
@@ -86,7 +86,7 @@ class Teller:
     def _line(self, view: LoopView) -> str:
         if self._output is Form.JSON:
             plan = view.plan.hash[:12] if view.plan else None
-            return json.dumps(
+            return json_of(
                 {
                     "at_ms": view.at_ms,
                     "phase": view.phase.value,

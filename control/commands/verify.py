@@ -18,6 +18,7 @@ from model.evaluate import Evaluation, evaluate
 from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.files import read_document, rounded, validate_document
 from model.plan import KIND, Move, Plan
+from model.printable import printable
 from model.snapshot import Snapshot
 from model.units import count_text, percent_text
 from solver.solve import solve
@@ -105,7 +106,7 @@ def _claims_text(plan: Plan, found: Sequence[Claim], output: Form) -> str:
             }
         )
     rows = [[c.name, WORDS[c.holds], c.words] for c in found]
-    verdict = f"plan {plan.hash[:12]} of cluster {plan.cluster_id}: "
+    verdict = f"plan {plan.hash[:12]} of cluster {printable(plan.cluster_id)}: "
     open_ = [c.name for c in found if c.holds is None]
     if broken:
         verdict += f"{', '.join(broken)}: not as the plan claims"

@@ -192,7 +192,7 @@ class PlanScreen(LiveScreen):
             return
         if in_browser():
             words = "in a browser no files are written; say plimsoll plan --out FILE"
-            self.notify(words, severity="warning", timeout=8)
+            self.notify(words, severity="warning", timeout=8, markup=False)
             return
 
         def submit(typed: Typed) -> None:

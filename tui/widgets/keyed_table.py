@@ -14,6 +14,7 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 from textual.widgets.data_table import ColumnKey, RowKey
 
+from model.printable import masked
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table
 from tui.widgets.paint import Palette, palette_of
 
@@ -205,5 +206,5 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
 def _segments(shown: Cell, width: int, colours: Palette) -> Iterable[Segment]:
     """A cell as wide as its column."""
-    strip = Strip([Segment(span.text, colours[span.role]) for span in shown])
+    strip = Strip([Segment(masked(span.text), colours[span.role]) for span in shown])
     return strip if strip.cell_length == width else strip.crop_extend(0, width, None)

@@ -7,6 +7,7 @@ from rich.text import Text
 from textual.app import App
 from textual.color import Color
 
+from model.printable import masked
 from tui.viewmodel.cells import Role, Span
 
 Palette = Mapping[Role, Style]
@@ -41,5 +42,5 @@ def palette_of(app: App[object]) -> Palette:
 
 def painted(line: Iterable[Span], colours: Palette) -> Text:
     """One line of text; it is never wrapped."""
-    parts = ((span.text, colours[span.role]) for span in line)
+    parts = ((masked(span.text), colours[span.role]) for span in line)
     return Text.assemble(*parts, no_wrap=True, end="")
