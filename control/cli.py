@@ -15,6 +15,7 @@ import typer
 
 from control import demonstrating, planning, recording, synthesising
 from control.form import Form
+from control.grouped import OUTPUT, Command, Commands, hand_down
 from control.guard import guarded
 from control.options import (
     AllowChanges,
@@ -23,6 +24,7 @@ from control.options import (
     Capacity,
     CommandConfig,
     Config,
+    DryRun,
     LogFile,
     Output,
     Profile,
@@ -33,8 +35,8 @@ from control.options import (
     Theme,
     Throttle,
     Verbose,
+    Yes,
     consenting,
-    drawn,
     sized,
     throttled,
     with_settings,
@@ -45,12 +47,10 @@ from model import __version__
 if TYPE_CHECKING:
     from control.settings import Settings
 
-DryRun = Annotated[bool, typer.Option(help="Print the requests that would be sent.")]
-Yes = Annotated[bool, typer.Option("--yes", help="Do not ask.")]
-
 EXIT_CODES = (__doc__ or "").partition("narration. ")[2]
 
 app = typer.Typer(
+    cls=Commands,
     add_completion=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
@@ -84,17 +84,31 @@ def screen(
     record: RecordScreen = None,
     play: Annotated[
         Path | None,
-        typer.Option("--play", metavar="FILE", help="Show a recorded screen again."),
+        typer.Option("--play", metavar="FILE", help="Show a recorded screen."),
     ] = None,
     speed: Annotated[
-        float, typer.Option(min=0.1, max=1000, help="With --play: how much faster.")
+        float,
+        typer.Option(
+            min=0.1,
+            max=1000,
+            metavar="FACTOR",
+            help="With --play: how much faster.",
+        ),
     ] = 1.0,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True)
+        bool,
+        typer.Option(
+            "--version",
+            callback=_version,
+            is_eager=True,
+            help="Show the version and exit.",
+        ),
     ] = False,
 ) -> None:
     """Open the screen when no command is named."""
-    if context.invoked_subcommand is None:
+    if context.invoked_subcommand is not None:
+        hand_down(context)
+    else:
         _screen(
             bootstrap_server=bootstrap_server,
             command_config=command_config,
@@ -120,22 +134,19 @@ def _screen(
     settings: "Settings",
     allow_changes: bool,
     capacity: Path | None,
-    ascii_only: bool,
-    theme: str | None,
     record: Path | None,
     play: Path | None,
     speed: float,
 ) -> int:
     from control.commands import screen as shown
 
-    looks = drawn(settings, ascii_only=ascii_only, theme=theme)
     if play is not None:
-        return shown.play(play, looks, speed=speed)
-    looks = sized(looks, capacity)
-    return shown.show(looks, allow_changes=allow_changes, record=record)
+        return shown.play(play, settings, speed=speed)
+    settings = sized(settings, capacity)
+    return shown.show(settings, allow_changes=allow_changes, record=record)
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def status(
@@ -143,21 +154,15 @@ def status(
     settings: "Settings",
     watch: Annotated[bool, typer.Option(help="Print again every few seconds.")] = False,
     capacity: Capacity = None,
-    allow_changes: AllowChanges = False,
     output: Output = Form.TABLE,
 ) -> int:
     """Show brokers, loads and how level they are."""
     from control.commands.status import show
 
-    return show(
-        sized(settings, capacity),
-        watch=watch,
-        allow_changes=allow_changes,
-        output=output,
-    )
+    return show(sized(settings, capacity), watch=watch, output=output)
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def info(
@@ -178,10 +183,10 @@ for name, command in {
     **synthesising.COMMANDS,
     **demonstrating.COMMANDS,
 }.items():
-    app.command(name)(guarded(command))
+    app.command(name, cls=Command)(guarded(command))
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def apply(
@@ -213,7 +218,7 @@ def apply(
     )
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def rollback(
@@ -251,7 +256,7 @@ def rollback(
     )
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int:
@@ -261,7 +266,7 @@ def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int
     return clean_up(settings, allow_changes=allow_changes)
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def elect(
@@ -269,15 +274,26 @@ def elect(
     settings: "Settings",
     topic: Annotated[
         list[str] | None,
-        typer.Option(help="Only this topic's partitions; may be repeated."),
+        typer.Option(
+            metavar="TOPIC",
+            help="Only this topic's partitions; may be repeated.",
+        ),
     ] = None,
     election: Annotated[
         Path | None,
-        typer.Option("--from", help="Only those of this kafka-leader-election JSON."),
+        typer.Option(
+            "--from",
+            metavar="FILE",
+            help="Only the partitions of this kafka-leader-election JSON.",
+        ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(help="Write that JSON here instead of electing."),
+        typer.Option(
+            metavar="FILE",
+            help="Write that JSON here instead of electing.",
+            rich_help_panel=OUTPUT,
+        ),
     ] = None,
     allow_changes: AllowChanges = False,
     dry_run: DryRun = False,
@@ -299,7 +315,7 @@ def elect(
     )
 
 
-@app.command()
+@app.command(cls=Command)
 @guarded
 @with_settings
 def run(
@@ -309,16 +325,22 @@ def run(
         bool, typer.Option("--auto", help="Approve plans within the limits.")
     ] = False,
     once: Annotated[
-        bool, typer.Option("--once", help="End when level, or after one run.")
+        bool, typer.Option("--once", help="Exit once balanced, or after one run.")
     ] = False,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the newest run first; without --auto, only."
+            "--resume",
+            help="Resume the most recent run first. Without --auto, exit when it "
+            "finishes.",
         ),
     ] = False,
     limits: Annotated[
-        str | None, typer.Option(help="Limits of --auto, by name.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Limits of --auto: conservative, eager, or a [limits.NAME] table.",
+        ),
     ] = None,
     capacity: Capacity = None,
     throttle: Throttle = None,

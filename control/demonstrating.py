@@ -11,17 +11,27 @@ import typer
 from control import terminal
 from control.form import Form
 from control.options import (
+    Ascii,
     Config,
     LogFile,
     Output,
     Profile,
     RecordScreen,
+    Theme,
     Throttle,
     Verbose,
     load_settings,
     throttled,
 )
 from model.errors import ConfigError
+from model.units import span_of
+
+
+def _quiet(text: str) -> float:
+    try:
+        return span_of(text, least=0)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
 
 
 def demo(
@@ -31,16 +41,23 @@ def demo(
     ] = False,
     simulated: Annotated[
         bool,
-        typer.Option("--simulated", help="Show a cluster made up in this process."),
+        typer.Option("--simulated", help="Show a cluster simulated in this process."),
     ] = False,
     brokers: Annotated[
         int | None,
-        typer.Option(min=3, max=60, help="With --simulated: how many; 12 by default."),
+        typer.Option(
+            min=3,
+            max=60,
+            metavar="COUNT",
+            help="With --simulated: number of brokers; 12 by default.",
+        ),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the load.")] = 7,
+    seed: Annotated[int, typer.Option(metavar="SEED", help="Seed of the load.")] = 7,
     port: Annotated[
         int | None,
-        typer.Option(help="First of the brokers' ports; by default free ones."),
+        typer.Option(
+            metavar="PORT", help="First of the brokers' ports; by default free ones."
+        ),
     ] = None,
     plain: Annotated[
         bool,
@@ -48,19 +65,31 @@ def demo(
     ] = False,
     throttle: Throttle = None,
     quiet_s: Annotated[
-        float, typer.Option(help="Seconds to watch that nothing moves afterwards.")
-    ] = 60.0,
+        float,
+        typer.Option(
+            metavar="TIME",
+            parser=_quiet,
+            help="How long to watch that nothing moves afterwards: 60, 5m.",
+        ),
+    ] = "60",  # type: ignore[assignment]  # the parser reads defaults, too
     record: RecordScreen = None,
     output: Output = Form.TABLE,
     config: Config = None,
     profile: Profile = None,
     log_file: LogFile = None,
     verbose: Verbose = False,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
 ) -> int:
     """Start a local Kafka cluster, skew it, level it, and report."""
     _check_demo(simulated=simulated, brokers=brokers, port=port, plain=plain)
     found = load_settings(
-        config=config, profile=profile, log_file=log_file, verbose=verbose
+        config=config,
+        profile=profile,
+        log_file=log_file,
+        verbose=verbose,
+        ascii_only=ascii_only,
+        theme=theme,
     )
     settings = throttled(found, throttle)
     headless = headless or not terminal.is_there()
@@ -112,14 +141,21 @@ def serve(
         ),
     ] = None,
     *,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
     port: Annotated[
-        int, typer.Option(min=1, max=65535, help="Of this machine alone.")
+        int,
+        typer.Option(
+            min=1, max=65535, metavar="PORT", help="Port on this machine (loopback)."
+        ),
     ] = 8000,
 ) -> int:
     """Show the screen in a browser, on this machine alone and read-only."""
     from control.commands.serve import show
 
-    return show(arguments or [], port=port)
+    looks = ["--ascii"] if ascii_only else []
+    looks += ["--theme", theme] if theme is not None else []
+    return show([*(arguments or []), *looks], port=port)
 
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo, "serve": serve}

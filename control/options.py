@@ -10,6 +10,7 @@ import typer
 
 from collector.site import master_of
 from control.form import Form
+from control.grouped import CLUSTER, COMMON, EXECUTION, OUTPUT
 from model.units import throttle_of
 
 if TYPE_CHECKING:
@@ -34,7 +35,13 @@ def _master(text: str) -> str:
 
 Bootstrap = Annotated[
     str | None,
-    typer.Option("--bootstrap-server", "-b", help="Kafka's host:port list."),
+    typer.Option(
+        "--bootstrap-server",
+        "-b",
+        metavar="HOST:PORT",
+        help="Kafka's bootstrap servers, separated by commas.",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 CommandConfig = Annotated[
     Path | None,
@@ -42,35 +49,51 @@ CommandConfig = Annotated[
         "--command-config",
         metavar="FILE",
         help="Kafka's client.properties (TLS, SASL).",
+        rich_help_panel=CLUSTER,
     ),
 ]
 Config = Annotated[
-    Path | None, typer.Option("--config", help="Configuration file (TOML).")
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration file (TOML).",
+        rich_help_panel=COMMON,
+    ),
 ]
 Profile = Annotated[
-    str | None, typer.Option("--profile", help="Profile of the configuration file.")
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Profile of the configuration file.",
+        rich_help_panel=COMMON,
+    ),
 ]
 AllowChanges = Annotated[
     bool,
     typer.Option(
         "--allow-changes/--read-only",
-        help="Build a client that can change the cluster; read-only by default.",
+        help="Build a client that can change the cluster.",
+        rich_help_panel=EXECUTION,
     ),
 ]
 Throttle = Annotated[
     str | None,
     typer.Option(
-        help="What moves may copy into a broker, and out of it: bytes/s, or 50MB/s; "
-        "auto follows what clients leave free.",
+        help="Limit what moves may copy into a broker, and out of it: bytes/s, 50MB/s "
+        "or 50MiB/s; auto follows what clients leave free.",
         parser=_throttle,
         metavar="RATE",
+        rich_help_panel=EXECUTION,
     ),
 ]
 StandDown = Annotated[
     bool,
     typer.Option(
         "--stand-down-balancer",
-        help="Let AutoMQ's own balancer move nothing during the run.",
+        help="Suspend AutoMQ's own balancer during the run.",
+        rich_help_panel=EXECUTION,
     ),
 ]
 Shorten = Annotated[
@@ -78,64 +101,128 @@ Shorten = Annotated[
     typer.Option(
         "--shorten-segments",
         help="Lower segment.bytes and local retention of tiered topics for the run.",
+        rich_help_panel=EXECUTION,
+    ),
+]
+DryRun = Annotated[
+    bool,
+    typer.Option(
+        help="Print the requests that would be sent, and send none.",
+        rich_help_panel=EXECUTION,
+    ),
+]
+Yes = Annotated[
+    bool,
+    typer.Option(
+        "--yes", help="Do not ask for confirmation.", rich_help_panel=EXECUTION
     ),
 ]
 SparkMaster = Annotated[
     str | None,
     typer.Option(
-        help="Where Spark works: local[*], spark://HOST:PORT, yarn, k8s://HOST:PORT.",
+        help="Where Spark runs: local[*], spark://HOST:PORT, yarn, k8s://HOST:PORT.",
         parser=_master,
         metavar="MASTER",
+        rich_help_panel=COMMON,
     ),
 ]
 Ascii = Annotated[
-    bool, typer.Option("--ascii", help="Draw the screen with ASCII alone.")
+    bool,
+    typer.Option("--ascii", help="Draw with ASCII only.", rich_help_panel=COMMON),
 ]
 Theme = Annotated[
-    str | None, typer.Option("--theme", help="Colours of the screen, by name.")
+    str | None,
+    typer.Option(
+        "--theme",
+        metavar="NAME",
+        help="Colours of the screen.",
+        rich_help_panel=COMMON,
+    ),
 ]
-Output = Annotated[Form, typer.Option("--output", "-o", help="Form of stdout.")]
+Output = Annotated[
+    Form,
+    typer.Option("--output", "-o", help="Format of stdout.", rich_help_panel=OUTPUT),
+]
 LogFile = Annotated[
-    Path | None, typer.Option("--log-file", help="Write log lines here, as JSON.")
+    Path | None,
+    typer.Option(
+        "--log-file",
+        metavar="FILE",
+        help="Append log lines to this file, as JSON.",
+        rich_help_panel=COMMON,
+    ),
 ]
 Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Log more, and show tracebacks.")
+    bool,
+    typer.Option(
+        "--verbose",
+        "-v",
+        help="Log more, and show tracebacks.",
+        rich_help_panel=COMMON,
+    ),
 ]
 SnapshotFile = Annotated[
     Path | None,
-    typer.Option("--snapshot", help="A recorded snapshot, instead of a live cluster."),
+    typer.Option(
+        "--snapshot",
+        metavar="FILE",
+        help="Read a recorded snapshot instead of a live cluster.",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 Describe = Annotated[
     Path | None,
     typer.Option(
         "--from",
-        metavar="DESCRIBE",
-        help="Output of kafka-topics --describe, instead of a live cluster.",
+        metavar="FILE",
+        help="Read the output of kafka-topics --describe instead of a live cluster.",
+        rich_help_panel=CLUSTER,
     ),
 ]
 Loads = Annotated[
     Path | None,
-    typer.Option("--loads", help="With --from: loads per partition (CSV)."),
+    typer.Option(
+        "--loads",
+        metavar="FILE",
+        help="With --from: loads per partition (CSV).",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 Brokers = Annotated[
     Path | None,
-    typer.Option("--brokers", help="With --from: ids, racks, states (CSV, JSON)."),
+    typer.Option(
+        "--brokers",
+        metavar="FILE",
+        help="With --from: broker ids, racks and states (CSV, JSON).",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 Storage = Annotated[
     str | None,
-    typer.Option("--storage", help="With --from: replicated, tiered or shared."),
+    typer.Option(
+        "--storage",
+        metavar="KIND",
+        help="With --from: replicated, tiered or shared.",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 RecordScreen = Annotated[
     Path | None,
     typer.Option(
         "--record",
         metavar="FILE",
-        help="Write down what the screen shows (.jsonl, .jsonl.gz), for --play.",
+        help="Record what the screen shows (.jsonl, .jsonl.gz), for --play.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Capacity = Annotated[
     Path | None,
-    typer.Option("--capacity", help="Cruise Control's capacity file (JSON)."),
+    typer.Option(
+        "--capacity",
+        metavar="FILE",
+        help="Cruise Control's capacity file (JSON).",
+        rich_help_panel=CLUSTER,
+    ),
 ]
 NoRacks = Annotated[
     bool,
@@ -143,7 +230,7 @@ NoRacks = Annotated[
 ]
 GoalsFile = Annotated[
     Path | None,
-    typer.Option("--goals", help="Goals of this plan (TOML, JSON)."),
+    typer.Option("--goals", metavar="FILE", help="Goals of this plan (TOML, JSON)."),
 ]
 
 
@@ -154,6 +241,8 @@ def load_settings(
     profile: Profile = None,
     log_file: LogFile = None,
     verbose: Verbose = False,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
     **flags: Any,
 ) -> "Settings":
     """The settings that the common options and some typed flags lead to."""
@@ -161,9 +250,10 @@ def load_settings(
     from control import logs, settings
 
     logs.configure(verbose=verbose, file=log_file)
-    return settings.load(
+    found = settings.load(
         flags | {"spark_master": spark_master}, config=config, profile=profile
     )
+    return _drawn(found, ascii_only=ascii_only, theme=theme)
 
 
 def throttled(settings: "Settings", throttle: str | None) -> "Settings":
@@ -186,7 +276,7 @@ def sized(settings: "Settings", capacity: Path | None) -> "Settings":
     return settings.model_copy(update={"capacity_file": capacity})
 
 
-def drawn(settings: "Settings", *, ascii_only: bool, theme: str | None) -> "Settings":
+def _drawn(settings: "Settings", *, ascii_only: bool, theme: str | None) -> "Settings":
     """The settings with what was typed of how the screen looks."""
     typed: dict[str, Any] = {"ascii": True} if ascii_only else {}
     typed |= {"theme": theme} if theme is not None else {}

@@ -11,18 +11,35 @@ import typer
 
 from control.exits import Exit
 from control.form import Form
+from control.grouped import OUTPUT
 from control.options import GoalsFile, Output, with_settings
+from model.units import rate_of
 
 if TYPE_CHECKING:
     from control.origin import Origin
     from control.settings import Settings
 
+
+def _rate(text: str) -> float:
+    try:
+        return float(text) if text.strip() == "0" else float(rate_of(text))
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
+
+
 Topic = Annotated[
     list[str] | None,
-    typer.Option(help="Move this topic's partitions only; may be repeated."),
+    typer.Option(
+        metavar="TOPIC", help="Move only this topic's partitions; may be repeated."
+    ),
 ]
 PlanOut = Annotated[
-    Path | None, typer.Option(help="Write the plan here (.json, .json.gz).")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the plan here (.json, .json.gz).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 ReassignmentJson = Annotated[
     Path | None,
@@ -30,73 +47,119 @@ ReassignmentJson = Annotated[
         "--reassignment-json",
         metavar="DIR",
         help="Write the plan here as Kafka reassignment JSON, with its rollback.",
+        rich_help_panel=OUTPUT,
     ),
 ]
 Stock = Annotated[Path | None, typer.Option("--stock", hidden=True)]
 """The name of `--reassignment-json` until 1.3."""
 DetailedExitcode = Annotated[
-    bool, typer.Option(help="Exit with 10 when moves are proposed.")
+    bool,
+    typer.Option(
+        "--detailed-exitcode/--no-detailed-exitcode",
+        help="Exit with 10 when moves are proposed.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 AddBroker = Annotated[
     list[str] | None,
-    typer.Option(metavar="COUNT[:RACK]", help="Suppose so many more brokers."),
+    typer.Option(metavar="COUNT[:RACK]", help="Add this many brokers."),
 ]
 RemoveBroker = Annotated[
     list[int] | None,
-    typer.Option(metavar="ID", help="Suppose that this broker is taken out."),
+    typer.Option(metavar="ID", help="Remove this broker."),
 ]
 Traffic = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="FACTOR[:PATTERN]", help="Suppose so much more traffic of topics."
-    ),
+    typer.Option(metavar="FACTOR[:PATTERN]", help="Multiply the traffic of topics."),
 ]
 LoseRack = Annotated[
     list[str] | None,
-    typer.Option(metavar="RACK", help="Suppose that this rack is lost."),
+    typer.Option(metavar="RACK", help="Lose this rack."),
 ]
 FewestBrokers = Annotated[
-    bool, typer.Option("--fewest-brokers", help="Find how few brokers can do.")
+    bool,
+    typer.Option(
+        "--fewest-brokers", help="Find the smallest sufficient number of brokers."
+    ),
 ]
 WhatIfOut = Annotated[
-    Path | None, typer.Option(help="Write the answer here (.json, .json.gz).")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the answer here (.json, .json.gz).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 FrontierOut = Annotated[
-    Path | None, typer.Option(help="Write the frontier here (.json, .json.gz).")
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the frontier here (.json, .json.gz).",
+        rich_help_panel=OUTPUT,
+    ),
 ]
-Svg = Annotated[Path | None, typer.Option(help="Draw the frontier here (.svg).")]
+Svg = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Draw the frontier here (.svg).",
+        rich_help_panel=OUTPUT,
+    ),
+]
 Partitions = Annotated[
-    int, typer.Option("--partitions", "-p", help="How many it will have.")
+    int,
+    typer.Option("--partitions", "-p", metavar="COUNT", help="Number of partitions."),
 ]
 ReplicationFactor = Annotated[
-    int, typer.Option("--replication-factor", "-r", help="Replicas of each.")
+    int,
+    typer.Option(
+        "--replication-factor", "-r", metavar="COUNT", help="Replicas of each."
+    ),
 ]
 NetIn = Annotated[
     float | None,
-    typer.Option(help="Expected bytes per second into one partition."),
+    typer.Option(
+        metavar="RATE",
+        parser=_rate,
+        help="Expected rate into one partition: bytes/s, 2MB/s, 2MiB/s.",
+    ),
 ]
 NetOut = Annotated[
     float | None,
-    typer.Option(help="Expected bytes per second to its consumers."),
+    typer.Option(metavar="RATE", parser=_rate, help="Expected rate to its consumers."),
 ]
 PlaceOut = Annotated[
     Path | None,
-    typer.Option(help="Write the assignment here, as kafka-reassign-partitions'."),
+    typer.Option(
+        metavar="FILE",
+        help="Write the assignment here, as Kafka reassignment JSON.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 PlanFile = Annotated[Path | None, typer.Argument(metavar="PLAN", help="A plan file.")]
 Reassignment = Annotated[
     Path | None,
-    typer.Option(help="Judge this kafka-reassign-partitions JSON instead."),
+    typer.Option(
+        metavar="FILE", help="Judge this kafka-reassign-partitions JSON instead."
+    ),
 ]
 Election = Annotated[
     Path | None,
-    typer.Option(help="With --reassignment: the kafka-leader-election JSON after it."),
+    typer.Option(
+        metavar="FILE",
+        help="With --reassignment: the kafka-leader-election JSON after it.",
+    ),
 ]
 Prove = Annotated[
-    bool, typer.Option("--prove", help="Prove again what prices cannot show.")
+    bool,
+    typer.Option("--prove", help="Prove again bounds that prices alone do not show."),
 ]
 Work = Annotated[
-    float | None, typer.Option(help="With --prove: units of work, about seconds.")
+    float | None,
+    typer.Option(
+        metavar="UNITS",
+        help="With --prove: search budget, in units of about a second.",
+    ),
 ]
 Move = Annotated[
     str | None,

@@ -10,12 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from control.form import Form
+from control.grouped import OUTPUT
 from control.options import (
+    Ascii,
     Config,
     LogFile,
     Output,
     Profile,
     SparkMaster,
+    Theme,
     Verbose,
     load_settings,
     with_settings,
@@ -38,14 +41,18 @@ Span = Annotated[
     float,
     typer.Option(
         "--for",
-        help="How long, from the first loads on: 60s, 5m, 1h.",
+        help="How long, counted from the first loads: 60s, 5m, 1h30m.",
         parser=parsed_span,
         metavar="TIME",
     ),
 ]
 StateOut = Annotated[
     Path | None,
-    typer.Option(help="Folder to write; by default one named after the time."),
+    typer.Option(
+        metavar="DIR",
+        help="Folder to write; by default one named after the time.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 Anonymise = Annotated[
     bool,
@@ -57,12 +64,16 @@ AnonymiseKey = Annotated[
     Path | None,
     typer.Option(
         metavar="FILE",
-        help="With --anonymise: a file with the key, instead of the one kept here.",
+        help="With --anonymise: a file with the key, instead of the stored one.",
     ),
 ]
 SnapshotOut = Annotated[
     Path | None,
-    typer.Option(help="Write the snapshot here (.json, .json.gz) instead of printing."),
+    typer.Option(
+        metavar="FILE",
+        help="Write the snapshot here (.json, .json.gz) instead of printing it.",
+        rich_help_panel=OUTPUT,
+    ),
 ]
 
 
@@ -95,6 +106,8 @@ def replay(
     profile: Profile = None,
     log_file: LogFile = None,
     verbose: Verbose = False,
+    ascii_only: Ascii = False,
+    theme: Theme = None,
 ) -> int:
     """Make loads of a recorded state again, as if it were observed now."""
     from control.commands.replay import show
@@ -105,6 +118,8 @@ def replay(
         profile=profile,
         log_file=log_file,
         verbose=verbose,
+        ascii_only=ascii_only,
+        theme=theme,
     )
     return show(settings, state, out=out, output=output)
 

@@ -12,46 +12,54 @@ import typer
 from control.options import Verbose
 from control.recording import parsed_span
 
-Out = Annotated[Path, typer.Option(help="Folder to write.")]
-Brokers = Annotated[int, typer.Option(min=1, max=10_000)]
-PartitionCount = Annotated[int, typer.Option(min=1, max=2_000_000)]
+Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write.")]
+Brokers = Annotated[int, typer.Option(min=1, max=10_000, help="Number of brokers.")]
+PartitionCount = Annotated[
+    int, typer.Option(min=1, max=2_000_000, help="Number of partitions.")
+]
 Racks = Annotated[
     int | None,
-    typer.Option(min=1, help="They take brokers in turn.  [default: 3, or fewer]"),
+    typer.Option(
+        min=1,
+        help="Number of racks, which take brokers in turn.  [default: 3, or fewer]",
+    ),
 ]
 Replicas = Annotated[
     int | None,
-    typer.Option("--rf", min=1, help="Replicas.  [default: 3, or fewer; shared: 1]"),
+    typer.Option(
+        "--rf", min=1, help="Replication factor.  [default: 3, or fewer; shared: 1]"
+    ),
 ]
 Kind = Annotated[
     Literal["replicated", "tiered", "shared"],
-    typer.Option("--storage", help="Where logs lie."),
+    typer.Option("--storage", help="Storage of the topics."),
 ]
 Unequal = Annotated[
-    bool, typer.Option("--unequal", help="Brokers of 1, 1.5 and 2 times a capacity.")
+    bool, typer.Option("--unequal", help="Give brokers 1, 1.5 and 2 times a capacity.")
 ]
 TopicSkew = Annotated[
     float, typer.Option(min=0, max=5, help="Zipf exponent of topics' rates.")
 ]
 PartitionSkew = Annotated[
-    float, typer.Option(min=0, max=5, help="The same of partitions in a topic.")
+    float,
+    typer.Option(min=0, max=5, help="Zipf exponent of partitions' rates in a topic."),
 ]
 Growth = Annotated[
     float, typer.Option(min=-0.5, max=0.5, help="Mean growth a week, as a share.")
 ]
 Bursts = Annotated[
-    float, typer.Option(min=0, max=7, help="Bursts of a topic in a week.")
+    float, typer.Option(min=0, max=7, help="Bursts of a topic per week.")
 ]
 Days = Annotated[int, typer.Option(min=0, max=366, help="Days of history.")]
 Step = Annotated[
     float,
     typer.Option(
-        help="From one load of the history to the next: 15m, 1h.",
+        help="Time between two loads of the history: 15m, 1h.",
         parser=parsed_span,
         metavar="TIME",
     ),
 ]
-Seed = Annotated[int, typer.Option(min=0, help="Another seed, another cluster.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the cluster.")]
 
 
 def synthesise(

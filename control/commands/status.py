@@ -23,12 +23,10 @@ FIRST_LOADS_S = 120.0
 WATCH_S = 5.0
 
 
-def show(settings: Settings, *, watch: bool, allow_changes: bool, output: Form) -> int:
+def show(settings: Settings, *, watch: bool, output: Form) -> int:
     """Print the cluster once, or every few seconds until Ctrl-C."""
     given = capacities_of(settings)
-    with compose.observer(
-        settings, allow_changes=allow_changes, capacities=given
-    ) as collector:
+    with compose.observer(settings, capacities=given) as collector:
         while True:
             snapshot = collector.wait(FIRST_LOADS_S)
             now_ms = int(1000 * time.time())
