@@ -10,6 +10,7 @@ from typing import Any, Final
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
+from control.progress import shown
 from control.render import json_text, table
 from control.settings import Settings
 from model.errors import ConfigError, PlanOutdated
@@ -75,7 +76,8 @@ def make(
             "name the snapshot that it was made from, or plan again"
         )
     case = Case(plan=plan, snapshot=snapshot)
-    sys.stdout.write(_answer(case, move, to, output))
+    answer = shown(lambda _observer: _answer(case, move, to, output))
+    sys.stdout.write(answer)
     return Exit.DONE
 
 

@@ -6,14 +6,18 @@ from pathlib import Path
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin, check_racks, goals_of
+from control.progress import FRONTIER, shown
 from control.render import json_text, table
 from control.settings import Settings
 from control.svg import frontier_svg
 from model.errors import ConfigError
 from model.files import replace_file, write_document
 from model.frontier import Frontier, FrontierPoint
+from model.goals import Goals, SolveLimits
+from model.snapshot import Snapshot
 from model.units import bytes_text, count_text
-from solver.frontier import trace_frontier
+from solver.frontier import trace_plans
+from solver.observer import SolveObserver
 
 
 def make(
@@ -33,7 +37,7 @@ def make(
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, None)
-    frontier = trace_frontier(snapshot, goals, settings.solve)
+    frontier, stopped = _traced(snapshot, goals, settings.solve)
     document = frontier.model_dump(mode="json")
     if out is not None:
         write_document(out, document)
@@ -43,7 +47,21 @@ def make(
         sys.stdout.write(json_text(document))
     else:
         sys.stdout.write(_text(frontier))
+    if stopped:
+        return Exit.INCOMPLETE
     return Exit.DONE if frontier.points else Exit.INFEASIBLE
+
+
+def _traced(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits
+) -> tuple[Frontier, bool]:
+    """The frontier, and whether it was ended early."""
+
+    def trace(observer: SolveObserver) -> tuple[Frontier, bool]:
+        frontier, _ = trace_plans(snapshot, goals, limits, observer)
+        return frontier, observer.stops()
+
+    return shown(trace, kept=FRONTIER)
 
 
 def _write(path: Path, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin, check_racks, goals_of
+from control.progress import shown
 from control.render import json_text, table
 from control.settings import Settings
 from model.files import rounded, write_document
@@ -34,7 +35,7 @@ def make(
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)
-    placing = place(snapshot, goals, topic)
+    placing = shown(lambda _observer: place(snapshot, goals, topic))
     if placing.replicas and out is not None:
         write_document(out, stock_document(placing))
     if output is Form.JSON:

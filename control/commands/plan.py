@@ -8,6 +8,7 @@ from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
 from control.origin import Origin, check_racks, goals_of
+from control.progress import PLAN, shown
 from control.render import json_text, plan_text, skew_document, skew_text
 from control.settings import Settings
 from control.topic_mode import SkewChange, goals_for, skew_changes
@@ -43,13 +44,16 @@ def make(
         goals = goals_for(goals, snapshot, topics)
     check_racks(snapshot, goals, reassignment_json)
     _tell_unknown_loads(snapshot, goals)
-    result = solve(snapshot, goals, settings.solve)
+    result = shown(
+        lambda observer: solve(snapshot, goals, settings.solve, observer), kept=PLAN
+    )
     if result.best is not None:
         refuse_broken(snapshot, result.best)
         _write(result.best, out, reassignment_json)
     skew = skew_changes(snapshot, result.best, topics)
     sys.stdout.write(_text(result, skew, output, outage_notes(snapshot)))
-    if result.best is not None and result.best.moves:
+    found = result.best is not None and result.best.moves
+    if found and result.status is not PlanStatus.STOPPED:
         return Exit.MOVES_PROPOSED
     return EXITS.get(result.status, Exit.DONE)
 

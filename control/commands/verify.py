@@ -10,6 +10,7 @@ from control.claims import Claim, claims, hash_claim, prove_again, snapshot_clai
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
+from control.progress import shown
 from control.render import json_text, table
 from control.settings import Settings
 from model.bound import price_bound
@@ -79,7 +80,8 @@ def _judge_plan(
     if found[-1].holds:
         found += claims(plan, snapshot)
         if prove:
-            again = prove_again(plan, snapshot, work or plan.limits.work)
+            budget = work or plan.limits.work
+            again = shown(lambda _observer: prove_again(plan, snapshot, budget))
             found = [
                 again if c.name == "bound" and c.holds is None else c for c in found
             ]
@@ -168,7 +170,7 @@ def _judged(
 ) -> Judged:
     goals, ours, bound, by = settings.goals, None, 0.0, "nothing"
     if plan_file is None:
-        result = solve(snapshot, goals, settings.solve)
+        result = shown(lambda _observer: solve(snapshot, goals, settings.solve))
         ours, bound = result.objective, result.bound or 0.0
         by = result.best.bound_method if result.best else by
     else:

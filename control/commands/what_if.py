@@ -7,6 +7,7 @@ from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin, check_racks, goals_of
+from control.progress import PLAN, shown
 from control.render import json_text, plan_text
 from control.settings import Settings
 from control.supposing import Question, judged
@@ -64,9 +65,11 @@ def _answer(
     supposed = suppose(snapshot, scenario)
     lost = len(lost_partitions(snapshot, supposed))
     if not question.fewest_brokers:
-        result = solve(supposed, goals, limits)
+        result = shown(
+            lambda observer: solve(supposed, goals, limits, observer), kept=PLAN
+        )
         return judged(supposed, scenario, result, lost)
-    fewest = fewest_brokers(supposed, goals, limits)
+    fewest = shown(lambda _observer: fewest_brokers(supposed, goals, limits))
     result, reasons = fewest.result, fewest.result.reasons
     if fewest.answer is None:
         words = f"no number of brokers was found that can do; {fewest.need.words}"

@@ -1,0 +1,121 @@
+"""What a terminal shows while a command solves, and what Ctrl-C does there."""
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from control.progress import FRONTIER, PLAN, progress_text, shown
+from control.proposed import Solving
+from model.plan import PlanStatus, read_plan
+from model.snapshot_file import write_snapshot
+from solver.observer import SolveObserver
+from tests.control.parts import MB, cluster
+from tests.offline import plimsoll, usual
+from tests.tui.terminals import in_terminal, read_until
+
+MAIN = "from control.cli import main\nmain()\n"
+LARGE = Path(__file__).parents[2] / "fixtures" / "replicated.json.gz"
+ENDLESS = "[solve]\nwork = 1e6\n"
+"""Nobody waits for the end of this search."""
+
+WAITING = """
+import sys, time, typer
+from control.guard import guarded
+from control.progress import PLAN, shown
+kept = PLAN if sys.argv[1] == "2" else None
+try:
+    guarded(lambda: shown(lambda _observer: time.sleep(600), kept=kept))()
+except typer.Exit as end:
+    sys.exit(end.exit_code)
+"""
+
+
+def test_ctrl_c_keeps_the_best_plan_so_far(tmp_path: Path) -> None:
+    (tmp_path / "long.toml").write_text(ENDLESS)
+    out = tmp_path / "p.json"
+    arguments = ("plan", "--snapshot", str(LARGE), "--out", str(out))
+    config = ("--config", str(tmp_path / "long.toml"))
+    with in_terminal(MAIN, *arguments, *config, **usual(tmp_path)) as (child, master):
+        assert b"Ctrl-C keeps it" in read_until(master, b"bound")
+        child.send_signal(signal.SIGINT)
+        read_until(master, b"stopped: ")
+        # Else it waits for someone to read the rest.
+        os.set_blocking(master, False)
+        while child.poll() is None:
+            _drain(master)
+    assert child.returncode == 6
+    plan = read_plan(out)
+    assert plan.status is PlanStatus.STOPPED
+    assert plan.moves
+
+
+def _drain(master: int) -> None:
+    try:
+        os.read(master, 1 << 16)
+    except OSError:
+        return
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_quits_where_nothing_can_be_kept_or_the_second_time(times: int) -> None:
+    with in_terminal(WAITING, str(times)) as (child, master):
+        read_until(master, b"Ctrl-C")
+        child.send_signal(signal.SIGINT)
+        if times == 2:
+            read_until(master, b"Ctrl-C again quits")
+            child.send_signal(signal.SIGINT)
+        read_until(master, b"plimsoll: interrupted")
+        assert child.wait(60) == 130
+
+
+def test_a_terminal_does_not_change_the_plan(tmp_path: Path) -> None:
+    write_snapshot(tmp_path / "s.json", cluster([2] * 12, [MB] * 12))
+    options = ("plan", "--snapshot", str(tmp_path / "s.json"), "--out")
+    plimsoll(tmp_path, *options, "alone.json")
+    out = str(tmp_path / "seen.json")
+    with in_terminal(MAIN, *options, out, **usual(tmp_path)) as (child, master):
+        read_until(master, b"relieves")
+        assert child.wait(60) == 0
+    alone = (tmp_path / "alone.json").read_bytes()
+    assert (tmp_path / "seen.json").read_bytes() == alone
+
+
+def test_without_a_terminal_nothing_is_shown_and_ctrl_c_interrupts(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before = signal.getsignal(signal.SIGINT)
+
+    def call(observer: SolveObserver) -> bool:
+        assert signal.getsignal(signal.SIGINT) is before
+        return observer.stops()
+
+    assert shown(call, kept=PLAN) is False
+    assert capsys.readouterr().err == ""
+
+
+def test_an_error_of_the_solve_reaches_the_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def call(_observer: SolveObserver) -> int:
+        raise ValueError("of the solve")
+
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    before = signal.getsignal(signal.SIGINT)
+    with pytest.raises(ValueError, match="of the solve"):
+        shown(call)
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_the_line_tells_time_best_bound_and_how_to_stop() -> None:
+    solving = Solving(started_at_ms=0, objective=0.123456, moves=3, bound=0.1)
+    text = progress_text(solving, 65.2, PLAN)
+    assert text == "1:05  best 0.1235  3 moves  bound 0.1  Ctrl-C keeps it"
+    assert len(text) < 60
+    none = Solving(started_at_ms=0)
+    assert progress_text(none, 2, PLAN) == "0:02  no plan yet; Ctrl-C stops"
+    assert progress_text(none, 2, None) == "0:02  Ctrl-C quits"
+    points = progress_text(solving, 2, FRONTIER)
+    assert points == "0:02  Ctrl-C keeps the points so far"
