@@ -6,7 +6,6 @@ An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
 
 import json
 import os
-import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -22,14 +21,18 @@ from pydantic_settings import (
 
 from collector.site import LOCAL, master_of, properties_of
 from control.capacities import CapacitySettings
+from control.environment import Environment, Trail, variables
 from control.history import ForecastTable, HistoryTable
 from control.membership import NEVER
 from control.policy import AutoLimits
 from control.prometheus import PrometheusSettings
 from control.showing import Keys, ScreenSettings
+from control.sources import Sources
 from control.throttling import AutoThrottleSettings
 from model.errors import ConfigError
-from model.exchange.source import nearest
+from model.exchange.faults import fault_words
+from model.exchange.lines import line_of
+from model.exchange.source import nearest, read_text
 from model.files import FileModel
 from model.goals import Goals, SolveLimits
 from model.quantities import as_span
@@ -39,9 +42,6 @@ from model.units import span_of, throttle_of
 OFF: Final = "off"
 
 T = TypeVar("T", bound=BaseModel)
-
-NOT_SETTINGS = re.compile(r"PLIMSOLL_(CONFIG|PROFILE|JAVA|.*_HOME)")
-"""Variables of ours that choose files or tools and are no settings."""
 
 
 def _from_json(model: type[T]) -> BeforeValidator:
@@ -171,12 +171,11 @@ class Settings(BaseSettings):
         cls,
         settings_cls: type[BaseSettings],
         init_settings: PydanticBaseSettingsSource,
-        env_settings: PydanticBaseSettingsSource,
-        dotenv_settings: PydanticBaseSettingsSource,
-        file_secret_settings: PydanticBaseSettingsSource,
+        *_others: PydanticBaseSettingsSource,
+        **_named: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """Environment over what `load` passes in from the file."""
-        return env_settings, init_settings
+        return Environment(settings_cls), init_settings
 
 
 def load(
@@ -189,23 +188,31 @@ def load(
     ConfigError
         A file that cannot be read, an unknown key, a value that does not fit.
     """
-    _refuse_unknown_variables()
+    return settings_of(sources(config, profile), flags)
+
+
+def sources(config: Path | None, profile: str | None) -> Sources:
+    """What the environment and a file give. ConfigError as for `load`."""
+    given = variables(Settings)
     path = _config_file(config)
-    values = _file_values(path, profile or os.environ.get("PLIMSOLL_PROFILE"))
+    profile = profile or os.environ.get("PLIMSOLL_PROFILE")
+    return _file_sources(path, profile, given)
+
+
+def settings_of(found: Sources, flags: Mapping[str, Any]) -> Settings:
+    """The settings that sources and flags lead to. ConfigError as for `load`."""
     try:
-        settings = Settings(**values)
-        typed = {k: v for k, v in flags.items() if v is not None}
-        return settings.model_copy(update=typed)
+        settings = Settings(**found.values)
     except ValidationError as exc:
-        where = f"{path}, or the environment" if path else "the environment"
-        raise ConfigError(f"{where}: {_faults(exc)}") from exc
+        raise ConfigError("; ".join(_faults(found, exc))) from exc
+    typed = {k: v for k, v in flags.items() if v is not None}
+    return settings.model_copy(update=typed)
 
 
-def _faults(exc: ValidationError) -> str:
-    return "; ".join(
-        f"{'.'.join(map(str, e['loc'])) or 'settings'}: {e['msg']}"
-        for e in exc.errors()[:5]
-    )
+def _faults(found: Sources, exc: ValidationError) -> Iterator[str]:
+    for error in exc.errors()[:5]:
+        where = found.near(error["loc"])
+        yield f"{where}: {fault_words(Settings, error)}".removeprefix(": ")
 
 
 def _config_file(given: Path | None) -> Path | None:
@@ -216,16 +223,16 @@ def _config_file(given: Path | None) -> Path | None:
     return next((p for p in usual if p.exists()), None)
 
 
-def _file_values(path: Path | None, profile: str | None) -> dict[str, Any]:
+def _file_sources(
+    path: Path | None, profile: str | None, given: Mapping[Trail, str]
+) -> Sources:
     if path is None:
         if profile:
             raise ConfigError(f"there is no configuration file for profile {profile!r}")
-        return {}
+        return Sources(variables=given, values={})
+    text = read_text(path)
     try:
-        text = path.read_text("utf-8")
         values = tomllib.loads(text)
-    except OSError as exc:
-        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
     except ValueError as exc:
         raise ConfigError(f"{path} is not TOML: {exc}") from exc
     profiles = values.pop("profiles", {})
@@ -234,39 +241,32 @@ def _file_values(path: Path | None, profile: str | None) -> dict[str, Any]:
         isinstance(table, dict) for table in profiles.values()
     ):
         raise ConfigError(f"{path}: profiles are tables, written [profiles.NAME]")
-    for table in profiles.values():
-        _refuse_unknown_keys(path, text, table)
-    if profile is None:
-        return values
-    if profile not in profiles:
+    for name, table in profiles.items():
+        _refuse_unknown_keys(path, text, table, ("profiles", name))
+    if profile is not None and profile not in profiles:
         raise ConfigError(
             f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}"
         )
-    chosen: dict[str, Any] = profiles[profile]
-    return values | chosen
+    chosen: dict[str, Any] = profiles[profile] if profile is not None else {}
+    return Sources(
+        variables=given,
+        path=path,
+        text=text,
+        profile=profile,
+        values=values | chosen,
+        profiled=frozenset(chosen),
+    )
 
 
-def _refuse_unknown_keys(path: Path, text: str, table: Mapping[str, Any]) -> None:
+def _refuse_unknown_keys(
+    path: Path, text: str, table: Mapping[str, Any], above: Trail = ()
+) -> None:
     for trail in _unknown(Settings, table):
-        key = trail[-1]
-        lines = enumerate(text.splitlines(), 1)
-        pattern = re.compile(rf"^\s*\[?([\w.\-\"]+\.)?{re.escape(key)}\b")
-        line = next((n for n, words in lines if pattern.match(words)), 1)
+        line = line_of(text, (*above, *trail)) or 1
         raise ConfigError(
             f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
-            + nearest(key, _names(Settings, trail))
+            + nearest(trail[-1], _names(Settings, trail))
         )
-
-
-def _refuse_unknown_variables() -> None:
-    known = {f"PLIMSOLL_{name.upper()}" for name in Settings.model_fields}
-    for variable in sorted(os.environ):
-        head = variable.partition("__")[0]
-        ours = variable.startswith("PLIMSOLL_") and not NOT_SETTINGS.match(variable)
-        if ours and head not in known:
-            raise ConfigError(
-                f"unknown environment variable {variable}" + nearest(head, known)
-            )
 
 
 def _unknown(

@@ -3,19 +3,18 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from model.errors import ConfigError
-from model.exchange.schema import models_in
-from model.exchange.source import fault, nearest, object_at, read_json, read_text
+from model.exchange.faults import fault_words
+from model.exchange.lines import line_of
+from model.exchange.source import object_at, read_json, read_text
 from model.goals import Goals
-
-_UNKNOWN = "extra_forbidden"
 
 
 def read_goals(path: Path) -> Goals:
@@ -24,8 +23,8 @@ def read_goals(path: Path) -> Goals:
     Raises
     ------
     ConfigError
-        The file cannot be read, has a key that is not known (the nearest known one is
-        named), or a value that does not fit.
+        The file cannot be read, has a key that is not known or a value that does not
+        fit; the line is named, and the closest key.
     """
     try:
         return Goals.model_validate_json(json.dumps(_document(path), default=str))
@@ -39,41 +38,30 @@ def _document(path: Path) -> Any:
     try:
         return tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as exc:
-        raise ConfigError(f"{path} is no TOML: {exc}") from exc
+        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
 
 
 def _faults(path: Path, errors: list[ErrorDetails]) -> ConfigError:
-    unknown = next((e for e in errors if e["type"] == _UNKNOWN), None)
-    if unknown is None:
-        told = (f"{_place(e['loc'])}: {' '.join(e['msg'].split())}" for e in errors[:5])
-        return ConfigError(f"{path} cannot be used: {'; '.join(told)}")
-    *parents, key = unknown["loc"]
-    known = _fields(Goals, parents)
-    words = f"unknown key {_place(unknown['loc'])!r}{nearest(str(key), known)}"
-    return fault(path, _line(read_text(path), str(key)), words)
+    text = read_text(path)
+    # A key that is not known may be why another one is missing.
+    unknown = [e for e in errors if e["type"] == "extra_forbidden"]
+    told = [
+        f"line {_line(path, text, e['loc'])}: {fault_words(Goals, e)}"
+        for e in (unknown or errors)[:5]
+    ]
+    return ConfigError(f"{path}, {'; '.join(told)}")
 
 
-def _place(loc: Iterable[int | str]) -> str:
-    return ".".join(map(str, loc)) or "file"
-
-
-def _line(text: str, key: str) -> int:
-    """The first line that names the key as one, 1 where none does."""
-    pattern = re.compile(rf"(?<![\w-]){re.escape(key)}[\"']?\s*[\]=:.]")
-    lines = enumerate(text.splitlines(), 1)
-    return next((n for n, words in lines if pattern.search(words)), 1)
-
-
-def _fields(model: type[BaseModel], parents: list[int | str]) -> set[str]:
-    """Names of the fields that may stand at a place inside a model."""
-    models = {model}
-    for step in parents:
-        inner = {
-            found
-            for m in models
-            if (field := m.model_fields.get(str(step))) is not None
-            for found in models_in(field.annotation)
-        }
-        # A position in a list or a key of a table names no field: stay.
-        models = inner or models
-    return {name for m in models for name in m.model_fields}
+def _line(path: Path, text: str, loc: Sequence[int | str]) -> int:
+    """The line of a place, or of what is around it; 1 where that is not found."""
+    if path.suffix != ".json":
+        return line_of(text, loc) or 1
+    keys = [re.escape(str(key)) for key in loc if isinstance(key, str)]
+    lines = [*enumerate(text.splitlines(), 1)]
+    found = (
+        number
+        for key in reversed(keys)
+        for number, words in lines
+        if re.search(rf'"{key}"\s*:', words)
+    )
+    return next(found, 1)

@@ -107,6 +107,100 @@ def test_an_unknown_variable_is_named_with_the_nearest(
         load({})
 
 
+@pytest.mark.parametrize(
+    ("variable", "text", "path", "value"),
+    [
+        ("PLIMSOLL_SOLVE__WORK", "1", "solve.work", 1.0),
+        ("PLIMSOLL_SOLVE__SEED", "7", "solve.seed", 7),
+        ("PLIMSOLL_GOALS__MOVE_PRICE", "0.25", "goals.move_price", 0.25),
+        ("PLIMSOLL_GOALS__LEVEL_DIRECTORIES", "true", "goals.level_directories", True),
+        ("PLIMSOLL_GOALS__BUDGETS__BYTES", "2GiB", "goals.budgets.bytes", 2**31),
+        ("PLIMSOLL_GOALS__OBJECTIVE", "band", "goals.objective", "band"),
+        ("PLIMSOLL_GOALS", '{"move_price": 3}', "goals.move_price", 3.0),
+        ("PLIMSOLL_SCREEN__ASCII", "1", "screen.ascii", True),
+        ("PLIMSOLL_NAME", "42", "name", "42"),
+        ("PLIMSOLL_STOP_RULES__CALM_S", "1m", "stop_rules.calm_s", 60.0),
+        ("PLIMSOLL_TIMEOUT_S", "1m30s", "timeout_s", 90.0),
+        ("PLIMSOLL_AUTO_THROTTLE__FLOOR", "5MB/s", "auto_throttle.floor", 5_000_000),
+        ("PLIMSOLL_ARCHIVE__BUCKET", "123", "archive.bucket", "123"),
+        ("PLIMSOLL_SHORTEN_SEGMENTS", "yes", "shorten_segments", True),
+    ],
+)
+def test_nested_variables_are_read_as_what_the_setting_is(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, path: str, value: object
+) -> None:
+    monkeypatch.setenv(variable, text)
+    found: object = load({})
+    for name in path.split("."):
+        found = getattr(found, name)
+    assert found == value
+    assert type(found) is type(value) or isinstance(found, str)
+
+
+def test_variables_of_tables_override_the_file_key_by_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written(
+        "[solve]\nwork = 5\nseed = 3\n[capacities.brokers.3]\ndisk = 7\nnet_in = 8\n"
+    )
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1.5")
+    monkeypatch.setenv("PLIMSOLL_CAPACITIES__BROKERS__3__DISK", "1TiB")
+    found = load({})
+    assert (found.solve.work, found.solve.seed) == (1.5, 3)
+    broker = found.capacities.brokers[3]
+    assert (broker.disk, broker.net_in) == (2**40, 8)
+
+
+@pytest.mark.parametrize(
+    ("variable", "text", "words"),
+    [
+        ("PLIMSOLL_SOLVE__WORK", "much", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
+        ("PLIMSOLL_SOLVE__WORK", "-1", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
+        ("PLIMSOLL_GOALS", "{", "PLIMSOLL_GOALS: goals: "),
+        ("PLIMSOLL_GOALS", '{"move_prise": 1}', "did you mean 'move_price'"),
+        ("PLIMSOLL_AUTO_THROTTLE__FLOOR", "1h", "'1h' is not a rate"),
+        (
+            "PLIMSOLL_SOLVE__WRK",
+            "1",
+            "PLIMSOLL_SOLVE__WRK; did you mean 'PLIMSOLL_SOLVE__WORK'",
+        ),
+        ("PLIMSOLL_NAME__X", "1", "unknown environment variable PLIMSOLL_NAME__X"),
+        ("PLIMSOLL_CONFIGS", "1", "unknown environment variable PLIMSOLL_CONFIGS"),
+        ("PLIMSOLL_", "1", "unknown environment variable PLIMSOLL_"),
+        ("PLIMSOLL_SOLVE__", "1", "unknown environment variable PLIMSOLL_SOLVE__"),
+    ],
+)
+def test_a_variable_that_does_not_fit_is_named(
+    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, words: str
+) -> None:
+    written("[solve]\nseed = 3\n")
+    monkeypatch.setenv(variable, text)
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        load({})
+    assert variable in str(caught.value)
+
+
+def test_a_value_in_the_file_is_named_with_its_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
+    written("timeout_s = 3\n\n[solve]\nseed = -4\n[profiles.p.solve]\nseed = 0.5\n")
+    with pytest.raises(ConfigError, match=r"toml, line 4: solve\.seed: Input"):
+        load({})
+    with pytest.raises(ConfigError, match=r"toml, line 6: solve\.seed: Input"):
+        load({}, profile="p")
+
+
+@pytest.mark.parametrize(
+    "name", ["SERVICE_HOST", "SERVICE_PORT", "PORT", "PORT_80_TCP_ADDR", "API_PORT"]
+)
+def test_variables_that_kubernetes_sets_for_a_service_are_ignored(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv(f"PLIMSOLL_{name}", "tcp://10.0.0.1:80")
+    assert load({}).timeout_s == 10
+
+
 def test_variables_that_choose_tools_are_no_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

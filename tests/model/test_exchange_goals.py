@@ -66,11 +66,17 @@ def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
         ("[budgets]\nmovs = 1\n", "line 2: unknown key 'budgets.movs'; did you mean"),
         ("[cooldown.shared]\nrests = 1\n", "line 2: .*'rest_s'"),
         ("[zzz]\n", r"line 1: unknown key 'zzz'; known are balance, budgets"),
-        ("move_price = 0\n", "cannot be used: move_price: Input should be greater"),
-        ("move_price = nan\n", "cannot be used: move_price"),
-        ("move_price = 1979-05-27\n", "cannot be used: move_price"),
+        ("move_price = 0\n", "line 1: move_price: Input should be greater"),
+        ("move_price = nan\n", "line 1: move_price"),
+        ("move_price = 1979-05-27\n", "line 1: move_price"),
         ('excluded_topics = ["("]\n', r"'\(' is no regular expression"),
-        ("a = \n", "is no TOML: .*line 1"),
+        ("\n[budgets]\nmoves = -1\n", "line 3: budgets.moves: Input should be greater"),
+        (
+            TOML + "[[balance]]\nresource = 'cpu'\nfloor = '1 furlong'\n",
+            "line 18: balance.2.floor: '1 furlong' is not a rate",
+        ),
+        ("[budgets]\nmovs = 1\nbites = 2\n", "line 2: .*'moves'.*line 3: .*'bytes'"),
+        ("a = \n", "is not valid TOML: .*line 1"),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_nearest_key(

@@ -1,0 +1,99 @@
+"""Where each setting comes from: a flag, the environment, a profile or a file."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from control.environment import Trail
+from model.exchange.lines import line_of
+
+FLAGS: Mapping[str, str] = {
+    "bootstrap_server": "--bootstrap-server",
+    "client_properties": "--command-config",
+    "spark_master": "--spark-master",
+    "screen.ascii": "--ascii",
+    "screen.theme": "--theme",
+}
+"""Options by the setting that they give."""
+
+
+class Kind(StrEnum):
+    """Kinds of sources, the strongest first."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    PROFILE = "profile"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where one value comes from."""
+
+    kind: Kind
+    place: str = ""
+    """The flag, the variable, or the file and its line."""
+
+    def words(self) -> str:
+        """In words, for a table and for faults."""
+        return f"{self.kind} {self.place}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """All that settings were made of."""
+
+    variables: Mapping[Trail, str]
+    path: Path | None = None
+    text: str = ""
+    profile: str | None = None
+    values: Mapping[str, Any]
+    """Of the file, the profile's in place of those at the top."""
+    profiled: frozenset[str] = frozenset()
+    """Keys of the profile."""
+
+    def of(self, place: tuple[int | str, ...]) -> Source:
+        """The source of the setting at a place; flags are not looked at."""
+        if variable := self._variable(tuple(map(str, place))):
+            return Source(kind=Kind.ENVIRONMENT, place=variable)
+        if place and place[0] in self.values and self._has(place):
+            in_profile = place[0] in self.profiled
+            kind = Kind.PROFILE if in_profile else Kind.FILE
+            return Source(kind=kind, place=self._line(place, in_profile=in_profile))
+        return Source(kind=Kind.DEFAULT)
+
+    def _variable(self, place: Trail) -> str | None:
+        """The variable that gives the place, or the table around it."""
+        beginnings = (place[:n] for n in range(len(place), 0, -1))
+        return next(
+            (self.variables[b] for b in beginnings if b in self.variables), None
+        )
+
+    def _has(self, place: tuple[int | str, ...]) -> bool:
+        """Whether the file gives a value at the place, or in a list around it."""
+        found: Any = self.values
+        for key in place:
+            if not isinstance(found, dict):
+                break
+            if key not in found:
+                return False
+            found = found[key]
+        return True
+
+    def _line(self, place: tuple[int | str, ...], *, in_profile: bool) -> str:
+        above = ("profiles", self.profile) if in_profile and self.profile else ()
+        line = line_of(self.text, (*above, *place))
+        return f"{self.path}" if line is None else f"{self.path}, line {line}"
+
+    def near(self, place: tuple[int | str, ...]) -> str:
+        """What to look at for a fault at a place; empty if nothing was given there.
+
+        A missing value has no source of its own: the table around it has.
+        """
+        around = (self.of(place[:depth]) for depth in range(len(place), 0, -1))
+        given = (s.place for s in around if s.kind is not Kind.DEFAULT)
+        below = (v for trail, v in self.variables.items() if trail[:1] == place[:1])
+        return next(given, None) or next(below, str(self.path or ""))
