@@ -180,7 +180,9 @@ class Comparison:
             update={"objective": ObjectiveKind.BAND}
         )
         yield self.plimsoll("same bands", band, self._by_moves, theirs)
-        budgets = Budgets(moves=theirs.moves, leader_changes=theirs.leader_changes)
+        budgets = Budgets(
+            replica_moves=theirs.moves, leader_changes=theirs.leader_changes
+        )
         equal = self._goals(counts).model_copy(
             update={"budgets": budgets, "move_price": 1e-6}
         )

@@ -30,7 +30,7 @@ SIZE: Final = 160, 50
 START_S: Final = 1_767_603_600.0
 """Monday 2026-01-05, 09:00 UTC."""
 MINUTES: Final = 10
-GOALS: Final = Goals(budgets=Budgets(moves=200))
+GOALS: Final = Goals(budgets=Budgets(replica_moves=200))
 """So that several runs come to their end."""
 ROUND_S: Final = 2.0
 """Between two things that a person does."""

@@ -102,9 +102,9 @@ def _not_yet(facts: Facts, needed_since_s: float) -> str:
         return wait
     if facts.ended_at_s is not None:
         rested_s = facts.now_s - facts.ended_at_s
-        if rested_s < limits.pause_s:
+        if rested_s < limits.pause:
             return f"the last run ended {rested_s:.0f} s ago, the pause is " + (
-                f"{limits.pause_s:.0f} s"
+                f"{limits.pause:.0f} s"
             )
     return ""
 
@@ -116,7 +116,7 @@ def _unconfirmed(facts: Facts, needed_since_s: float) -> str:
     if facts.was_level and mixed_s > 0:
         # Planned on a mixture of old and new loads, it would have to act twice.
         return f"the load has shifted; loads of afterwards alone in {mixed_s:.0f} s"
-    confirm_s = facts.limits.confirm_s
+    confirm_s = facts.limits.confirm
     if needed_s < confirm_s:
         return f"out of tolerance for {needed_s:.0f} s of {confirm_s:.0f} s"
     return ""

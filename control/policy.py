@@ -1,50 +1,94 @@
-"""Limits under which plimsoll approves a plan by itself."""
+"""Limits of `--auto`: budgets for its plans, and what it waits for."""
 
-from typing import Annotated
+from collections import Counter
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from model.errors import ConfigError
-from model.files import FileModel
+from model.files import FileModel, with_new_names
+from model.goals import Budgets, Goals
 from model.plan import Plan
+from model.quantities import Duration, as_size
+from model.units import percent_text
+
+_EVERY_MOVE: Final = ("replica_moves", "leader_changes", "partitions")
+"""What `moves_per_run`, which counted every changed partition, sets."""
 
 
 class AutoLimits(FileModel):
-    """Every limit of `--auto`; none has a default, so that none is assumed."""
+    """Every limit of `--auto`; those of a run are budgets of its plan (`budgets`)."""
 
-    moves_per_run: Annotated[int, Field(gt=0)]
-    bytes_per_run: Annotated[int, Field(gt=0)]
-    """Bytes that the moves of one run may copy."""
+    replica_moves: Annotated[int, Field(gt=0)]
+    """New replicas of one run."""
+    leader_changes: Annotated[int, Field(ge=0)]
+    """Partitions that end one run with another leader."""
+    bytes: Annotated[int, Field(gt=0), as_size]
+    """Bytes that one run may copy."""
     partitions_per_topic: Annotated[int, Field(gt=0)]
-    """Partitions of one topic that one run may move."""
+    """Partitions of one topic that one run may change."""
+    partitions: Annotated[int, Field(gt=0)] | None = None
+    """Partitions that one run may change; unset, what the other limits leave."""
     moves_in_flight: Annotated[int, Field(gt=0)]
-    least_gain_share: Annotated[float, Field(ge=0, le=1)]
-    """Smallest improvement worth a run, as a share of the objective before."""
-    pause_s: Annotated[float, Field(ge=0)]
+    min_gain: Annotated[float, Field(ge=0, le=1)]
+    """Smallest improvement worth a run, as a share of the objective before; repairs
+    need none."""
+    pause: Duration
     """Least time between the end of a run and the start of the next."""
-    confirm_s: Annotated[float, Field(ge=0)]
-    """How long a cluster must have been uneven before a run."""
+    confirm: Duration
+    """How long a cluster must have been out of tolerance before a run."""
+
+    old_names: ClassVar[Mapping[str, str]] = {
+        "bytes_per_run": "bytes",
+        "least_gain_share": "min_gain",
+        "pause_s": "pause",
+        "confirm_s": "confirm",
+    }
+
+    @model_validator(mode="before")
+    @classmethod
+    def _renamed(cls, given: Any) -> Any:
+        given = with_new_names(given, cls.old_names)
+        if not isinstance(given, Mapping) or "moves_per_run" not in given:
+            return given
+        both = [name for name in _EVERY_MOVE if name in given]
+        if both:
+            raise ValueError(
+                f"moves_per_run is the old name of {', '.join(_EVERY_MOVE)}: set "
+                "only these"
+            )
+        rest = {k: v for k, v in given.items() if k != "moves_per_run"}
+        return dict.fromkeys(_EVERY_MOVE, given["moves_per_run"]) | rest
+
+    @property
+    def budgets(self) -> Budgets:
+        """What the planner keeps of the limits, under the same names."""
+        own = set(Budgets.model_fields) & set(type(self).model_fields)
+        return Budgets(**{name: getattr(self, name) for name in own})
 
 
 CONSERVATIVE = AutoLimits(
-    moves_per_run=20,
-    bytes_per_run=50 * 10**9,
+    replica_moves=20,
+    leader_changes=20,
+    bytes=50 * 10**9,
     partitions_per_topic=10,
     moves_in_flight=2,
-    least_gain_share=0.2,
-    pause_s=1800,
-    confirm_s=300,
+    min_gain=0.2,
+    pause=1800,
+    confirm=300,
 )
 """For a cluster in production: few moves, rarely, for a clear gain."""
 
 EAGER = AutoLimits(
-    moves_per_run=500,
-    bytes_per_run=10**12,
+    replica_moves=500,
+    leader_changes=500,
+    bytes=10**12,
     partitions_per_topic=100,
     moves_in_flight=50,
-    least_gain_share=0.05,
-    pause_s=10,
-    confirm_s=5,
+    min_gain=0.05,
+    pause=10,
+    confirm=5,
 )
 """For the local cluster, and for shared storage where a move takes a second."""
 
@@ -69,28 +113,68 @@ def limits_named(name: str, configured: dict[str, AutoLimits]) -> AutoLimits:
     return known[name]
 
 
-def refusals(plan: Plan, limits: AutoLimits) -> tuple[str, ...]:
-    """Why the plan may not be approved without a person; empty if it may."""
-    per_topic: dict[str, int] = {}
-    for move in plan.moves:
-        per_topic[move.topic] = per_topic.get(move.topic, 0) + 1
-    gain = 1 - plan.objective / plan.objective_before if plan.objective_before else 0.0
-    checks = [
-        ("moves", len(plan.moves), limits.moves_per_run),
-        ("bytes to copy", plan.bytes_to_copy, limits.bytes_per_run),
-        *(
-            (f"partitions of {topic}", count, limits.partitions_per_topic)
-            for topic, count in sorted(per_topic.items())
-        ),
-    ]
+def tightened(goals: Goals, limits: AutoLimits) -> Goals:
+    """The goals with the tighter of their budgets and the limits."""
+    own = goals.budgets.model_dump()
+    given = limits.budgets.model_dump()
+    both = {
+        name: min(v for v in (own.get(name), given.get(name)) if v is not None)
+        for name in own.keys() | given.keys()
+    }
+    return goals.model_copy(update={"budgets": Budgets(**both)})
+
+
+def refusals(
+    plan: Plan, limits: AutoLimits, *, repairs: bool = False
+) -> tuple[str, ...]:
+    """Why the plan may not be approved without a person; empty if it may.
+
+    repairs: it mends the cluster, whatever it gains in balance.
+    """
+    spent = spent_of(plan)
     words = [
-        f"the plan has {value} {what}, the limit is {limit}"
-        for what, value, limit in checks
-        if value > limit
+        f"the plan has {name} = {spent[name]:,}, the limit is {limit:,}"
+        for name, limit in limits.budgets.model_dump().items()
+        if spent[name] > limit
     ]
-    if gain < limits.least_gain_share:
+    gain = 1 - plan.objective / plan.objective_before if plan.objective_before else 0.0
+    if gain < limits.min_gain and not repairs:
+        reached = binding(plan)
         words.append(
-            f"the plan improves the objective by {100 * gain:.1f} %, under the limit "
-            f"of {100 * limits.least_gain_share:.1f} %"
+            "the best plan within the limits improves the objective by "
+            f"{percent_text(gain)}, less than min_gain ({percent_text(limits.min_gain)}"
+            + (f"); limits that bind: {', '.join(reached)}" if reached else ")")
         )
     return tuple(words)
+
+
+def binding(plan: Plan) -> tuple[str, ...]:
+    """Budgets of the plan that leave no room for a further change of their kind."""
+    spent = spent_of(plan)
+    largest = max((m.bytes_to_copy for m in plan.moves), default=0)
+    return tuple(
+        f"{name} ({spent[name]:,} of {limit:,})"
+        for name, limit in plan.goals.budgets.model_dump().items()
+        if spent.get(name, 0) + (largest if name == "bytes" else 1) > limit
+    )
+
+
+def spent_of(plan: Plan) -> dict[str, int]:
+    """What a plan changes, by the names of its budgets."""
+    per_topic = Counter(m.topic for m in plan.moves)
+    new_of = Counter[str]()
+    into, out_of = Counter[int](), Counter[int]()
+    for move in plan.moves:
+        new_of[move.topic] += len(move.added)
+        into.update(move.added)
+        out_of.update(move.removed)
+    return {
+        "replica_moves": new_of.total(),
+        "bytes": plan.bytes_to_copy,
+        "leader_changes": plan.leader_changes,
+        "partitions": len(plan.moves),
+        "partitions_per_topic": max(per_topic.values(), default=0),
+        "replica_moves_per_topic": max(new_of.values(), default=0),
+        "replica_moves_in_per_broker": max(into.values(), default=0),
+        "replica_moves_out_per_broker": max(out_of.values(), default=0),
+    }

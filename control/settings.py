@@ -273,13 +273,19 @@ def _unknown(
     model: type[BaseModel], table: Mapping[str, Any], trail: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, ...]]:
     for key, value in table.items():
-        field = model.model_fields.get(key)
+        field = model.model_fields.get(_new_name(model, key))
         if field is None:
             yield (*trail, key)
             continue
         inner = _model_of(field.annotation)
         if inner is not None and isinstance(value, dict):
             yield from _unknown(inner, value, (*trail, key))
+
+
+def _new_name(model: type[BaseModel], key: str) -> str:
+    """What a field is called now, where the key is its old name."""
+    names: Mapping[str, str] = getattr(model, "old_names", {})
+    return names.get(key, key)
 
 
 def _names(model: type[BaseModel], trail: tuple[str, ...]) -> set[str]:

@@ -94,7 +94,11 @@ def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
         goals=own.goals,
         solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
         limits=EAGER.model_copy(
-            update={"moves_in_flight": in_flight, "moves_per_run": 10_000}
+            update={
+                "moves_in_flight": in_flight,
+                "replica_moves": 10_000,
+                "leader_changes": 10_000,
+            }
         ),
         journal_dir=journal_dir(own),
         tick_s=0.25,

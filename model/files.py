@@ -28,6 +28,22 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+def with_new_names(given: Any, names: Mapping[str, str]) -> Any:
+    """A table whose fields may have their old names, with the new ones.
+
+    Raises
+    ------
+    ValueError
+        A field is given under both names.
+    """
+    if not isinstance(given, Mapping):
+        return given
+    for old in names.keys() & given.keys():
+        if names[old] in given:
+            raise ValueError(f"{old} is the old name of {names[old]}: set only one")
+    return {names.get(name, name): value for name, value in given.items()}
+
+
 class VersionedModel(FileModel):
     """A whole file; unknown fields of a newer minor version are ignored."""
 

@@ -26,8 +26,11 @@ class Forced:
     """(n,) rows that are not as their explicit placement says."""
 
 
-def forced_moves(snapshot: Snapshot, domains: Domains) -> Forced:
-    """Which rows must change, from broker states, pins and explicit placements."""
+def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Forced:
+    """Which rows must change, from broker states, pins and explicit placements.
+
+    deferred: (n,) rows that are left to a later plan.
+    """
     columns = snapshot.partitions
     n = len(snapshot)
     row = np.repeat(np.arange(n), np.diff(columns.replica_start))
@@ -37,7 +40,7 @@ def forced_moves(snapshot: Snapshot, domains: Domains) -> Forced:
     allowed = np.array([d.allowed for d in domains.each], np.bool_).reshape(shape)
     outside = ~allowed[domains.of_row[row], broker]
     stays = ~(leaving[broker] | outside)
-    led = columns.leader != NO_BROKER
+    led = (columns.leader != NO_BROKER) & ~deferred
     must = np.bincount(row[~stays], minlength=n)
     off = np.zeros(n, np.bool_)
     for rows, at, domain in _placed_groups(snapshot, domains):

@@ -91,7 +91,9 @@ def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:
     if goals.objective is ObjectiveKind.BAND:
         update = {"move_price": 1.0, "excess_price": 1.0 / move_price}
     if most_moves is not None:
-        update["budgets"] = goals.budgets.model_copy(update={"moves": most_moves})
+        update["budgets"] = goals.budgets.model_copy(
+            update={"replica_moves": most_moves}
+        )
     return goals.model_copy(update=update)
 
 

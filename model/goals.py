@@ -1,16 +1,19 @@
 """What is wanted of a plan: goals, prices and rules as data."""
 
+from collections.abc import Mapping
 from enum import StrEnum
-from typing import Annotated, Any
+from functools import partial
+from typing import Annotated, Any, ClassVar
 
 from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     field_validator,
     model_serializer,
+    model_validator,
 )
 
-from model.files import FileModel
+from model.files import FileModel, with_new_names
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.quantities import ByteSize, Duration, as_rate
@@ -91,18 +94,46 @@ class Stay(FileModel):
 class Budgets(FileModel):
     """The most that one plan may change; None where nothing limits."""
 
-    moves: Limit = None
+    replica_moves: Limit = None
     """Replicas on new brokers."""
     bytes: ByteSize | None = None
     """Local bytes that new replicas copy."""
     leader_changes: Limit = None
     """Partitions that end with another leader."""
-    moves_per_topic: Limit = None
+    replica_moves_per_topic: Limit = None
     """New replicas of one topic."""
-    moves_in_per_broker: Limit = None
+    replica_moves_in_per_broker: Limit = None
     """New replicas on one broker."""
-    moves_out_per_broker: Limit = None
+    replica_moves_out_per_broker: Limit = None
     """Replicas that leave one broker."""
+    partitions: Limit = None
+    """Partitions that get a new replica or another leader."""
+    partitions_per_topic: Limit = None
+    """The same of one topic."""
+
+    # What the fields were called in plans before 1.4, and in goals of that time.
+    old_names: ClassVar[Mapping[str, str]] = {
+        "moves": "replica_moves",
+        "moves_per_topic": "replica_moves_per_topic",
+        "moves_in_per_broker": "replica_moves_in_per_broker",
+        "moves_out_per_broker": "replica_moves_out_per_broker",
+    }
+
+    _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
+
+    @model_serializer(mode="wrap")
+    def _only_set(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: limit for name, limit in whole(self).items() if limit is not None}
+
+    def document_before_1_4(self) -> dict[str, int | None]:
+        """As plans of an older schema have it, so that they keep their hash."""
+        old = {new: name for name, new in self.old_names.items()}
+        since_1_4 = ("partitions", "partitions_per_topic")
+        return {
+            old.get(name, name): getattr(self, name)
+            for name in type(self).model_fields
+            if name not in since_1_4
+        }
 
 
 class Goals(FileModel):
@@ -141,6 +172,8 @@ class Goals(FileModel):
     """Topics that stay; their load counts. A bare list holds regular expressions."""
     stay: tuple[Stay, ...] = ()
     """Partitions that stay, unless a rule forces them to move; their load counts."""
+    deferred: tuple[Stay, ...] = ()
+    """Partitions that stay even if a rule forces them to move: a later plan's."""
     pins: tuple[Pin, ...] = ()
     placements: tuple[PlacementRule, ...] = ()
     """The first rule that matches a topic replaces the rack rule for it."""
@@ -170,13 +203,15 @@ class Goals(FileModel):
     def _without_no_stay(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         # Goals of before there was `stay` keep their bytes, and plans their hash.
         document: dict[str, Any] = whole(self)
-        if not document["stay"]:
-            del document["stay"]
+        for name in ("stay", "deferred"):
+            if not document[name]:
+                del document[name]
         return document
 
     def keeps(self, topic: str, partition: int) -> bool:
-        """Whether a partition is among those that are to stay."""
-        return any(s.topic == topic and partition in s.partitions for s in self.stay)
+        """Whether a partition is among those that are to stay, or deferred."""
+        stays = (*self.stay, *self.deferred)
+        return any(s.topic == topic and partition in s.partitions for s in stays)
 
     def excludes(self, topic: str) -> bool:
         """Whether an exclusion covers this topic."""

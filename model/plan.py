@@ -184,6 +184,8 @@ class Plan(VersionedModel):
         for name in ("forecast", "warnings"):
             if not document[name]:
                 del document[name]
+        if _minor(self.schema_version) < 4:
+            document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
         return document
 
     def spread(self, resource: str, *, after: bool) -> float:
@@ -196,6 +198,10 @@ class Plan(VersionedModel):
     def seal(self) -> "Plan":
         """The same plan with its hash."""
         return self.model_copy(update={"hash": plan_hash(self.model_dump(mode="json"))})
+
+
+def _minor(schema_version: str) -> int:
+    return int(schema_version.partition(".")[2])
 
 
 def plan_hash(document: dict[str, Any]) -> str:

@@ -185,7 +185,19 @@ class Proposal:
     @cached_property
     def forced(self) -> Forced:
         """The rows that must change."""
-        return forced_moves(self.snapshot, self.domains)
+        return forced_moves(self.snapshot, self.domains, self.deferred)
+
+    @cached_property
+    def deferred(self) -> Bools:
+        """(n,) rows that a later plan moves, whatever forces them to."""
+        named = (
+            self.snapshot.find(PartitionId(stay.topic, number))
+            for stay in self.goals.deferred
+            for number in stay.partitions
+        )
+        found = np.zeros(len(self.snapshot), np.bool_)
+        found[[row for row in named if row is not None]] = True
+        return found
 
     @cached_property
     def recent(self) -> dict[PartitionId, list[tuple[RecentMove, float]]]:

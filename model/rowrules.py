@@ -49,7 +49,7 @@ def _kept(proposal: Proposal) -> Bools:
     """(n,) rows that the goals let stay."""
     kept = np.zeros(len(proposal.snapshot), np.bool_)
     columns, topics = proposal.snapshot.partitions, proposal.snapshot.header.topics
-    for stay in proposal.goals.stay:
+    for stay in (*proposal.goals.stay, *proposal.goals.deferred):
         named = np.array([t.name == stay.topic for t in topics], np.bool_)
         kept |= named[columns.topic] & np.isin(columns.partition, stay.partitions)
     return kept

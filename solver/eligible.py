@@ -5,13 +5,13 @@ need no constraint: what they forbid gets no variable and no candidate.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
 
-from model.goals import Cooldown, Goals
+from model.goals import Cooldown, Goals, Stay
 from model.ids import PartitionId
 from model.snapshot import (
     LEAVING,
@@ -111,10 +111,12 @@ def find_eligible(
     leaving = _in_states(snapshot, LEAVING)
     spreading = find_spreading(snapshot, goals, alive)
     must_go = _must_go(spreading, replicas, leaving)
-    # A row without a leader has nobody to copy it from, so it stays where it is.
-    must_go &= (leader >= 0)[:, None]
-    wrong = spreading.breaks(replicas, leader) & (leader >= 0)
-    least_new = spreading.least_new(replicas, must_go) * (leader >= 0)
+    # A row without a leader has nobody to copy it from; a deferred one has time.
+    free = leader >= 0
+    free[list(_rows(snapshot, goals.deferred))] = False
+    must_go &= free[:, None]
+    wrong = spreading.breaks(replicas, leader) & free
+    least_new = spreading.least_new(replicas, must_go) * free
     forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
     return Eligibility(
         alive=alive,
@@ -156,7 +158,7 @@ def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> 
     resting[list(_resting(snapshot, goals))] = True
     why[(why == 0) & resting] = _number(WhyFixed.RESTING)
     kept = np.zeros(len(why), np.bool_)
-    kept[list(_kept(snapshot, goals))] = True
+    kept[list(_rows(snapshot, (*goals.stay, *goals.deferred)))] = True
     why[(why == 0) & kept] = _number(WhyFixed.KEPT)
     why[forced > 0] = 0
     why[leader < 0] = _number(WhyFixed.NO_LEADER)
@@ -186,8 +188,8 @@ def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
     return unknown
 
 
-def _kept(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
-    for stay in goals.stay:
+def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
+    for stay in stays:
         for number in stay.partitions:
             row = snapshot.find(PartitionId(stay.topic, number))
             if row is not None:

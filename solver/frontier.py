@@ -126,7 +126,7 @@ def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
     forced = int(problem.may.forced.sum())
     for step in range(MOST_BUDGETS):
         budget = forced + 2**step
-        limit = goals.budgets.moves
+        limit = goals.budgets.replica_moves
         if budget < most and (limit is None or budget < limit):
             yield budget
 

@@ -278,13 +278,17 @@ def usage(problem: Problem, placement: Placement) -> dict[str, int]:
     out = np.bincount(problem.replicas[rows][gone], minlength=1)
     topic = np.bincount(columns.topic[rows], each, minlength=1)
     led = placement.leader[rows] != problem.leader[rows]
+    changed = led | (each > 0)
+    of_topic = np.bincount(columns.topic[rows][changed], minlength=1)
     return {
-        "moves": int(each.sum()),
+        "replica_moves": int(each.sum()),
         "bytes": int((each * problem.copied_bytes[rows]).sum()),
         "leader_changes": int(led.sum()),
-        "moves_per_topic": int(topic.max(initial=0)),
-        "moves_in_per_broker": int(into.max(initial=0)),
-        "moves_out_per_broker": int(out.max(initial=0)),
+        "replica_moves_per_topic": int(topic.max(initial=0)),
+        "replica_moves_in_per_broker": int(into.max(initial=0)),
+        "replica_moves_out_per_broker": int(out.max(initial=0)),
+        "partitions": int(changed.sum()),
+        "partitions_per_topic": int(of_topic.max(initial=0)),
     }
 
 

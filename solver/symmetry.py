@@ -66,7 +66,11 @@ def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
     """Rows that may be exchanged: same loads, homes, prices and choices."""
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     budgets = problem.goals.budgets
-    by_topic = bool(problem.topic_share) or budgets.moves_per_topic is not None
+    by_topic = (
+        bool(problem.topic_share)
+        or budgets.replica_moves_per_topic is not None
+        or budgets.partitions_per_topic is not None
+    )
     # Bytes count only where there is a budget of them.
     size = problem.copied_bytes * (budgets.bytes is not None)
 

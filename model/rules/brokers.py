@@ -41,7 +41,8 @@ class DrainedBrokersEmpty:
     """Draining and dead brokers end with nothing that can be moved.
 
     A partition without a leader has nobody to copy it from: where its only broker
-    died it stays, and must not keep all others from being levelled.
+    died it stays, and must not keep all others from being levelled. So do partitions
+    that the goals defer to a later plan.
     """
 
     name: str = "drained brokers"
@@ -60,8 +61,9 @@ class DrainedBrokersEmpty:
 
 
 def _stranded(proposal: Proposal) -> Counter[BrokerId]:
-    """Replicas per broker of partitions without a leader."""
+    """Replicas per broker of partitions that cannot move, or not in this plan."""
     replicas = proposal.before
-    lost = (proposal.snapshot.partitions.leader == NO_BROKER)[replicas.row]
+    stays = (proposal.snapshot.partitions.leader == NO_BROKER) | proposal.deferred
+    lost = stays[replicas.row]
     counts = np.bincount(replicas.broker[lost], minlength=len(proposal.brokers))
     return Counter(dict(zip(proposal.brokers, counts.tolist(), strict=True)))

@@ -9,7 +9,7 @@ from model.ids import BrokerId, TopicName
 from model.proposal import Proposal
 from model.rules.rule import Violation
 from model.snapshot import StorageKind
-from model.units import bytes_text
+from model.units import bytes_text, count_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Spent:
     """Replicas that leave, by broker."""
     of_topic: Counter[TopicName]
     """New replicas by topic."""
+    changed: Counter[TopicName]
+    """Partitions with a new replica or another leader, by topic."""
 
     @property
     def moves(self) -> int:
@@ -44,7 +46,11 @@ class WithinBudgets:
         if budgets == Budgets():
             return
         spent = spend(proposal)
-        for words in (*_totals(budgets, spent), *_shares(budgets, spent)):
+        for words in (
+            *_totals(budgets, spent),
+            *_shares(budgets, spent),
+            *_partitions(budgets, spent),
+        ):
             yield Violation(self.name, words)
 
 
@@ -55,6 +61,7 @@ def spend(proposal: Proposal) -> Spent:
     into: Counter[BrokerId] = Counter()
     out_of: Counter[BrokerId] = Counter()
     of_topic: Counter[TopicName] = Counter()
+    changed: Counter[TopicName] = Counter()
     for change in proposal.changes:
         row = snapshot.row(change.row)
         new, gone = set(change.replicas), set(row.replicas)
@@ -62,7 +69,9 @@ def spend(proposal: Proposal) -> Spent:
         into.update(new)
         out_of.update(gone)
         of_topic[row.id.topic] += len(new)
-        leaders += change.leader != row.leader
+        leads_anew = change.leader != row.leader
+        leaders += leads_anew
+        changed[row.id.topic] += leads_anew or bool(new)
         if row.storage is not StorageKind.SHARED:
             copied += len(new) * max(0, row.local_bytes)
     return Spent(
@@ -71,12 +80,15 @@ def spend(proposal: Proposal) -> Spent:
         into=into,
         out_of=out_of,
         of_topic=of_topic,
+        changed=changed,
     )
 
 
 def _totals(budgets: Budgets, spent: Spent) -> Iterator[str]:
-    if budgets.moves is not None and spent.moves > budgets.moves:
-        yield f"{spent.moves} replicas would move; the budget is {budgets.moves}"
+    if budgets.replica_moves is not None and spent.moves > budgets.replica_moves:
+        yield (
+            f"{spent.moves} replicas would move; the budget is {budgets.replica_moves}"
+        )
     if budgets.bytes is not None and spent.copied_bytes > budgets.bytes:
         yield (
             f"{bytes_text(spent.copied_bytes)} would be copied; the budget is "
@@ -87,11 +99,24 @@ def _totals(budgets: Budgets, spent: Spent) -> Iterator[str]:
         yield f"{spent.leader_changes} leaders would change; the budget is {most}"
 
 
+def _partitions(budgets: Budgets, spent: Spent) -> Iterator[str]:
+    total, most = spent.changed.total(), budgets.partitions
+    if most is not None and total > most:
+        yield f"{count_text(total, 'partition')} would change; the budget is {most}"
+    most = budgets.partitions_per_topic
+    for topic, count in sorted(spent.changed.items()):
+        if most is not None and count > most:
+            yield (
+                f"{count_text(count, 'partition')} of topic {topic} would change; "
+                f"the budget is {most}"
+            )
+
+
 def _shares(budgets: Budgets, spent: Spent) -> Iterator[str]:
     for most, counts, words in (
-        (budgets.moves_per_topic, spent.of_topic, "of topic {} would move"),
-        (budgets.moves_in_per_broker, spent.into, "would move to broker {}"),
-        (budgets.moves_out_per_broker, spent.out_of, "would leave broker {}"),
+        (budgets.replica_moves_per_topic, spent.of_topic, "of topic {} would move"),
+        (budgets.replica_moves_in_per_broker, spent.into, "would move to broker {}"),
+        (budgets.replica_moves_out_per_broker, spent.out_of, "would leave broker {}"),
     ):
         for name, count in sorted(counts.items()):
             if most is not None and count > most:

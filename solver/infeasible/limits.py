@@ -240,11 +240,19 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
                     scale=scale,
                 )
 
-    yield from counted("moves", [_sum(gone.values())])
+    yield from counted("replica_moves", [_sum(gone.values())])
     yield from counted("leader_changes", [_led(feasibility)])
-    yield from counted("moves_per_topic", _by(gone, lambda row, _: int(topic[row])))
-    yield from counted("moves_in_per_broker", _by(new, lambda _, b: b))
-    yield from counted("moves_out_per_broker", _by(gone, lambda _, b: b))
+    yield from counted(
+        "replica_moves_per_topic", _by(gone, lambda row, _: int(topic[row]))
+    )
+    yield from counted("replica_moves_in_per_broker", _by(new, lambda _, b: b))
+    yield from counted("replica_moves_out_per_broker", _by(gone, lambda _, b: b))
+    if budgets.partitions is not None or budgets.partitions_per_topic is not None:
+        changed = _changed(feasibility, gone)
+        yield from counted("partitions", [_sum(changed.values())])
+        yield from counted(
+            "partitions_per_topic", _by(changed, lambda row, _: int(topic[row]))
+        )
     if budgets.bytes is not None:
         size = feasibility.problem.copied_bytes
         scale = max(1, int(float(size.sum()) * 4) // LOAD_UNITS)
@@ -272,6 +280,21 @@ def _led(feasibility: Feasibility) -> Sum:
         feasibility.missing(row, feasibility.lead[row, leader[row]])
         for row in feasibility.rows
     )
+
+
+def _changed(feasibility: Feasibility, gone: Cells) -> Cells:
+    """By row: 1 at least where it gets a new replica or another leader."""
+    leader = feasibility.problem.leader.tolist()
+    left: dict[int, list[Sum]] = defaultdict(list)
+    for (row, _), variable in gone.items():
+        left[row].append(variable)
+    found: dict[tuple[int, int], Sum] = {}
+    for row in feasibility.rows:
+        changed = feasibility.model.new_bool_var(f"changed[{row}]")
+        led = feasibility.missing(row, feasibility.lead[row, leader[row]])
+        feasibility.model.add_max_equality(changed, [led, *left[row]])
+        found[row, 0] = changed
+    return found
 
 
 def _by(cells: Cells, key: Callable[[int, int], int]) -> list[Sum]:

@@ -13,12 +13,14 @@ from solver.problem import Problem
 from solver.spreading import RackMode
 
 BUDGETS = (
-    "moves",
+    "replica_moves",
     "bytes",
     "leader_changes",
-    "moves_per_topic",
-    "moves_in_per_broker",
-    "moves_out_per_broker",
+    "replica_moves_per_topic",
+    "replica_moves_in_per_broker",
+    "replica_moves_out_per_broker",
+    "partitions",
+    "partitions_per_topic",
 )
 """Budgets by number; names of the fields of `Budgets`."""
 

@@ -195,14 +195,17 @@ def budget_text(problem: Problem, thing: Thing, limit: int | None = None) -> str
     """A budget with its unit: `10 moves`; as it is, or as it would be."""
     name = BUDGETS[thing.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit
-    moves = count_text(most, "move")
+    moves = count_text(most, "replica move")
+    changed = count_text(most, "changed partition")
     return {
-        "moves": moves,
+        "replica_moves": moves,
         "bytes": f"{bytes_text(most)} to copy",
         "leader_changes": count_text(most, "leader change"),
-        "moves_per_topic": f"{moves} per topic",
-        "moves_in_per_broker": f"{moves} into a broker",
-        "moves_out_per_broker": f"{moves} out of a broker",
+        "replica_moves_per_topic": f"{moves} per topic",
+        "replica_moves_in_per_broker": f"{moves} into a broker",
+        "replica_moves_out_per_broker": f"{moves} out of a broker",
+        "partitions": changed,
+        "partitions_per_topic": f"{changed} per topic",
     }[name]
 
 

@@ -74,7 +74,8 @@ class Columns(NamedTuple):
     most_replicas: Array
     """(B,)"""
     budgets: Array
-    """(6,) moves, bytes, leader changes, moves a topic, into and out of a broker."""
+    """(8,) new replicas, bytes, leader changes, partitions; new replicas of a topic,
+    into and out of a broker; partitions of a topic."""
     bytes_: Array
     """(n,) copied by one new replica."""
     topic: Array
@@ -213,12 +214,14 @@ def _barred(problem: Problem) -> tuple[Array, Array]:
 def _budgets(problem: Problem) -> Array:
     budgets = problem.goals.budgets
     limits = (
-        budgets.moves,
+        budgets.replica_moves,
         budgets.bytes,
         budgets.leader_changes,
-        budgets.moves_per_topic,
-        budgets.moves_in_per_broker,
-        budgets.moves_out_per_broker,
+        budgets.partitions,
+        budgets.replica_moves_per_topic,
+        budgets.replica_moves_in_per_broker,
+        budgets.replica_moves_out_per_broker,
+        budgets.partitions_per_topic,
     )
     return np.array([NO_BUDGET if v is None else v for v in limits], np.int64)
 

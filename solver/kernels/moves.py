@@ -21,9 +21,11 @@ class State(NamedTuple):
     held: Array
     """(B,) replicas."""
     spent: Array
-    """(3,) moves, bytes and leader changes so far."""
+    """(4,) new replicas, bytes, leader changes and changed partitions so far."""
     topic_moves: Array
     """(T,) new replicas of each topic."""
+    topic_changed: Array
+    """(T,) changed partitions of each topic."""
     into: Array
     """(B,) new replicas"""
     out: Array
@@ -67,8 +69,9 @@ def new_state(c: Columns, at: Array) -> State:
             v=np.where(c.holding[:, None], -1.0, 0.0) + np.zeros(c.scale.shape),
             used=np.zeros(c.limit.shape),
             held=np.zeros(brokers, np.int64),
-            spent=np.zeros(3, np.int64),
+            spent=np.zeros(4, np.int64),
             topic_moves=np.zeros(most_topics, np.int64),
+            topic_changed=np.zeros(most_topics, np.int64),
             into=np.zeros(brokers, np.int64),
             out=np.zeros(brokers, np.int64),
             topics=np.zeros((2, topics, brokers), np.int64),
@@ -117,6 +120,18 @@ def _count(c: Columns, s: State, p: int, sign: int) -> None:
             s.out[c.home[p, k]] += sign
     if s.at[p, 0] != c.home[p, 0]:
         s.spent[2] += sign
+    _count_changed(c, s, p, sign)
+
+
+@compiled
+def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
+    """Count row p as changed, or take it out, if it has a new replica or leader."""
+    changed = s.at[p, 0] != c.home[p, 0]
+    for k in range(c.rf[p]):
+        changed |= not had(c, p, s.at[p, k])
+    if changed:
+        s.spent[3] += sign
+        s.topic_changed[c.topic[p]] += sign
 
 
 @compiled
@@ -246,6 +261,7 @@ def meeting_delta(
 def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     """Bring the replica in slot k of row p to broker j."""
     i = s.at[p, k]
+    _count_changed(c, s, p, -1)
     _carry(c, s, p, k, i, -1)
     _carry(c, s, p, k, j, 1)
     s.at[p, k] = j
@@ -266,6 +282,7 @@ def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
     if k == 0:
         h = c.home[p, 0]
         s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+    _count_changed(c, s, p, 1)
 
 
 @compiled
@@ -284,6 +301,7 @@ def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
 def hand_over(c: Columns, s: State, p: int, k: int) -> None:
     """Let slot k of row p lead; slots 0 and k change places."""
     i, j = s.at[p, 0], s.at[p, k]
+    _count_changed(c, s, p, -1)
     _carry(c, s, p, 0, i, -1)
     _carry(c, s, p, k, j, -1)
     s.at[p, 0], s.at[p, k] = j, i
@@ -291,6 +309,7 @@ def hand_over(c: Columns, s: State, p: int, k: int) -> None:
     _carry(c, s, p, k, i, 1)
     h = c.home[p, 0]
     s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+    _count_changed(c, s, p, 1)
 
 
 @compiled
@@ -305,13 +324,14 @@ def fits(c: Columns, s: State, b: int) -> bool:
 @compiled
 def affordable(c: Columns, s: State, p: int, i: int, j: int) -> bool:
     """Whether the budgets hold after row p has gone from i to j."""
-    for x in range(3):
+    for x in range(4):
         if s.spent[x] > c.budgets[x]:
             return False
     return bool(
-        s.topic_moves[c.topic[p]] <= c.budgets[3]
-        and s.into[j] <= c.budgets[4]
-        and s.out[i] <= c.budgets[5]
+        s.topic_moves[c.topic[p]] <= c.budgets[4]
+        and s.into[j] <= c.budgets[5]
+        and s.out[i] <= c.budgets[6]
+        and s.topic_changed[c.topic[p]] <= c.budgets[7]
     )
 
 

@@ -100,7 +100,7 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: Scratch) -> bool:
         struck = False
         for k in range(rf):
             b = s.at[p, k]
-            if not fits(c, s, b) or s.into[b] > c.budgets[4]:
+            if not fits(c, s, b) or s.into[b] > c.budgets[5]:
                 r.follow[b] = np.inf
                 r.lead[b] = np.inf
                 struck = True

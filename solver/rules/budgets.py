@@ -21,7 +21,8 @@ class WithinBudgets:
     A replica that leaves one broker is new on another: what leaves is counted, which
     needs a variable only where a replica lies already. Guards `budget of moves`,
     `budget of bytes`, `budget of leader changes`, `budget of moves of topic NAME`,
-    `budget of moves to broker ID` and `budget of moves from broker ID`.
+    `budget of moves to broker ID`, `budget of moves from broker ID`, `budget of
+    partitions` and `budget of partitions of topic NAME`.
     """
 
     name: str = "budgets"
@@ -39,8 +40,12 @@ class WithinBudgets:
 
 def _wanted(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, Sums]]:
     budgets, rows = problem.goals.budgets, variables.rows
-    if budgets.moves is not None:
-        yield "moves", budgets.moves, _moved(problem, variables, rows, lambda _: 1)
+    if budgets.replica_moves is not None:
+        yield (
+            "moves",
+            budgets.replica_moves,
+            _moved(problem, variables, rows, lambda _: 1),
+        )
     if budgets.bytes is not None:
         # One copy over the budget is too much already; more need not be counted.
         most = budgets.bytes + 1
@@ -49,19 +54,59 @@ def _wanted(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, 
         yield "bytes", budgets.bytes, moved
     if budgets.leader_changes is not None:
         yield "leader changes", budgets.leader_changes, _led(problem, variables)
-    if budgets.moves_per_topic is not None:
+    if budgets.replica_moves_per_topic is not None:
         for topic, members in _by_topic(problem, rows).items():
             moved = _moved(problem, variables, members, lambda _: 1)
-            yield f"moves of topic {topic}", budgets.moves_per_topic, moved
+            yield f"moves of topic {topic}", budgets.replica_moves_per_topic, moved
     yield from _of_brokers(problem, variables)
+    yield from _of_partitions(problem, variables)
+
+
+def _of_partitions(
+    problem: Problem, variables: Variables
+) -> Iterator[tuple[str, int, Sums]]:
+    budgets = problem.goals.budgets
+    if budgets.partitions is None and budgets.partitions_per_topic is None:
+        return
+    changed = {row: _changed(problem, variables, row) for row in variables.rows}
+    if budgets.partitions is not None:
+        yield "partitions", budgets.partitions, _counted(changed.values())
+    if budgets.partitions_per_topic is not None:
+        for topic, members in _by_topic(problem, variables.rows).items():
+            found = _counted(changed[row] for row in members)
+            yield f"partitions of topic {topic}", budgets.partitions_per_topic, found
+
+
+def _changed(
+    problem: Problem, variables: Variables, row: int
+) -> cp_model.IntVar | None:
+    """At least 1 where the row gets a replica or another leader; None if it must."""
+    leader = int(problem.leader[row])
+    held = [(row, b) for b in problem.replicas[row].tolist() if b >= 0]
+    if (row, leader) not in variables.lead or any(h not in variables.on for h in held):
+        return None
+    stays = [variables.lead[row, leader], *(variables.on[h] for h in held)]
+    found = variables.boolean(
+        f"changed[{row}]",
+        lambda _, known: int(not all(known[v.index] for v in stays)),
+    )
+    for variable in stays:
+        variables.model.add(found + variable >= 1)
+    return found
+
+
+def _counted(changed: Iterable[cp_model.IntVar | None]) -> Sums:
+    changed = list(changed)
+    open_ = [variable for variable in changed if variable is not None]
+    return open_, [1] * len(open_), len(changed) - len(open_)
 
 
 def _of_brokers(
     problem: Problem, variables: Variables
 ) -> Iterator[tuple[str, int, Sums]]:
     into, out = (
-        problem.goals.budgets.moves_in_per_broker,
-        problem.goals.budgets.moves_out_per_broker,
+        problem.goals.budgets.replica_moves_in_per_broker,
+        problem.goals.budgets.replica_moves_out_per_broker,
     )
     for b, broker in enumerate(problem.brokers):
         if into is not None:

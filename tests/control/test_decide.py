@@ -34,7 +34,7 @@ CALM = Facts(
     loads_from_s=NOW - 15,
     fingerprint=UNEVEN.fingerprint,
     needs=(UNEVENNESS,),
-    needed_since_s=NOW - EAGER.confirm_s,
+    needed_since_s=NOW - EAGER.confirm,
     awaited="",
     was_level=False,
     ended_at_s=None,
@@ -57,7 +57,7 @@ def test_a_level_cluster_is_planned_when_a_person_asks() -> None:
 
 
 def test_auto_waits_until_unevenness_has_lasted() -> None:
-    assert step(needed_since_s=NOW - EAGER.confirm_s + 1) is Step.CONFIRM
+    assert step(needed_since_s=NOW - EAGER.confirm + 1) is Step.CONFIRM
     assert step() is Step.PLAN
 
 
@@ -77,7 +77,7 @@ def test_loads_of_before_the_runs_end_are_not_judged() -> None:
 
 
 def test_auto_pauses_between_runs() -> None:
-    limits = EAGER.model_copy(update={"pause_s": 100.0})
+    limits = EAGER.model_copy(update={"pause": 100.0})
     assert step(limits=limits, ended_at_s=NOW - 99) is Step.CONFIRM
     assert step(limits=limits, ended_at_s=NOW - 101) is Step.PLAN
 
@@ -101,11 +101,11 @@ def test_auto_approves_inside_its_limits() -> None:
 
 
 def test_auto_refuses_outside_its_limits_and_asks_again_later() -> None:
-    limits = EAGER.model_copy(update={"moves_per_run": 1})
+    limits = EAGER.model_copy(update={"replica_moves": 1})
     facts = dataclasses.replace(CALM, plan=PLAN, planned_at_s=NOW, limits=limits)
     assert next_step(facts) == (
         Step.REFUSE,
-        "the plan has 5 moves, the limit is 1",
+        "the plan has replica_moves = 5, the limit is 1",
     )
     assert step(plan=PLAN, planned_at_s=NOW - RESOLVE_S, limits=limits) is Step.PLAN
 

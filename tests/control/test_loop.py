@@ -95,7 +95,7 @@ def build(tmp_path: Path) -> Build:
             mode=mode,
             goals=EASY,
             solve=WORK,
-            limits=EAGER.model_copy(update={"confirm_s": confirm_s, "pause_s": 0.0}),
+            limits=EAGER.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
             journal_dir=tmp_path,
             patient=patient,
             tick_s=0.01,

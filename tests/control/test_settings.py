@@ -1,5 +1,6 @@
 """Where settings come from, and what is said of those that do not fit."""
 
+import math
 import re
 from datetime import datetime
 from pathlib import Path
@@ -55,9 +56,41 @@ def test_looks_and_keys_of_the_screen_are_read_with_and_without_quotes() -> None
     assert found.keys == {"plan.approve": "ctrl+y", "run.stop": "K"}
 
 
+def test_limits_and_budgets_may_have_their_old_names() -> None:
+    written(
+        "[goals.budgets]\nmoves = 3\n"
+        "[limits.night]\nmoves_per_run = 50\nbytes_per_run = 1000\n"
+        "partitions_per_topic = 10\nmoves_in_flight = 4\nleast_gain_share = 0.1\n"
+        "pause_s = 900\nconfirm_s = 300\n"
+    )
+    found = load({})
+    assert found.goals.budgets.replica_moves == 3
+    night = found.limits["night"]
+    # It counted every changed partition, so it limits each kind of change.
+    every = night.replica_moves, night.leader_changes, night.partitions
+    assert every == (50, 50, 50)
+    assert (night.bytes, night.min_gain, night.pause) == (1000, 0.1, 900)
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [('"2h"', 7200.0), ("90", 90.0), ('"off"', math.inf), ("false", math.inf)],
+)
+def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
+    text: str, seconds: float
+) -> None:
+    written(f"dead_broker_after = {text}\n")
+    assert load({}).dead_broker_after == seconds
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
+        ('dead_broker_after = "soon"\n', "dead_broker_after: .*or off"),
+        (
+            "[limits.x]\nmoves_per_run = 1\nreplica_moves = 1\n",
+            "moves_per_run is the old name of",
+        ),
         ("[screen]\nascci = true\n", "unknown key 'screen.ascci'; did you mean 'as"),
         ("[keys]\nplan.approve = 3\n", "keys.plan.approve: Input should be a valid"),
         ('bootstrap_serve = "x:1"\n', "line 1: unknown key 'bootstrap_serve'; did you"),
@@ -66,7 +99,7 @@ def test_looks_and_keys_of_the_screen_are_read_with_and_without_quotes() -> None
         ("timeout_s = -1\n", "timeout_s: Input should be greater than 0"),
         ("timeout_s = \n", "is not TOML"),
         ("profiles = 3\n", "profiles are tables"),
-        ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes_per_run: Field required"),
+        ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes: Field required"),
         (
             'throttle = "fast"\n',
             "use bytes per second, or a unit: 50MB/s, 50MiB/s, or auto",

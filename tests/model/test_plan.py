@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from model.errors import ConfigError
 from model.exchange.reassignment import reassignment, rollback
 from model.files import read_document, write_document
-from model.goals import SolveLimits
+from model.goals import Budgets, SolveLimits
 from model.ids import BrokerId
 from model.plan import (
     KIND,
@@ -70,6 +70,28 @@ def test_a_plan_reads_back(tmp_path: Path) -> None:
     assert read_plan(path) == plan()
     write_plan(path, read_plan(path))
     assert path.read_bytes() == first
+
+
+def test_a_plan_of_an_older_schema_keeps_its_hash_and_names(tmp_path: Path) -> None:
+    """Budgets had other names before 1.4."""
+    document = plan(schema_version="1.3").model_dump(mode="json")
+    document["goals"]["budgets"] = {
+        "moves": 20,
+        "bytes": None,
+        "leader_changes": 3,
+        "moves_per_topic": None,
+        "moves_in_per_broker": 4,
+        "moves_out_per_broker": None,
+    }
+    document["hash"] = plan_hash(document)
+    path = tmp_path / "old.json"
+    write_document(path, document)
+    read = read_plan(path)
+    assert read.goals.budgets == Budgets(
+        replica_moves=20, leader_changes=3, replica_moves_in_per_broker=4
+    )
+    assert read.model_dump(mode="json") == document
+    assert read.seal() == read
 
 
 def test_sealing_twice_changes_nothing() -> None:

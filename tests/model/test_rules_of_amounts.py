@@ -27,23 +27,29 @@ CHANGES = (
 @pytest.mark.parametrize(
     ("budget", "spent", "told"),
     [
-        ("moves", 4, "4 replicas would move; the budget is 3"),
+        ("replica_moves", 4, "4 replicas would move; the budget is 3"),
         ("bytes", 50, "50 B would be copied; the budget is 49 B"),
         ("leader_changes", 3, "3 leaders would change; the budget is 2"),
         (
-            "moves_per_topic",
+            "replica_moves_per_topic",
             4,
             "4 replicas of topic orders would move; the budget is 3",
         ),
         (
-            "moves_in_per_broker",
+            "replica_moves_in_per_broker",
             2,
             "2 replicas would move to broker 2; the budget is 1",
         ),
         (
-            "moves_out_per_broker",
+            "replica_moves_out_per_broker",
             3,
             "3 replicas would leave broker 1; the budget is 2",
+        ),
+        ("partitions", 3, "3 partitions would change; the budget is 2"),
+        (
+            "partitions_per_topic",
+            3,
+            "3 partitions of topic orders would change; the budget is 2",
         ),
     ],
 )
@@ -64,7 +70,9 @@ def test_shared_storage_copies_nothing() -> None:
 
 def test_forced_moves_count_too() -> None:
     state = snapshot(brokers(2, states={1: BrokerState.DRAINING}), [(1,)])
-    told = words(propose(state, change(0, 2), goals=allowing(moves=0)), "budgets")
+    told = words(
+        propose(state, change(0, 2), goals=allowing(replica_moves=0)), "budgets"
+    )
     assert told == ["1 replicas would move; the budget is 0"]
 
 

@@ -124,7 +124,7 @@ def test_equal_seeds_give_equal_plans() -> None:
 
 def test_budgets_and_many_equal_rows_are_left_to_the_exact_model() -> None:
     loads = [Row(replicas=(1, 3), load=(1.0 + i, 2.0)) for i in range(6)]
-    local = searched(cluster(BROKERS, loads), goals(0.01, budgets={"moves": 2}))
+    local = searched(cluster(BROKERS, loads), goals(0.01, budgets={"replica_moves": 2}))
     assert local is not None
     assert not branch_and_bound(local)
     local = searched(cluster(BROKERS, loads[:1] * 6), goals(0.01))

@@ -142,7 +142,7 @@ def test_where_nothing_is_feasible_there_are_reasons_and_no_point() -> None:
 
 
 def test_budgets_of_the_goals_hold() -> None:
-    wanted = goals(budgets=Budgets(moves=2))
+    wanted = goals(budgets=Budgets(replica_moves=2))
     frontier = trace_frontier(skewed([5, 4, 3, 2, 1, 1]), wanted, LIMITS)
     assert max(p.moves for p in frontier.points) == 2
 

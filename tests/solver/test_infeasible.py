@@ -146,9 +146,9 @@ def tight(seed: int) -> Problem:
     recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.4) else []
     others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
     if maybe(0.4):
-        others["budgets"] = {"moves": int(rng.integers(0, 3))}
+        others["budgets"] = {"replica_moves": int(rng.integers(0, 3))}
     if maybe(0.3):
-        others["budgets"] = {"moves_in_per_broker": int(rng.integers(0, 2))}
+        others["budgets"] = {"replica_moves_in_per_broker": int(rng.integers(0, 2))}
     if maybe(0.3):
         pin = {"topics": {"exact": ("orders",)}, "brokers": (1, 2)}
         others["pins"] = (pin,)
@@ -246,10 +246,10 @@ def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
 
 
 def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
-    problem = three(*[Row(replicas=(1,))] * 8, budgets={"moves": 7})
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 7})
     assert conflict(problem, LIMITS) == (
-        "8 partitions have to be placed; broker 1 is draining; the budget is 7 moves; "
-        "not all of this can be kept",
+        "8 partitions have to be placed; broker 1 is draining; the budget is 7 "
+        "replica moves; not all of this can be kept",
     )
 
 
@@ -287,12 +287,14 @@ def test_a_drain_of_more_than_all_others_may_hold_is_told_by_its_sum() -> None:
 
 
 def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
-    problem = three(*[Row(replicas=(1,))] * 8, budgets={"moves": 5})
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 5})
     first, *others = relaxations(problem, LIMITS)
-    assert first == "it would be feasible with a budget of 8 moves"
+    assert first == "it would be feasible with a budget of 8 replica moves"
     assert "it would be feasible without draining broker 1" in others
     for moves, possible in ((8, True), (7, False)):
-        wanted = problem.goals.model_copy(update={"budgets": Budgets(moves=moves)})
+        wanted = problem.goals.model_copy(
+            update={"budgets": Budgets(replica_moves=moves)}
+        )
         again = compile_problem(problem.snapshot, wanted)
         assert (find_conflict(again, LIMITS) is None) is possible
 

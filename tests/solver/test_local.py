@@ -118,14 +118,19 @@ def test_the_relaxed_value_and_its_bound_meet(snapshot: Snapshot) -> None:
     "goals",
     [
         WANTED,
-        WANTED.model_copy(update={"budgets": Budgets(moves=9, moves_per_topic=2)}),
+        WANTED.model_copy(
+            update={"budgets": Budgets(replica_moves=9, replica_moves_per_topic=2)}
+        ),
+        WANTED.model_copy(
+            update={"budgets": Budgets(partitions=8, partitions_per_topic=2)}
+        ),
         WANTED.model_copy(update={"rack_rule": RackRule.EVEN}),
         Goals.model_validate_json(
             '{"move_price": 0.002, "balance": [{"resource": "net_in"},'
             ' {"resource": "leaders"}, {"resource": "topic_replicas", "weight": 0.1}]}'
         ),
     ],
-    ids=["plain", "budgets", "even racks", "counts"],
+    ids=["plain", "budgets", "budgets of partitions", "even racks", "counts"],
 )
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
 def test_a_searched_plan_is_what_the_evaluator_says_it_is(

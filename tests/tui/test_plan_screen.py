@@ -132,7 +132,7 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
             ("replicas", 3.0, 0.1),
             ("leaders", 2.0, 0.2),
         ]
-        assert asks.goals.budgets.moves == 3
+        assert asks.goals.budgets.replica_moves == 3
         assert asks.goals.objective is ObjectiveKind.BAND
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
 

@@ -47,7 +47,7 @@ def goals_lines(goals: Goals, snapshot: Snapshot) -> tuple[FormLine, ...]:
         _number_line(
             "capacity limit %", "capacity_limit", 100 * goals.capacity_limit, "0-100"
         ),
-        _number_line("most moves", "moves", budgets.moves),
+        _number_line("most moves", "moves", budgets.replica_moves),
         _number_line("most bytes", "bytes", budgets.bytes, "500GB"),
         _number_line("most leader changes", "leader_changes", budgets.leader_changes),
         FormLine(
@@ -89,7 +89,7 @@ def goals_of(before: Goals, typed: Typed) -> Goals:
         raise ConfigError(f"objective: {objective!r} is not {_OBJECTIVES}")
     budgets = before.budgets.model_copy(
         update={
-            "moves": _count("most moves", typed["moves"]),
+            "replica_moves": _count("most moves", typed["moves"]),
             "bytes": _bytes("most bytes", typed["bytes"]),
             "leader_changes": _count("most leader changes", typed["leader_changes"]),
         }
