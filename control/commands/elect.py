@@ -12,6 +12,7 @@ from control.exits import Exit
 from control.form import Form
 from control.render import json_text, table
 from control.settings import Settings
+from control.targets import KAFKA, check_file
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.reassignment import election_of, read_election
 from model.files import write_document
@@ -38,6 +39,7 @@ def hold(
 
     With `out` the elections are written there for the stock tool and none is held.
     """
+    check_file(out, KAFKA)
     ids = _named(topics, file)
     compose.bootstrap_of(settings)
     if not (allow_changes or dry_run or out):

@@ -113,14 +113,31 @@ def _find(case: Case, move: str) -> tuple[int | None, int]:
     if name is not None:
         row = snapshot.find(PartitionId(TopicName(name[1]), int(name[2])))
     if row is None:
-        topics = [t.name for t in snapshot.header.topics]
-        near = nearest(name[1] if name else move, topics)
-        raise ConfigError(
-            f"{move!r} is neither a number of a move nor a partition, as in orders-7"
-            f"{near}"
-        )
+        raise ConfigError(_unknown(snapshot, move, name[1] if name else move))
     numbers = {m.id: i for i, m in enumerate(plan.moves, 1)}
     return numbers.get(snapshot.id(row)), row
+
+
+def _unknown(snapshot: Snapshot, move: str, topic: str) -> str:
+    """What is there in place of a partition that is not."""
+    if numbers := _numbers(snapshot, move):
+        return f"{move} is a topic; name one of its partitions: {numbers}"
+    if numbers := _numbers(snapshot, topic):
+        return f"{topic} has no such partition; its partitions are {numbers}"
+    near = nearest(topic, [t.name for t in snapshot.header.topics])
+    return (
+        f"{move!r} is neither the number of a move nor a partition like orders-7{near}"
+    )
+
+
+def _numbers(snapshot: Snapshot, topic: str) -> str:
+    """The partitions of a topic, `0 to 7`, or each of them; empty without any."""
+    named = (snapshot.id(row) for row in range(len(snapshot)))
+    found = sorted(p.partition for p in named if p.topic == topic)
+    if len(found) > 1 and found == list(range(found[0], found[-1] + 1)):
+        return f"{found[0]} to {found[-1]}"
+    shown = ", ".join(map(str, found[:MOST_TRIED]))
+    return shown + (" ..." if len(found) > MOST_TRIED else "")
 
 
 def _broker(case: Case, number: int) -> BrokerId:

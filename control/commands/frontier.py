@@ -10,9 +10,10 @@ from control.progress import FRONTIER, shown
 from control.render import json_text, table
 from control.settings import Settings
 from control.svg import frontier_svg
+from control.targets import SVG, check_file
 from model.errors import ConfigError
 from model.files import replace_file, write_document
-from model.frontier import Frontier, FrontierPoint
+from model.frontier import KIND, Frontier, FrontierPoint
 from model.goals import Goals, SolveLimits
 from model.snapshot import Snapshot
 from model.units import bytes_text, count_text
@@ -34,6 +35,8 @@ def make(
     Options: what `plan` takes for the cluster and its goals; `--out FILE` for the
     JSON, `--svg FILE` for the picture.
     """
+    check_file(out, KIND)
+    check_file(svg, SVG)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, None)

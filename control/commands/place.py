@@ -10,6 +10,7 @@ from control.origin import Origin, check_racks, goals_of
 from control.progress import shown
 from control.render import json_text, table
 from control.settings import Settings
+from control.targets import KAFKA, check_file
 from model.files import rounded, write_document
 from model.snapshot import Snapshot
 from model.units import count_text
@@ -32,6 +33,7 @@ def make(
     `--net-out`, expected bytes per second of one partition; what `plan` takes for the
     cluster and its goals; `--out FILE` for the JSON of kafka-reassign-partitions.
     """
+    check_file(out, KAFKA)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)

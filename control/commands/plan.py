@@ -11,11 +11,12 @@ from control.origin import Origin, check_racks, goals_of
 from control.progress import PLAN, shown
 from control.render import json_text, plan_text, skew_document, skew_text
 from control.settings import Settings
+from control.targets import check_file, check_folder
 from control.topic_mode import SkewChange, goals_for, skew_changes
 from model.exchange.reassignment import write_stock
 from model.goals import Goals
 from model.outages import outage_notes
-from model.plan import Plan, PlanStatus, write_plan
+from model.plan import KIND, Plan, PlanStatus, write_plan
 from model.snapshot import Count, Snapshot
 from solver.result import Result
 from solver.solve import solve
@@ -38,6 +39,8 @@ def make(
     output: Form,
 ) -> int:
     """Plan a live cluster or one in files, and print or write the answer."""
+    check_file(out, KIND)
+    check_folder(reassignment_json)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     if topics:

@@ -8,7 +8,8 @@ from control.commands.status import cluster_text
 from control.exits import Exit
 from control.form import Form
 from control.settings import Settings
-from model.snapshot_file import write_snapshot
+from control.targets import check_file
+from model.snapshot_file import KIND, write_snapshot
 from model.units import count_text
 
 
@@ -16,6 +17,7 @@ def show(settings: Settings, folder: Path, *, out: Path | None, output: Form) ->
     """Print the cluster as it was at the record's end, or write its snapshot."""
     from collector.recording import read_recording
 
+    check_file(out, KIND)
     recording = read_recording(folder)
     found = compose.replayed(settings, recording)
     batches = count_text(found.batches, "batch", "batches")

@@ -11,9 +11,11 @@ from control.progress import PLAN, shown
 from control.render import json_text, plan_text
 from control.settings import Settings
 from control.supposing import Question, judged
+from control.targets import check_file
 from model.files import write_document
 from model.goals import Goals, SolveLimits
 from model.scenario import (
+    KIND,
     FewestBrokers,
     Scenario,
     WhatIf,
@@ -42,6 +44,7 @@ def make(
     `plan` takes for the cluster and its goals; `--out FILE`.
     """
     scenario = question.scenario()
+    check_file(out, KIND)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, None)

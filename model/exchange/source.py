@@ -13,6 +13,10 @@ LARGEST: Final = 1e18
 """Bytes or bytes per second above this are a slip: no disk or network has them."""
 
 
+MOST_NAMED: Final = 40
+"""Names that a sentence lists."""
+
+
 def fault(path: Path, line: int, words: str) -> ConfigError:
     """An error that names the file and its line, counted from 1."""
     return ConfigError(f"{path}, line {line}: {words}")
@@ -148,7 +152,9 @@ def nearest(name: str, known: Collection[str]) -> str:
     found = difflib.get_close_matches(name, sorted(known), 1, 0.5)
     if found:
         return f"; did you mean {found[0]!r}?"
-    return f"; known are {', '.join(sorted(known))}"
+    names = sorted(known)
+    more = f" and {len(names) - MOST_NAMED:,} more" if len(names) > MOST_NAMED else ""
+    return f"; known are {', '.join(names[:MOST_NAMED])}{more}"
 
 
 def object_at(path: Path, document: Any, place: str) -> Mapping[str, Any]:

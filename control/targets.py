@@ -1,0 +1,73 @@
+"""Files and folders that a command will write, checked before it solves."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from model.errors import ConfigError
+from model.exchange.source import read_json
+from model.files import read_document
+
+_ANY_MAJOR: Final = 10**6
+KAFKA: Final = "Kafka JSON"
+"""What the stock tools read: an object with partitions, and no kind."""
+SVG: Final = "SVG"
+
+
+def check_file(path: Path | None, kind: str) -> None:
+    """Refuse a file that could not be written, or holds something else than `kind`.
+
+    Raises
+    ------
+    ConfigError
+        It is a folder or a device, its folder is missing or not writable, or what is
+        there was not written by the same command.
+    """
+    if path is None:
+        return
+    if path.exists() and not path.is_file():
+        what = "a folder" if path.is_dir() else "not a regular file"
+        raise ConfigError(f"cannot write {path}: it is {what}; name a file")
+    _check_parent(path)
+    if path.exists() and path.stat().st_size and not _is(path, kind):
+        raise ConfigError(
+            f"{path} exists and is not a {kind} file; name another file, or remove it"
+        )
+
+
+def check_folder(path: Path | None) -> None:
+    """Refuse a folder that could not be made or written. ConfigError as above."""
+    if path is None:
+        return
+    there = next((p for p in (path, *path.absolute().parents) if p.exists()), path)
+    if not there.is_dir():
+        raise ConfigError(f"cannot write to {path}: {there} is not a folder")
+    _check_writable(there, path)
+
+
+def _check_parent(path: Path) -> None:
+    folder = path.absolute().parent
+    if not folder.exists():
+        raise ConfigError(f"cannot write {path}: there is no folder {path.parent}")
+    if not folder.is_dir():
+        raise ConfigError(f"cannot write {path}: {path.parent} is not a folder")
+    _check_writable(folder, path)
+
+
+def _check_writable(folder: Path, path: Path) -> None:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"cannot write {path}: the folder {folder} is not writable")
+
+
+def _is(path: Path, kind: str) -> bool:
+    try:
+        if kind == SVG:
+            return path.read_bytes()[:5] in (b"<svg ", b"<?xml")
+        if kind == KAFKA:
+            document = read_json(path)
+            known = document if isinstance(document, dict) else {}
+            return "partitions" in known and "kind" not in known
+        read_document(path, kind, _ANY_MAJOR)
+    except ConfigError:
+        return False
+    return True

@@ -1,0 +1,129 @@
+"""Where commands write: looked at before they solve, and nothing foreign is lost."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from control.cli import app
+from control.targets import check_folder
+from model.errors import ConfigError
+from model.snapshot_file import write_snapshot
+from tests import offline
+from tests.control.parts import MB, cluster
+
+FOLDER = "--reassignment-json"
+WRITING = {
+    "--out": ("plan",),
+    FOLDER: ("plan",),
+    "--svg": ("frontier",),
+    "frontier --out": ("frontier",),
+    "what-if --out": ("what-if", "--add-broker", "1"),
+    "place --out": ("place", "new", "-p", "2", "-r", "1"),
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in offline.usual(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(tmp_path / "s.json", cluster([2] * 4, [MB] * 4))
+    (tmp_path / "notes.txt").write_text("mine\n")
+    (tmp_path / "mine.json").write_text('{"kind": "note"}\n')
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test in which nothing may be solved."""
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("it was solved before the file was looked at")
+
+    for place in ("plan.solve", "what_if.solve", "frontier.trace_plans", "place.place"):
+        monkeypatch.setattr(f"control.commands.{place}", never)
+
+
+def run(option: str, target: str) -> tuple[int, str]:
+    flag = option.split()[-1]
+    arguments = [*WRITING[option], "--snapshot", "s.json", flag, target]
+    ran = CliRunner().invoke(app, arguments)
+    return ran.exit_code, ran.stderr
+
+
+@pytest.mark.parametrize("option", [o for o in WRITING if o != FOLDER])
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nowhere/p.json", "there is no folder nowhere"),
+        ("notes.txt/p.json", "notes.txt is not a folder"),
+        ("folder", "it is a folder; name a file"),
+        ("/dev/null", "it is not a regular file"),
+        ("notes.txt", "notes.txt exists and is not a"),
+        ("mine.json", "mine.json exists and is not a"),
+        ("s.json", "s.json exists and is not a"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_solve(
+    here: Path, unsolved: None, option: str, target: str, words: str
+) -> None:
+    before = {p: p.read_bytes() for p in here.glob("*.*")}
+    code, said = run(option, target)
+    assert code == 2
+    assert words in said
+    assert len(said.splitlines()) == 1
+    assert {p: p.read_bytes() for p in here.glob("*.*")} == before
+
+
+@pytest.mark.parametrize("target", ["notes.txt", "notes.txt/sub", "/dev/null"])
+def test_a_folder_that_is_none_is_refused_before_the_solve(
+    here: Path, unsolved: None, target: str
+) -> None:
+    code, said = run(FOLDER, target)
+    assert code == 2
+    assert "is not a folder" in said
+
+
+@pytest.mark.parametrize("option", WRITING)
+def test_what_the_command_wrote_is_written_again(here: Path, option: str) -> None:
+    (here / "empty").touch()
+    folder = option == FOLDER
+    for _ in range(2):
+        code, said = run(option, "deep/er" if folder else "empty")
+        assert code == 0, said
+    assert (here / "deep/er").is_dir() if folder else (here / "empty").stat().st_size
+
+
+def test_a_folder_without_rights_is_refused(
+    here: Path, unsolved: None, without_rights: Callable[[Path], None]
+) -> None:
+    without_rights(here / "folder")
+    for option in WRITING:
+        code, said = run(option, "folder/p.json")
+        assert code == 2
+        assert "folder is not writable" in said
+
+
+@pytest.fixture
+def without_rights(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Take the rights of a folder away, from root too."""
+
+    def take(folder: Path) -> None:
+        real = os.access
+        monkeypatch.setattr(
+            "os.access", lambda p, mode: Path(p) != folder and real(p, mode)
+        )
+
+    return take
+
+
+def test_no_folder_and_a_new_one_can_be_used(here: Path) -> None:
+    check_folder(None)
+    check_folder(here / "a" / "b")
+    assert not (here / "a").exists()
+    with pytest.raises(ConfigError, match=r"notes\.txt is not a folder"):
+        check_folder(here / "notes.txt" / "b")
