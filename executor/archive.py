@@ -21,10 +21,16 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
-from pydantic import ValidationError
-
-from executor.journal import plan_path, run_path, whole_lines
+from executor.journal import (
+    is_action,
+    keep_beside,
+    order,
+    plan_path,
+    run_path,
+    whole_lines,
+)
 from executor.lease import Lease, this_process
+from executor.records import scan
 from executor.s3 import Bucket, S3Settings
 from executor.timing import Timing
 from model.errors import (
@@ -35,8 +41,8 @@ from model.errors import (
 )
 from model.files import canonical, replace_file
 from model.paths import path_part
-from model.plan import Plan
-from model.run import JournalEvent, JournalRecord
+from model.plan import Plan, read_plan
+from model.run import JournalEvent
 
 _SUFFIX: Final = ".jsonl"
 _PLAN: Final = "plan.json"
@@ -142,14 +148,14 @@ class Archive:
         )
 
     def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
-        """Pieces of the runs to look at, in order."""
+        """Pieces of the runs to look at, in order: the newest run and all of a day."""
+        names = self._bucket.folders(folder)
         day_ago = datetime.fromtimestamp(self._timing.now_s() - _RECENT_S, UTC)
-        since = f"{day_ago:%Y%m%dT%H%M%S}"
-        if found := self._pieces(folder, min(since, run_id or since)):
-            return found
-        for newest in reversed(self._bucket.folders(folder)):
-            # A run without a piece was cut off before it had begun.
-            if found := self._pieces(folder, newest):
+        recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
+        wanted = [*recent[:1], *([run_id] if run_id else ())]
+        for newest in reversed([n for n in names if not is_action(n)]):
+            # A run without a piece was interrupted before it had begun.
+            if found := self._pieces(folder, min([newest, *wanted])):
                 return found
         return {}
 
@@ -168,13 +174,14 @@ class Archive:
         path = run_path(journal_dir, run_id)
         try:
             here = whole_lines(path) if path.exists() else b""
-            if self._is_here(here, pieces):
+            if self._is_here(here, pieces, run_id) and _has_plan(journal_dir, run_id):
                 return
-            there = self._read(run_id, pieces)
+            there = _joined(self._read(run_id, pieces), here, run_id)
             journal_dir.mkdir(parents=True, exist_ok=True)
             if not there.startswith(here):
-                path.rename(path.with_name(path.name + _ASIDE))
-            replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
+                keep_beside(path, _ASIDE)
+            if not is_action(run_id):
+                replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
             replace_file(path, there)
         except OSError as exc:
             raise ConfigError(
@@ -182,8 +189,10 @@ class Archive:
                 "state_dir to a folder that can be written."
             ) from exc
 
-    def _is_here(self, here: bytes, pieces: Sequence[_Piece]) -> bool:
+    def _is_here(self, here: bytes, pieces: Sequence[_Piece], run_id: str) -> bool:
         """By the last piece: two journals that have parted never meet again."""
+        if scan(here, run_id).damage:
+            return False
         *before, last = pieces
         begin = sum(piece.size for piece in before)
         found = self._bucket.get(last.key) if len(here) >= begin + last.size else None
@@ -194,14 +203,21 @@ class Archive:
         for piece in pieces:
             found = self._bucket.get(piece.key)
             new = found.body.splitlines(keepends=True) if found else []
-            if piece.first != len(lines) or not all(_is_record(n, run_id) for n in new):
-                raise ConfigError(
-                    f"{self._bucket.where(piece.key)} is not the piece of a journal "
-                    f"that begins with record {len(lines)}. Somebody has changed the "
-                    "archive: bring its objects back, or move the run out of it."
-                )
+            if piece.first != len(lines) or not new:
+                raise self._changed(piece, f"does not begin with record {len(lines)}")
             lines += new
-        return b"".join(lines)
+        whole = b"".join(lines)
+        for damage in scan(whole, run_id).damage:
+            piece = next(p for p in reversed(pieces) if p.first < damage.line)
+            number = damage.line - piece.first
+            raise self._changed(piece, f"is damaged: line {number} {damage.problem}")
+        return whole
+
+    def _changed(self, piece: _Piece, problem: str) -> ConfigError:
+        return ConfigError(
+            f"{self._bucket.where(piece.key)} {problem}. Somebody has changed the "
+            "archive: restore its objects, or move the run out of it."
+        )
 
     def _body(self, folder: str, run_id: str) -> bytes:
         key = f"{folder}{run_id}/{_PLAN}"
@@ -304,8 +320,35 @@ def _folder(cluster_id: str) -> str:
     return f"{path_part(cluster_id)}/runs/"
 
 
-def _is_record(line: bytes, run_id: str) -> bool:
-    try:
-        return JournalRecord.model_validate_json(line).run_id == run_id
-    except ValidationError:
-        return False
+def _stamp(run_id: str) -> str:
+    """When a run was begun, as its id has it; the counter before it does not matter."""
+    return run_id.partition("-")[2] if order(run_id)[0] else run_id
+
+
+def _has_plan(journal_dir: Path, run_id: str) -> bool:
+    """Whether the plan here can be read, where there has to be one."""
+    if is_action(run_id):
+        return True
+    with contextlib.suppress(ConfigError):
+        read_plan(plan_path(journal_dir, run_id))
+        return True
+    return False
+
+
+def _joined(there: bytes, here: bytes, run_id: str) -> bytes:
+    """A journal from the archive, with what is here alone of the same one.
+
+    A journal that is damaged here is replaced; its last records may not have been
+    archived yet.
+    """
+    known = scan(there, run_id).records
+    found = scan(here, run_id)
+    last = known[-1] if known else None
+    if not found.damage or last is None or last.sequence is None:
+        return there
+    for intact in found.intact:
+        if intact.number > last.sequence:
+            if intact.record.previous != last.checksum:
+                break
+            there, last = there + intact.raw + b"\n", intact.record
+    return there

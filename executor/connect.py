@@ -5,7 +5,6 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
@@ -21,7 +20,7 @@ from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
 from executor.history import PastRun, left_set, past_run, past_runs, unfinished
-from executor.journal import Journal
+from executor.journal import Journal, new_run_id
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
 from executor.lock import sole_writer
@@ -92,9 +91,9 @@ class Executor(Closing):
         cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
         or ExecutionStopped where it cannot be carried out.
         """
-        run_id = run_id_of(plan, self._timing.now_ms())
         run = _Run(journal_dir, moves_in_flight, observe, steering)
         with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
+            run_id = self._new_run_id(journal_dir, plan)
             return self._carry_out(plan, run_id, run, past=None)
 
     def resume(
@@ -120,6 +119,8 @@ class Executor(Closing):
                     f"The newest run {past.run_id} has ended; nothing is left to "
                     "resume."
                 )
+            for words in past.warnings:
+                _log.warning("%s", words)
             self._let_settle(past)
             return self._carry_out(past.plan, past.run_id, run, past=past)
 
@@ -138,12 +139,17 @@ class Executor(Closing):
 
     def _plan_back(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)
-        sent = [m for m in past.plan.moves if past.moves[m.id].issued_at_ms]
+        sent = [
+            move
+            for move in past.plan.moves
+            if past.has_losses or past.moves[move.id].issued_at_ms
+        ]
         found: dict[PartitionId, Progress] = {}
         for kind, dialect in self._dialects().items():
             found |= dialect.progress([m for m in sent if m.storage is kind])
         alive = self._admin.cluster().alive
-        return plan_back(past, found, alive, self._timing.now_ms())
+        plan, left = plan_back(past, found, alive, self._timing.now_ms())
+        return plan, [*past.warnings, *left]
 
     def _let_settle(self, past: PastRun) -> None:
         """Wait until brokers that lag show what a run has asked for last."""
@@ -163,7 +169,7 @@ class Executor(Closing):
             return self._plan_back(past_run(run.journal_dir, plan.cluster_id, run_id))
 
         def carry_out(back: Plan) -> RunReport:
-            back_id = run_id_of(back, self._timing.now_ms())
+            back_id = self._new_run_id(run.journal_dir, back)
             return self._run(back, back_id, run, None, limits)[0]
 
         return rolled_back(
@@ -237,8 +243,10 @@ class Executor(Closing):
                     journal_dir, past.plan, past.run_id, resumed=True
                 )
                 with contextlib.closing(journal):
-                    words = "; ".join(self._settings.undo(journal, past))
-                did.append(f"run {past.run_id}: {words}")
+                    undone = list(self._settings.undo(journal, past))
+                words = "; ".join(filter(None, (*undone, journal.failure)))
+                did += [f"run {past.run_id}: {words}"] if words else []
+                did += [f"run {past.run_id}: {warning}" for warning in past.warnings]
         return did
 
     def forecast(
@@ -305,6 +313,9 @@ class Executor(Closing):
                     self._archive.sole_writer(journal_dir, cluster_id, stop)
                 )
             yield
+
+    def _new_run_id(self, journal_dir: Path, plan: Plan) -> str:
+        return new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
 
     def _journal(
         self, journal_dir: Path, plan: Plan, run_id: str, *, resumed: bool
@@ -387,9 +398,3 @@ def connect(
         if archive is not None
         else None,
     )
-
-
-def run_id_of(plan: Plan, at_ms: int) -> str:
-    """A name for a run that sorts by time: `20260102T030405678-1a2b3c4d`."""
-    at = datetime.fromtimestamp(at_ms / 1000, UTC)
-    return f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}-{plan.hash[:8]}"

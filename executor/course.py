@@ -82,6 +82,7 @@ class Course:
 
         `waiting` and `flying`: whether moves do; an end that comes too late is none.
         """
+        self._heed_journal()
         if self._steering.aborting and (waiting or flying):
             self._halt_for_abort()
         elif self._steering.stopping.is_set() and waiting:
@@ -93,6 +94,12 @@ class Course:
             self._weigh(self._health(), now_s)
             self._healthy_at_s = now_s
         return self._healthy_at_s == now_s and self._is_open
+
+    def _heed_journal(self) -> None:
+        """Without a journal no request may be sent; moves in flight need none."""
+        if self._ledger.unwritable:
+            self.barred = True
+            self.halt_for(self._ledger.unwritable)
 
     @property
     def _is_open(self) -> bool:

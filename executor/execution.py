@@ -1,5 +1,6 @@
 """One run: carries out a plan move by move, and says exactly where it ended."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 
 from executor.balancer import RunBalancer
@@ -23,6 +24,8 @@ from model.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
 from model.units import count_text
+
+_log = logging.getLogger("plimsoll.executor")
 
 
 class Execution:
@@ -131,6 +134,8 @@ class Execution:
                 if found := noted.get(move.id):
                     self._ledger.noted(move, found.note, found.detail)
         self._ledger.ended(state, "; ".join(filter(None, (reason, left, words))))
+        if self._ledger.unwritable not in reason:
+            _log.warning("%s", self._ledger.unwritable)
 
     def _lift(self) -> tuple[str, str]:
         """Take back what was set for the run; what there is to say of each."""
@@ -161,7 +166,8 @@ class Execution:
     def _adopt_one(
         self, dialect: Dialect, past: PastRun, move: Move, seen: Progress
     ) -> None:
-        is_ours = past.moves[move.id].issued_at_ms is not None
+        # Where a record is missing, it may have been the one of this move.
+        is_ours = past.has_losses or past.moves[move.id].issued_at_ms is not None
         is_planned = seen.stage is Stage.NOT_BEGUN and move.id not in past.cancelling
         if is_planned or (seen.is_as_before(move) and not is_ours):
             self._ledger.put_back(move)

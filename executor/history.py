@@ -1,20 +1,21 @@
 """What the journals of earlier runs tell."""
 
 import contextlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from pydantic import ValidationError
-
 from executor.balancer import StoodDown
-from executor.journal import plan_path, run_path, run_paths
+from executor.journal import order, plan_path, run_path, run_paths
+from executor.losses import lost_settings
+from executor.records import Content, Damage, Intact, scan
 from executor.segments import Shortened
 from executor.throttle import Throttled
 from model.errors import ConfigError
+from model.goals import Goals, SolveLimits
 from model.ids import PartitionId
-from model.plan import Move, Plan, read_plan
+from model.plan import Move, Plan, PlanStatus, read_plan
 from model.run import (
     JournalEvent,
     JournalRecord,
@@ -26,40 +27,65 @@ from model.run import (
 from model.snapshot import RecentMove
 
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
-_SETTING: Final = tuple(
-    f'"{event}"'.encode()
-    for event in (
-        JournalEvent.THROTTLED,
-        JournalEvent.BALANCER_STOOD_DOWN,
-        JournalEvent.SEGMENTS_SHORTENED,
-    )
-)
-"""What stands in the journal of a run that set something."""
 _NEWEST: Final = 20
 """Runs that tell how fast a cluster is."""
+_NAMED: Final = 3
+"""Damaged lines that a sentence names."""
+
+
+_SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
+    JournalEvent.THROTTLED: Throttled.read,
+    JournalEvent.BALANCER_STOOD_DOWN: lambda told: StoodDown.read(told["before"]),
+    JournalEvent.SEGMENTS_SHORTENED: Shortened.read,
+    JournalEvent.ENDED: lambda told: (RunState(told["state"]), told["reason"]),
+    JournalEvent.PREPARED: lambda told: told["note"],
+    JournalEvent.NOTED: lambda told: told["note"],
+    JournalEvent.MOVED: lambda told: told["bytes"],
+    JournalEvent.PAUSED: lambda told: told["reason"],
+    JournalEvent.DROPPED: lambda told: told["reason"],
+    JournalEvent.STUCK: lambda told: told["reason"],
+}
+"""What is read out of a record; schema 1 has no checksum that vouches for it."""
+
+
+def read_content(path: Path) -> Content:
+    """A journal with what is damaged in it.
+
+    Raises ConfigError where the file cannot be read, or is of a newer plimsoll.
+    """
+    try:
+        found = scan(path.read_bytes(), path.stem)
+    except OSError as exc:
+        raise ConfigError(f"cannot read the journal {path}: {exc.strerror}") from exc
+    except ConfigError as exc:
+        raise ConfigError(f"{path} {exc}") from exc
+    unreadable = [intact for intact in found.intact if not _has_shape(intact)]
+    if not unreadable:
+        return found
+    noted = (
+        Damage(line=i.line, problem="is not a journal record", after=i.number - 1)
+        for i in unreadable
+    )
+    kept = tuple(i for i in found.intact if i not in unreadable)
+    return replace(found, intact=kept, damage=(*found.damage, *noted))
+
+
+def _has_shape(intact: Intact) -> bool:
+    read = _SHAPES.get(intact.record.event)
+    try:
+        if read is not None and not intact.record.checksum:
+            read(intact.record.detail)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return True
 
 
 def read_journal(path: Path) -> tuple[JournalRecord, ...]:
-    """The records of one run; a last line that was cut off is left out.
+    """The intact records of one run, in the order in which they were written.
 
-    Raises ConfigError where another line cannot be read, with its number.
+    Raises as `read_content` does.
     """
-    try:
-        lines = path.read_bytes().splitlines()
-    except OSError as exc:
-        raise ConfigError(f"cannot read the journal {path}: {exc.strerror}") from exc
-    records = []
-    for number, line in enumerate(lines, start=1):
-        try:
-            records.append(JournalRecord.model_validate_json(line))
-        except ValidationError as exc:
-            if number == len(lines):
-                break
-            raise ConfigError(
-                f"{path}, line {number}, is no journal record. Move the file away if "
-                "its runs need not be remembered."
-            ) from exc
-    return tuple(records)
+    return read_content(path).records
 
 
 @dataclass(slots=True)
@@ -152,6 +178,12 @@ class PastRun:
     """Why it stopped or failed."""
     by: str = ""
     """Who approved it, or let it go on; empty where that is not known."""
+    warnings: tuple[str, ...] = ()
+    """What is damaged in its journal, and what may still be set because of that."""
+    has_losses: bool = False
+    """Whether records of it may be missing, so that any move may have been sent."""
+    has_lost_settings: bool = False
+    """Whether a record that is missing may have announced a setting."""
 
     @property
     def progress(self) -> RunProgress:
@@ -187,6 +219,8 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
     Raises ConfigError where there is none, or more than one, or it cannot be read.
     """
     ids = _run_ids(journal_dir, cluster_id)
+    if run_id is None:
+        _refuse_unknown(journal_dir, ids[-1] if ids else "")
     found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
     if not found:
         known = f"; the newest is {ids[-1]}" if ids else ""
@@ -200,18 +234,35 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
 
 def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
     """Of the runs on a cluster, oldest first."""
-    return [p.stem for p in run_paths(journal_dir) if _cluster_of(p) == cluster_id]
+    paths = run_paths(journal_dir)
+    return [path.stem for path in paths if _cluster_of(path) == cluster_id]
 
 
-def _read_run(journal_dir: Path, name: str) -> PastRun:
-    plan = read_plan(plan_path(journal_dir, name))
-    records = read_journal(run_path(journal_dir, name))
+def _refuse_unknown(journal_dir: Path, newest: str) -> None:
+    """A run that cannot be read at all may be the newest one; ConfigError."""
+    for path in run_paths(journal_dir):
+        is_newer = order(path.stem) > order(newest)
+        if is_newer and _cluster_of(path) is None and read_content(path).damage:
+            raise ConfigError(
+                f"Neither the journal {path} nor its plan can be read, so it may be "
+                "the newest run on this cluster. Restore one of them, see plimsoll "
+                "journal verify, or move both away."
+            )
+
+
+def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun:
+    """A run; `plan` stands in for a plan file that cannot be read."""
+    plan = plan or read_plan(plan_path(journal_dir, name))
+    path = run_path(journal_dir, name)
+    content = read_content(path)
+    records = content.records
     moves = {move.id: MoveProgress(move=move) for move in plan.moves}
     throttled, stood_down, shortened = _still_set(records)
     state, reason, by = _course(records)
     for record in records:
-        if record.id is not None:
+        if record.id in moves:
             moves[record.id] = after_record(moves[record.id], record)
+    hidden = lost_settings(content, plan)
     return PastRun(
         run_id=name,
         plan=plan,
@@ -229,6 +280,22 @@ def _read_run(journal_dir: Path, name: str) -> PastRun:
         state=state,
         reason=reason,
         by=by,
+        warnings=(*damage_words(path, content), *hidden),
+        has_losses=bool(content.losses),
+        has_lost_settings=bool(hidden),
+    )
+
+
+def damage_words(path: Path, content: Content) -> tuple[str, ...]:
+    """What is damaged in a journal, in a sentence; empty where nothing is."""
+    if not content.damage:
+        return ()
+    first = "; ".join(str(damage) for damage in content.damage[:_NAMED])
+    more = len(content.damage) - _NAMED
+    rest = f"; and {more} more" if more > 0 else ""
+    return (
+        f"The journal {path} is damaged: {first}{rest}. Only its intact records are "
+        "used; see plimsoll journal verify.",
     )
 
 
@@ -269,12 +336,17 @@ def _still_set(
 
 
 def _cluster_of(path: Path) -> str | None:
-    """The cluster of a run; None where its first record cannot be read."""
-    with path.open("rb") as lines:
-        try:
-            return JournalRecord.model_validate_json(lines.readline()).cluster_id
-        except ValidationError:
-            return None
+    """The cluster of a run; None where neither its journal nor its plan tells."""
+    with contextlib.suppress(ConfigError):
+        with path.open("rb") as lines:
+            first = scan(lines.readline(), path.stem)
+        content = first if first.intact else read_content(path)
+        if content.intact:
+            return content.records[0].cluster_id
+        # Without any damage nothing was written, and nothing sent.
+        if content.damage:
+            return read_plan(plan_path(path.parent, path.stem)).cluster_id
+    return None
 
 
 def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
@@ -287,14 +359,43 @@ def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
 
 
 def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
-    """Runs on a cluster that have left settings of theirs, oldest first."""
-    return [
-        past
-        for path in run_paths(journal_dir)
-        if any(mark in path.read_bytes() for mark in _SETTING)
-        and _cluster_of(path) == cluster_id
-        and (past := _read_run(journal_dir, path.stem)).left_set
-    ]
+    """Runs on a cluster that have left settings of theirs, or may have; oldest first.
+
+    Settings stand in the journal alone, so a plan that cannot be read does not hide
+    them.
+    """
+    found = []
+    for run_id in _run_ids(journal_dir, cluster_id):
+        try:
+            past = _read_run(journal_dir, run_id)
+        except ConfigError as exc:
+            records = read_journal(run_path(journal_dir, run_id))
+            past = _read_run(journal_dir, run_id, _without_moves(records, cluster_id))
+            past = replace(past, warnings=(str(exc), *past.warnings))
+        if past.left_set or past.has_lost_settings:
+            found.append(past)
+    return found
+
+
+def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:
+    """A stand-in for a plan that cannot be read; it is never written or carried out."""
+    return Plan(
+        cluster_id=cluster_id,
+        hash=records[0].plan_hash if records else "",
+        snapshot_fingerprint="",
+        snapshot_taken_at_ms=0,
+        live_brokers=(),
+        goals=Goals(),
+        limits=SolveLimits(),
+        status=PlanStatus.STOPPED,
+        objective_before=0.0,
+        objective=0.0,
+        bound=0.0,
+        move_price=0.0,
+        levels={},
+        brokers=(),
+        moves=(),
+    )
 
 
 def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
@@ -309,10 +410,14 @@ def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
             return _counted(sent, told)
         case JournalEvent.ELECTING:
             return _counted(at, told)
+        case JournalEvent.ISSUED | JournalEvent.CANCELLING if at.issued_at_ms is None:
+            # The record that announced it is missing.
+            return replace(at, state=MoveState.ISSUED, issued_at_ms=record.at_ms)
         case JournalEvent.MOVED:
             return replace(
                 at,
                 state=MoveState.DONE,
+                issued_at_ms=at.issued_at_ms or record.at_ms,
                 done_at_ms=record.at_ms,
                 bytes_copied=told["bytes"],
                 stall_s=tuple(told["stall_s"]) if told.get("stall_s") else None,

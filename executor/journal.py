@@ -1,39 +1,77 @@
 """Runs on disk: one file of JSON lines each, synced before every request.
 
 A file tells what was asked of the cluster even when this process dies right after
-asking. Nothing is ever changed in it; a run without an ENDED record was cut off. The
-plan lies beside it. `executor.history` reads both.
+asking. Nothing is ever changed in it; a run without an ENDED record was interrupted.
+The plan lies beside it. `executor.records` chains the lines, `executor.history` reads
+them.
 """
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 from typing import IO, Any, Final
 
+from executor.records import End, scan, sealed
 from executor.timing import Timing
-from model.errors import ConfigError, ExecutionStopped
-from model.files import canonical, write_document
+from model.errors import ConfigError, WriterBarred
+from model.files import write_document
 from model.paths import path_part
 from model.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord
 
 _SUFFIX: Final = ".jsonl"
 _PLAN_SUFFIX: Final = ".plan.json"
+_NUMBER: Final = re.compile(r"r(\d+)-")
+_ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic)")
+_TELLS: Final = frozenset(
+    {
+        JournalEvent.PREPARED,
+        JournalEvent.UNTHROTTLED,
+        JournalEvent.BALANCER_RESTORED,
+        JournalEvent.SEGMENTS_RESTORED,
+        JournalEvent.PAUSED,
+        JournalEvent.WENT_ON,
+        JournalEvent.ISSUED,
+        JournalEvent.MOVED,
+        JournalEvent.NOTED,
+        JournalEvent.DROPPED,
+        JournalEvent.STUCK,
+        JournalEvent.ENDED,
+    }
+)
+"""Records that announce no request: where they are lost, the cluster shows the same."""
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A change without a plan, such as an election: journalled, never resumed."""
+
+    cluster_id: str
+    hash: str = ""
 
 
 class Journal:
     """The journal of one run; writes are on disk when they return.
 
-    The file is made with the first record; that of a run that is resumed is gone on
-    with. `sink` is then told of each write. Raises ConfigError where that cannot be,
-    ExecutionStopped where a later record cannot be written, and as `sink` does.
+    The file is made with the first record; that of a run that is resumed is continued.
+    `sink` is then told of each write.
+
+    Where a record cannot be written, `failure` says why from then on. A record that
+    announces a request raises WriterBarred, as every later one of that kind does. The
+    others are kept, and written with the next one that can be: what happens to moves
+    in flight is not lost when there is room again. Raises ConfigError where the file
+    cannot be made, and as `sink` does.
     """
 
     def __init__(
         self,
         journal_dir: Path,
-        plan: Plan,
+        plan: Plan | Action,
         run_id: str,
         timing: Timing,
         *,
@@ -42,28 +80,33 @@ class Journal:
     ) -> None:
         self.path = run_path(journal_dir, run_id)
         self.run_id = run_id
+        self.failure = ""
+        """Why the journal could not be written; empty while all is well."""
         self._plan = plan
         self._timing = timing
         self._resumed = resumed
         self._sink = sink
         self._file: IO[bytes] | None = None
+        self._end = End()
+        self._size = 0
+        """Bytes up to the end of the last complete write."""
+        self._unwritten: list[JournalRecord] = []
 
     def write(
         self, event: JournalEvent, moves: Sequence[Move | None] = (None,), **detail: Any
     ) -> None:
         """One record per move, or one about the run; all synced together."""
-        lines = b"".join(self._line(event, move, detail) for move in moves)
+        if self.failure and event not in _TELLS:
+            raise WriterBarred(self.failure)
+        records = [self._record(event, move, detail) for move in moves]
         if self._file is None:
             self._file = self._open()
         try:
-            self._file.write(lines)
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            lines = self._append(self._file, [*self._unwritten, *records])
         except OSError as exc:
-            raise ExecutionStopped(
-                f"The journal {self.path} cannot be written ({exc.strerror}), so "
-                "nothing further is sent. Make room, then plan again."
-            ) from exc
+            self._fail(event, records, exc)
+            return
+        self._unwritten = []
         if self._sink is not None:
             self._sink(event, lines)
 
@@ -74,10 +117,41 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def _line(
+    def _append(self, file: IO[bytes], records: Sequence[JournalRecord]) -> bytes:
+        """Write and sync records; a part of an earlier try is overwritten. OSError."""
+        lines, end = b"", self._end
+        for record in records:
+            line, end = sealed(record, end)
+            lines += line
+        if self.failure:
+            file.truncate(self._size)
+        file.seek(self._size)
+        _write_all(file, lines)
+        os.fsync(file.fileno())
+        self._end, self._size = end, self._size + len(lines)
+        return lines
+
+    def _fail(
+        self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError
+    ) -> None:
+        begun = self._resumed or self._end.sequence > 0
+        what_then = (
+            "Make room, then continue with plimsoll run --resume."
+            if begun
+            else "Nothing was changed. Make room, then try again."
+        )
+        self.failure = self.failure or (
+            f"The journal {self.path} cannot be written ({exc.strerror}), so nothing "
+            f"further is sent. {what_then}"
+        )
+        if event not in _TELLS:
+            raise WriterBarred(self.failure) from exc
+        self._unwritten += records
+
+    def _record(
         self, event: JournalEvent, move: Move | None, detail: dict[str, Any]
-    ) -> bytes:
-        record = JournalRecord(
+    ) -> JournalRecord:
+        return JournalRecord(
             at_ms=self._timing.now_ms(),
             event=event,
             run_id=self.run_id,
@@ -89,19 +163,18 @@ class Journal:
             replicas_after=move.replicas_after if move else (),
             detail=detail,
         )
-        return canonical(record.model_dump(mode="json"))
 
     def _open(self) -> IO[bytes]:
         folder = self.path.parent
         try:
             if self._resumed:
-                return _reopened(self.path)
+                return self._reopened()
             folder.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists():
-                # Before the journal: a run that has one can be gone on with.
+            if not self.path.exists() and isinstance(self._plan, Plan):
+                # Before the journal: a run that has one can be resumed.
                 plan = self._plan.model_dump(mode="json")
                 write_document(plan_path(folder, self.run_id), plan)
-            opened = self.path.open("xb")
+            opened = self.path.open("xb", buffering=0)
             _sync_folder(folder)
         except OSError as exc:
             raise ConfigError(
@@ -109,6 +182,25 @@ class Journal:
                 "was changed. Set state_dir to a folder that can be written."
             ) from exc
         return opened
+
+    def _reopened(self) -> IO[bytes]:
+        """Open at the end of the last line that was written completely."""
+        kept = whole_lines(self.path)
+        self._end, self._size = scan(kept, self.run_id).end(kept), len(kept)
+        opened = self.path.open("r+b", buffering=0)
+        opened.truncate(len(kept))
+        if kept:
+            # It may be missing, or damaged.
+            opened.seek(len(kept) - 1)
+            _write_all(opened, b"\n")
+        return opened
+
+
+def _write_all(file: IO[bytes], data: bytes) -> None:
+    """Write everything; a file without a buffer may take a part at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
 
 
 def run_path(journal_dir: Path, run_id: str) -> Path:
@@ -122,23 +214,51 @@ def plan_path(journal_dir: Path, run_id: str) -> Path:
 
 
 def run_paths(journal_dir: Path) -> list[Path]:
-    """All journals, oldest first: run ids begin with the time."""
-    return sorted(journal_dir.glob("*" + _SUFFIX))
+    """Journals of runs, oldest first, whatever the clock said when they were begun."""
+    return [path for path in journal_paths(journal_dir) if not is_action(path.stem)]
+
+
+def journal_paths(journal_dir: Path) -> list[Path]:
+    """Journals of runs and of other changes, in the order of `run_paths`."""
+    return sorted(journal_dir.glob("*" + _SUFFIX), key=lambda path: order(path.stem))
+
+
+def order(run_id: str) -> tuple[int, str]:
+    """What run ids are sorted by: the counter, and before it existed the time."""
+    numbered = _NUMBER.match(run_id)
+    return int(numbered[1]) if numbered else 0, run_id
+
+
+def is_action(run_id: str) -> bool:
+    """Whether it is a change without a plan: not resumed, rolled back or cleaned up."""
+    return _ACTION.fullmatch(run_id) is not None
+
+
+def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
+    """A run id no file in the folder has: `r00000042-20260102T030405678-1a2b3c4d`.
+
+    The number counts the runs of the folder, whichever cluster they are of, and is
+    above all that are there. Ids of before it begin with the time, and sort before.
+    """
+    numbers = (order(path.name)[0] for path in journal_dir.glob("r*"))
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    stamp = f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}"
+    return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"
+
+
+def keep_beside(path: Path, suffix: str) -> Path:
+    """Rename a file that is about to be replaced; no other one is. OSError."""
+    names = (f"{path.name}{suffix}{n or ''}" for n in count())
+    free = next(beside for n in names if not (beside := path.with_name(n)).exists())
+    return path.rename(free)
 
 
 def whole_lines(path: Path) -> bytes:
-    """A journal without a last line that a crash has cut off."""
-    text = path.read_bytes()
-    return text[: text.rfind(b"\n") + 1]
-
-
-def _reopened(path: Path) -> IO[bytes]:
-    """Open at the end of the last whole line."""
-    whole = len(whole_lines(path))
-    opened = path.open("r+b")
-    opened.truncate(whole)
-    opened.seek(whole)
-    return opened
+    """A journal without what a crash has left of a last write."""
+    data = path.read_bytes()
+    found = scan(data, path.stem)
+    kept = data[: found.keep_bytes]
+    return kept if found.ends_line else kept + b"\n"
 
 
 def _sync_folder(folder: Path) -> None:

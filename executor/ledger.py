@@ -47,6 +47,11 @@ class Ledger:
         )
 
     @property
+    def unwritable(self) -> str:
+        """Why the journal cannot be written; empty while all is well."""
+        return self._journal.failure
+
+    @property
     def moves(self) -> Sequence[MoveProgress]:
         """Where each stands, in the plan's order."""
         return tuple(self._moves.values())

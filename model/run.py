@@ -122,13 +122,21 @@ class JournalEvent(StrEnum):
     DROPPED = "dropped"
     STUCK = "stuck"
     ENDED = "ended"
+    REPAIRED = "repaired"
+    """Damaged lines were taken out; `detail` names them and the original file."""
 
 
 class JournalRecord(VersionedModel):
-    """One line of a run's journal."""
+    """One line of a run's journal; `executor.records` says how lines are chained."""
 
-    schema_version: str = "1.1"
+    schema_version: str = "2.0"
     at_ms: int
+    checksum: str = ""
+    """Of the line without it; empty in schema 1, which had none."""
+    previous: str = ""
+    """Checksum of the previous record; empty in the first one."""
+    sequence: int | None = None
+    """Position in the journal, from 1; None in schema 1."""
     event: JournalEvent
     run_id: str
     plan_hash: str

@@ -11,7 +11,8 @@ import pytest
 
 from executor.connect import Executor
 from executor.history import past_run
-from executor.journal import run_path, run_paths
+from executor.journal import plan_path, run_path, run_paths
+from executor.records import End, sealed
 from executor.s3 import S3Settings
 from executor.steering import Steering
 from executor.timing import RunLimits
@@ -22,6 +23,7 @@ from model.errors import (
     PlimsollError,
     WriterBarred,
 )
+from model.plan import Plan
 from model.run import JournalEvent, JournalRecord, MoveState, RunReport, RunState
 from tests.executor.plans import CLUSTER_ID, plan
 from tests.executor.simulated import MB, Killed, Site
@@ -442,26 +444,67 @@ def test_a_run_from_before_there_was_a_bucket_is_archived_when_it_is_resumed(
 def test_a_record_is_written_by_one_writer_alone(fields: Fields) -> None:
     at = fields()
     a, b = at.machine("a"), at.machine("b")
-    made = plan([])
+    made = plan([]).seal()
+    one, two, three, four = [*sealed_lines(made, 3), b"other\n"]
     with a.lease.held(CLUSTER_ID, Event()):
         first = a.archive.sink(a.folder, made, "run")
-        first(JournalEvent.STARTED, b"1\n2\n")
+        first(JournalEvent.STARTED, one + two)
     with b.lease.held(CLUSTER_ID, Event()):
         b.folder.mkdir(parents=True)
-        run_path(b.folder, "run").write_bytes(b"1\n2\n")
+        run_path(b.folder, "run").write_bytes(one + two)
         second = b.archive.sink(b.folder, made, "run")
         late = b.archive.sink(b.folder, made, "run")
-        second(JournalEvent.RESUMED, b"3\n")
+        second(JournalEvent.RESUMED, three)
         with pytest.raises(WriterBarred, match="somebody else has written s3://arch"):
-            late(JournalEvent.RESUMED, b"4\n")
-    assert at.archived == b"1\n2\n3\n"
+            late(JournalEvent.RESUMED, four)
+    assert at.archived == one + two + three
+
+
+def sealed_lines(of: Plan, count: int) -> list[bytes]:
+    """Lines of the journal of a run."""
+    lines, end = [], End()
+    for number in range(count):
+        record = JournalRecord(
+            at_ms=number,
+            event=JournalEvent.RESUMED,
+            run_id="run",
+            plan_hash=of.hash,
+            cluster_id=of.cluster_id,
+        )
+        line, end = sealed(record, end)
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("spoilt", ["first line", "middle", "plan"])
+def test_what_is_damaged_here_is_restored_from_the_archive(
+    fields: Fields, spoilt: str
+) -> None:
+    """Also what of the journal is here alone; the damaged file is kept beside it."""
+    at = fields()
+    a = at.machine("a")
+    assert a.run().state is RunState.DONE
+    (path,) = run_paths(a.folder)
+    whole = path.read_bytes()
+    if spoilt == "plan":
+        plan_of = plan_path(a.folder, path.stem)
+        plan_of.write_bytes(plan_of.read_bytes().replace(b"orders", b"ordars"))
+    else:
+        place = 40 if spoilt == "first line" else len(whole) // 2
+        path.write_bytes(whole[:place] + b"#" + whole[place + 1 :])
+    plan_back, left = a.executor().plan_back(a.folder, None)
+    assert plan_back.moves
+    assert not left
+    assert path.read_bytes() == whole
+    if spoilt != "plan":
+        assert path.with_name(path.name + ".set-aside").read_bytes() != whole
 
 
 @pytest.mark.parametrize(
     ("spoil", "words"),
     [
-        ("piece gone", "is not the piece of a journal"),
-        ("piece garbled", "is not the piece of a journal"),
+        ("piece gone", "does not begin with record"),
+        ("piece garbled", "is damaged: line 1 is not a journal record"),
         ("plan gone", r"plan\.json is gone"),
         ("plan garbled", "plan"),
     ],

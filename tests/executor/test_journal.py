@@ -8,8 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import past_run, read_journal, recent_moves, unfinished
-from executor.journal import Journal, plan_path
+from executor.history import (
+    past_run,
+    read_content,
+    read_journal,
+    recent_moves,
+    unfinished,
+)
+from executor.journal import Journal, new_run_id, plan_path, run_path, run_paths
+from executor.records import End, sealed
 from executor.timing import Timing
 from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState
@@ -103,20 +110,56 @@ def test_a_torn_last_line_is_left_out(journal: Journals, kept: int) -> None:
     assert [r.id for r in read_journal(torn.path)] == [FIRST.id]
 
 
-def test_a_corrupt_line_in_the_middle_is_named(journal: Journals) -> None:
+def test_a_corrupt_line_is_named_and_the_others_are_used(journal: Journals) -> None:
     spoilt = journal()
     spoilt.write(JournalEvent.ISSUING, PLAN.moves)
     spoilt.path.write_bytes(b"{}\n" + spoilt.path.read_bytes())
-    with pytest.raises(ConfigError, match=r"run-1\.jsonl, line 1, is no journal"):
-        read_journal(spoilt.path)
+    content = read_content(spoilt.path)
+    assert list(map(str, content.damage)) == ["line 1 is not a journal record"]
+    assert len(content.records) == 2
 
 
 def test_fields_of_a_newer_minor_version_are_ignored(journal: Journals) -> None:
     written = journal()
     written.write(JournalEvent.STARTED)
-    record = json.loads(written.path.read_text()) | {"wave": 3}
-    written.path.write_text(json.dumps(record) + "\n")
+    record = read_journal(written.path)[0].model_dump(mode="json")
+    old = record | {"schema_version": "1.9", "wave": 3, "checksum": "", "previous": ""}
+    written.path.write_text(json.dumps(old | {"sequence": None}) + "\n")
     assert len(read_journal(written.path)) == 1
+
+
+def test_a_newer_major_version_is_refused(journal: Journals) -> None:
+    written = journal()
+    written.write(JournalEvent.STARTED)
+    (record,) = read_journal(written.path)
+    newer = record.model_copy(update={"schema_version": "3.0"})
+    written.path.write_bytes(sealed(newer, End())[0])
+    with pytest.raises(ConfigError, match=r"run-1\.jsonl was written by a newer"):
+        read_journal(written.path)
+
+
+def test_runs_are_numbered_above_all_that_are_there(tmp_path: Path) -> None:
+    assert new_run_id(tmp_path, 1_800_000_000_123, "1a2b3c4d") == (
+        "r00000001-20270115T080000123-1a2b3c4d"
+    )
+    for name in ("20991231T000000000-1a2b3c4d.jsonl", "r00000041-x.plan.json"):
+        (tmp_path / name).touch()
+    assert new_run_id(tmp_path, 0, "elect") == "r00000042-19700101T000000000-elect"
+
+
+def test_runs_are_ordered_by_their_number_and_before_it_by_time(
+    tmp_path: Path,
+) -> None:
+    names = [
+        "20260101T000000000-aaaaaaaa",
+        "20991231T000000000-aaaaaaaa",
+        "r00000009-20260101T000000000-ffffffff",
+        "r00000010-20250101T000000000-aaaaaaaa",
+        "r100000000-20240101T000000000-aaaaaaaa",
+    ]
+    for name in reversed(names):
+        run_path(tmp_path, name).touch()
+    assert [path.stem for path in run_paths(tmp_path)] == names
 
 
 def test_a_move_that_was_made_is_a_recent_move(journal: Journals) -> None:

@@ -1,0 +1,331 @@
+"""Records of a journal as lines, each with a checksum chained to the previous one.
+
+Since schema 2 a line is canonical JSON that begins with `at_ms` and `checksum`. The
+checksum is SHA-256 over the bytes of the line without its newline and without the
+digits of the checksum itself, cut to 128 bits. CRC-32 would find a flipped bit, but
+not everything that happens to files: it is linear, so several errors can cancel out,
+and two different records share a checksum once in 2^32 pairs, while chaining needs one
+that names exactly one record. `previous` is the checksum of the previous record, and
+`sequence` counts them, so lines that were deleted, repeated, swapped or inserted show.
+
+A journal of schema 1 is continued in schema 2: `previous` of the first new record is
+the checksum of all bytes before it, which protects the old lines from then on.
+
+A line is intact if its own checksum holds. Whether the record that it names as its
+predecessor is there is judged separately: a missing or replaced predecessor is damage
+between the lines, and takes nothing away from the line itself.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Final
+
+from pydantic import ValidationError
+
+from model.errors import ConfigError
+from model.files import canonical, major_of
+from model.paths import path_part
+from model.run import JournalEvent, JournalRecord
+
+_MAJOR: Final = 2
+_DIGITS: Final = 32
+_BEGINNING: Final = b'{"at_ms":'
+_SEALED: Final = re.compile(rb'\{"at_ms":-?\d{1,19},"checksum":"([0-9a-f]{32})",')
+_PLACE: Final = b'"checksum":"'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Damage:
+    """Something in a journal that is not as it was written."""
+
+    line: int
+    """From 1; of a gap the line after it."""
+    problem: str
+    """Completes "line 5 ..."."""
+    after: int = 0
+    """Number of the last intact record before it; 0 where there is none."""
+    before: int | None = None
+    """Number of the intact record after a gap."""
+    loses: bool = True
+    """Whether a record may be lost; False where everything can still be read."""
+
+    def __str__(self) -> str:
+        return f"line {self.line} {self.problem}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Intact:
+    """A record that is as it was written, and the line that it stands in."""
+
+    line: int
+    raw: bytes
+    """Without line end."""
+    record: JournalRecord
+
+    @property
+    def number(self) -> int:
+        """Its position in the journal; in schema 1 its line."""
+        return self.record.sequence or self.line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a journal holds."""
+
+    intact: tuple[Intact, ...] = ()
+    """In the order in which they were written."""
+    damage: tuple[Damage, ...] = ()
+    torn_bytes: int = 0
+    """At the end, of a write that a crash cut off; that is not damage."""
+    keep_bytes: int = 0
+    """Up to the end of the last line that was written completely."""
+    ends_line: bool = True
+    """Whether the last kept line has its newline."""
+    repaired: tuple[Damage, ...] = ()
+    """Lost before a repair, which took note of it."""
+
+    @property
+    def records(self) -> tuple[JournalRecord, ...]:
+        """The intact records, in the order in which they were written."""
+        return tuple(found.record for found in self.intact)
+
+    @property
+    def losses(self) -> tuple[Damage, ...]:
+        """Where records may be missing, repaired or not."""
+        return (*self.repaired, *(d for d in self.damage if d.loses))
+
+    def end(self, kept: bytes) -> "End":
+        """Where the journal continues, after the lines that are kept."""
+        last = self.intact[-1] if self.intact else None
+        if last is None or last.record.sequence is None:
+            checksum = checksum_of(kept) if kept else ""
+            return End(kept.count(b"\n"), checksum)
+        # Damaged lines at the end keep their numbers, so that the gap shows.
+        lost = sum(d.loses and d.line > last.line for d in self.damage)
+        return End(last.record.sequence + lost, last.record.checksum)
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """The last record of a journal, for the next one to name."""
+
+    sequence: int = 0
+    previous: str = ""
+
+
+def sealed(record: JournalRecord, end: End) -> tuple[bytes, End]:
+    """The line of a record after the end of a journal, and the new end."""
+    update = {"sequence": end.sequence + 1, "previous": end.previous, "checksum": ""}
+    line = canonical(record.model_copy(update=update).model_dump(mode="json"))
+    checksum = checksum_of(line[:-1])
+    place = line.index(_PLACE) + len(_PLACE)
+    line = line[:place] + checksum.encode() + line[place:]
+    return line, End(end.sequence + 1, checksum)
+
+
+def checksum_of(data: bytes) -> str:
+    """The checksum of some bytes."""
+    return hashlib.sha256(data).hexdigest()[:_DIGITS]
+
+
+def scan(data: bytes, run_id: str) -> Content:
+    """Read the journal of a run.
+
+    Raises ConfigError where an intact record was written by a newer plimsoll.
+    """
+    return _Scan(data, run_id).content()
+
+
+@dataclass(slots=True)
+class _Scan:
+    """One pass over the lines, then one over the records in order."""
+
+    data: bytes
+    run_id: str
+    intact: list[Intact] = field(default_factory=list)
+    damage: list[Damage] = field(default_factory=list)
+    repaired: list[Damage] = field(default_factory=list)
+
+    def content(self) -> Content:
+        *lines, tail = self.data.split(b"\n")
+        for number, line in enumerate(lines, start=1):
+            self._line(number, line)
+        whole = self._tail(len(lines) + 1, tail)
+        self._hold_unsealed(lines)
+        self._hold_order()
+        self.damage.sort(key=lambda found: found.line)
+        return Content(
+            intact=tuple(self.intact),
+            damage=tuple(self.damage),
+            torn_bytes=len(tail) - whole,
+            keep_bytes=len(self.data) - len(tail) + whole,
+            ends_line=not whole,
+            repaired=tuple(self.repaired),
+        )
+
+    def _line(self, number: int, line: bytes) -> None:
+        raw = line.removesuffix(b"\r")
+        problem = self._read(number, raw)
+        if problem:
+            self._note(number, problem)
+        elif raw != line:
+            self._note(number, "ends in CR LF instead of LF", loses=False)
+
+    def _read(self, number: int, raw: bytes) -> str:
+        """Keep the record of a line; else what is wrong with it."""
+        record = _record(raw)
+        if isinstance(record, str):
+            return record
+        if path_part(record.run_id) != path_part(self.run_id):
+            return f"belongs to the run {record.run_id}"
+        if record.sequence is None and any(i.record.checksum for i in self.intact):
+            return "has no checksum, although records before it have one"
+        self.intact.append(Intact(line=number, raw=raw, record=record))
+        return ""
+
+    def _tail(self, number: int, tail: bytes) -> int:
+        """How many of the bytes after the last newline are a line to keep.
+
+        A write that a crash has cut off leaves the beginning of a record there, and
+        after a loss of power zeros.
+        """
+        text = tail.rstrip(b"\0")
+        if not text or not self._read(number, text):
+            return len(text)
+        if not self._read(number, text[:-1]):
+            self._note(number, "has a damaged line end", loses=False)
+            return len(text) - 1
+        if text.startswith(_BEGINNING) or _BEGINNING.startswith(text):
+            return 0
+        self._note(number, "is not a journal record")
+        return len(text)
+
+    def _hold_unsealed(self, lines: Sequence[bytes]) -> None:
+        """Lines of schema 1 against the first record after them, which covers all."""
+        first = next((i for i in self.intact if i.record.checksum), None)
+        if first is None or first is self.intact[0]:
+            return
+        before = checksum_of(b"".join(line + b"\n" for line in lines[: first.line - 1]))
+        if before in (first.record.previous, *self._covers()):
+            return
+        if any(d.loses and d.line == first.line - 1 for d in self.damage):
+            # The record that covers them may be that one.
+            return
+        changed = f"or another line before line {first.line} was changed"
+        for found in self.intact[: self.intact.index(first)]:
+            self._note(found.line, changed)
+        self.intact = [i for i in self.intact if i.record.checksum]
+
+    def _covers(self) -> Iterator[object]:
+        """What repairs have left of lines of schema 1, by checksum."""
+        for found in self.intact:
+            if found.record.event is JournalEvent.REPAIRED:
+                yield found.record.detail.get("unsealed")
+
+    def _hold_order(self) -> None:
+        by_number: dict[int, Intact] = {}
+        last = 0
+        for found in (i for i in self.intact if i.record.checksum):
+            if (other := by_number.get(found.number)) is not None:
+                same = found.record.checksum == other.record.checksum
+                verb = "repeats" if same else "contradicts"
+                self._note(found.line, f"{verb} line {other.line}", loses=not same)
+                continue
+            if found.number < last:
+                words = f"is out of place: it holds record {found.number}"
+                self._note(found.line, words, loses=False)
+            by_number[found.number] = found
+            last = max(last, found.number)
+        unsealed = [i for i in self.intact if not i.record.checksum]
+        ordered = [by_number[number] for number in sorted(by_number)]
+        self._hold_links(ordered, begun=bool(unsealed))
+        self.intact = [*unsealed, *ordered]
+
+    def _hold_links(self, ordered: Sequence[Intact], *, begun: bool) -> None:
+        """Each record against the one before it; `begun`: lines of schema 1 precede."""
+        self.repaired += [
+            loss
+            for found in ordered
+            if found.record.event is JournalEvent.REPAIRED
+            for loss in _acknowledged(found)
+        ]
+        known = {loss.before for loss in self.repaired}
+        for previous, found in pairwise([None, *ordered]):
+            if found is None or found.number in known or (begun and previous is None):
+                continue
+            if loss := _lost(previous, found, self.damage):
+                self.damage.append(loss)
+
+    def _note(self, line: int, problem: str, *, loses: bool = True) -> None:
+        before = (i.number for i in self.intact if i.line < line)
+        after = max(before, default=0)
+        self.damage.append(Damage(line=line, problem=problem, after=after, loses=loses))
+
+
+def _lost(
+    previous: Intact | None, found: Intact, damage: Iterable[Damage]
+) -> Damage | None:
+    """What is missing or was replaced between two records."""
+    number, checksum = 0, ""
+    if previous is not None:
+        number, checksum = previous.number, previous.record.checksum
+    is_next = found.number == number + 1
+    if is_next and found.record.previous == checksum:
+        return None
+    first = previous.line if previous else 0
+    if not is_next and any(d.loses and first < d.line < found.line for d in damage):
+        return None
+    return Damage(
+        line=found.line,
+        problem=_gap(number + 1, found.number, previous),
+        after=number,
+        before=found.number,
+    )
+
+
+def _gap(expected: int, number: int, previous: Intact | None) -> str:
+    if number > expected + 1:
+        return f"follows a gap: records {expected} to {number - 1} are missing"
+    if number > expected:
+        return f"follows a gap: record {expected} is missing"
+    if previous is None:
+        return "is the first record and names another one before it"
+    return f"does not follow line {previous.line}, but another record {number - 1}"
+
+
+def _acknowledged(repair: Intact) -> Iterator[Damage]:
+    """The losses that a repair has taken note of."""
+    for loss in repair.record.detail.get("losses", ()):
+        yield Damage(
+            line=repair.line,
+            problem=f"notes a repair: line {loss['line']} {loss['problem']}",
+            after=loss["after"],
+            before=loss["before"],
+        )
+
+
+def _record(raw: bytes) -> JournalRecord | str:
+    """The record of a line, or what is wrong with it."""
+    place = _SEALED.match(raw)
+    if place is not None:
+        body = raw[: place.start(1)] + raw[place.end(1) :]
+        if checksum_of(body).encode() != place[1]:
+            return "does not match its checksum"
+    try:
+        record = JournalRecord.model_validate_json(raw)
+    except ValidationError as exc:
+        if place is not None:
+            raise ConfigError("was written by a newer plimsoll; use that one") from exc
+        return "is not a journal record"
+    major = major_of(record.schema_version)
+    if place is not None and major is not None and major > _MAJOR:
+        raise ConfigError("was written by a newer plimsoll; use that one")
+    if place is None and major == _MAJOR:
+        return "has no checksum"
+    is_sealed = bool(record.checksum) and record.sequence is not None
+    if major != (_MAJOR if place else 1) or is_sealed != bool(place):
+        return "is not a journal record"
+    return record
