@@ -1,7 +1,7 @@
 """What a cluster says about itself and answers to requests, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Self
 
@@ -15,6 +15,8 @@ class ClusterView:
     cluster_id: str
     alive: frozenset[BrokerId]
     """Registered and not fenced."""
+    racks: Mapping[BrokerId, str] = field(default_factory=dict)
+    """Of the brokers that name one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

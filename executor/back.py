@@ -16,6 +16,9 @@ from model.snapshot import StorageKind
 _CALM_S: Final = 60.0
 """AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
 
+_RESTORES: Final = "what run "
+"""How `limited_by` of a plan that undoes a run begins."""
+
 _LONGEST_S: Final = 120
 """A move whose end nobody saw has ended after so long: after 60 s AutoMQ looks after
 one that hangs, and it does so every 30 s."""
@@ -45,6 +48,11 @@ def plan_back(
         if not _changes_nothing(undoing):
             back.append(undoing)
     return _plan_of(past, tuple(reversed(back)), alive), left
+
+
+def restores(plan: Plan) -> bool:
+    """Whether a plan undoes a run, whatever rules the placement before it broke."""
+    return plan.limited_by.startswith(_RESTORES)
 
 
 def _changes_nothing(move: Move) -> bool:
@@ -105,7 +113,7 @@ def _plan_of(
             "live_brokers": tuple(sorted(alive)),
             "objective_before": plan.objective,
             "objective": plan.objective_before,
-            "limited_by": f"what run {past.run_id} had moved",
+            "limited_by": f"{_RESTORES}{past.run_id} had moved",
             "brokers": tuple(map(_turned, plan.brokers)),
             "moves": moves,
         }

@@ -11,11 +11,12 @@ from typing import Final
 from executor import authorities, preflight
 from executor.admin import Admin
 from executor.archive import Archive, archive_of
-from executor.back import plan_back
+from executor.back import plan_back, restores
 from executor.balance import with_balance
 from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
+from executor.evaluation import refuse_broken, refuse_overfilled
 from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
@@ -91,6 +92,8 @@ class Executor(Closing):
         cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
         or ExecutionStopped where it cannot be carried out.
         """
+        if not restores(plan):
+            refuse_overfilled(plan)
         run = _Run(journal_dir, moves_in_flight, observe, steering)
         with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
             run_id = self._new_run_id(journal_dir, plan)
@@ -290,6 +293,8 @@ class Executor(Closing):
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
+        if not restores(plan):
+            refuse_overfilled(plan)
         self._check(plan, ways, {}, frozenset())
         self._settings.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
@@ -348,6 +353,8 @@ class Executor(Closing):
         seen = preflight.observe(self._admin, plan)
         listed = {p: r for p, r in seen.reassignments.items() if p not in going_on}
         preflight.check(plan, replace(seen, reassignments=listed), ours)
+        if not restores(plan):
+            refuse_broken(plan, seen)
         for words in authorities.check(self._admin, seen.cluster):
             _log.warning("%s", words)
         for kind in {move.storage for move in plan.moves}:

@@ -93,6 +93,11 @@ class KafkaAdmin(Closing):
                 for b in answer["brokers"]
                 if not b.get("is_fenced")
             ),
+            racks={
+                BrokerId(b["broker_id"]): b["rack"]
+                for b in answer["brokers"]
+                if b.get("rack")
+            },
         )
 
     def controller_elections(self) -> int | None:

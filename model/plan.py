@@ -2,9 +2,9 @@
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import SerializerFunctionWrapHandler, model_serializer
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
 
 from model.errors import ConfigError
 from model.files import (
@@ -113,6 +113,17 @@ class BrokerChange(FileModel):
     `price_bound` is recomputed from."""
     replicas_before: int
     replicas_after: int
+    capacity: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    """By resource, where it is known. Since 1.4."""
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_capacity(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if not document["capacity"]:
+            del document["capacity"]
+        return document
 
 
 class Plan(VersionedModel):
@@ -220,7 +231,8 @@ def read_plan(path: Path) -> Plan:
     Raises
     ------
     ConfigError
-        Not a plan, a newer schema, or altered since it was written.
+        Not a plan, a newer schema, altered since it was written, or with moves that
+        cannot be moves.
     """
     document = read_document(path, KIND, major=1)
     if document.get("hash") != plan_hash(document):
@@ -228,4 +240,44 @@ def read_plan(path: Path) -> Plan:
             f"{path} was altered after it was made: its hash does not fit what it "
             "holds; make the plan again"
         )
-    return validate_document(Plan, document, path)
+    return plan_of_document(document, path)
+
+
+def plan_of_document(document: dict[str, Any], path: Path) -> Plan:
+    """The plan that a file holds, whatever its hash.
+
+    Raises
+    ------
+    ConfigError
+        Not a plan, or with moves that cannot be moves.
+    """
+    plan = validate_document(Plan, document, path)
+    seen = set()
+    for number, move in enumerate(plan.moves, 1):
+        fault = _fault(move)
+        if fault is None and move.id in seen:
+            fault = "another move names the same partition"
+        if fault is not None:
+            raise ConfigError(
+                f"{path} cannot be used: move {number}, of {move.id}: {fault}. Make "
+                "the plan again"
+            )
+        seen.add(move.id)
+    return plan
+
+
+def _fault(move: Move) -> str | None:
+    """What no move can be, whatever the cluster; rules judge all else."""
+    for name in ("replicas_before", "replicas_after"):
+        brokers = getattr(move, name)
+        if not brokers:
+            return f"{name} is empty"
+        if min(brokers) < 0:
+            return f"{name} names the broker {min(brokers)}; ids are 0 or more"
+        if len(set(brokers)) != len(brokers):
+            return f"{name} names a broker twice: {list(brokers)}"
+    if move.leader_after not in move.replicas_after:
+        return f"leader_after, {move.leader_after}, is not in replicas_after"
+    if move.partition < 0:
+        return "its number is less than 0"
+    return None

@@ -193,6 +193,7 @@ def _broker_changes(search: Search, placement: Placement) -> tuple[BrokerChange,
             bound_prices=_bound_prices(search, b),
             replicas_before=held_before[b],
             replicas_after=held_after[b],
+            capacity={r.value: rounded(c) for r, c in broker.capacity.items()},
         )
         for b, broker in enumerate(problem.snapshot.header.brokers)
     )

@@ -16,8 +16,9 @@ from control.render import forecast_text, json_text, plan_text
 from control.render_run import run_text
 from control.settings import Settings
 from control.terminal import operator
+from executor.back import restores
 from executor.steering import Steering
-from model.errors import GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused
 from model.plan import Plan, read_plan
 from model.printable import printable
 from model.run import MoveState, RunProgress, RunReport, RunState
@@ -42,6 +43,11 @@ def carry_out(
 ) -> int:
     """Check the plan against the cluster, ask, carry it out, report."""
     plan = read_plan(plan_file)
+    if restores(plan):
+        raise ConfigError(
+            f"{plan_file} undoes a run and is not checked against the goals; say "
+            "rollback and name that run"
+        )
     compose.bootstrap_of(settings)
     if not plan.moves:
         sys.stderr.write(f"plimsoll: {plan_file} has no moves; nothing to do\n")

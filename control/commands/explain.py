@@ -13,7 +13,7 @@ from control.origin import Origin
 from control.progress import shown
 from control.render import json_text, table
 from control.settings import Settings
-from model.errors import ConfigError, PlanOutdated
+from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 from model.evaluate import evaluate
 from model.exchange.source import nearest
 from model.files import rounded
@@ -65,6 +65,8 @@ def make(
         A file cannot be used, or no such move, partition or broker is known.
     PlanOutdated
         The cluster is not the one that was planned for.
+    GuardrailRefused
+        The plan breaks its own rules.
     """
     if to is not None and move is None:
         raise ConfigError("--to needs a partition; say which one: orders-7 --to 4")
@@ -74,6 +76,11 @@ def make(
         raise PlanOutdated(
             f"{plan_file} is for another cluster state: brokers or placement differ; "
             "name the snapshot that it was made from, or plan again"
+        )
+    if broken := evaluate(snapshot, plan.goals, plan.moves).violations:
+        raise GuardrailRefused(
+            f"{plan_file} breaks rules of its own goals, first {broken[0].words}; "
+            "there is nothing to explain: plan again, and see verify for all of them"
         )
     case = Case(plan=plan, snapshot=snapshot)
     answer = shown(lambda _observer: _answer(case, move, to, output))

@@ -17,8 +17,8 @@ from model.bound import price_bound
 from model.errors import ConfigError
 from model.evaluate import Evaluation, evaluate
 from model.exchange.reassignment import moves_of, read_election, read_reassignment
-from model.files import read_document, rounded, validate_document
-from model.plan import KIND, Move, Plan
+from model.files import read_document, rounded
+from model.plan import KIND, Move, Plan, plan_of_document
 from model.printable import printable
 from model.snapshot import Snapshot
 from model.units import count_text, percent_text
@@ -74,7 +74,7 @@ def _judge_plan(
     output: Form,
 ) -> int:
     document = read_document(plan_file, KIND, major=1)
-    plan = validate_document(Plan, document, plan_file)
+    plan = plan_of_document(document, plan_file)
     snapshot = origin.read(settings)
     found = [hash_claim(document), snapshot_claim(plan, snapshot)]
     if found[-1].holds:
@@ -189,7 +189,7 @@ def _judged(
 
 def _plan_for(plan_file: Path, snapshot: Snapshot) -> Plan:
     document = read_document(plan_file, KIND, major=1)
-    plan = validate_document(Plan, document, plan_file)
+    plan = plan_of_document(document, plan_file)
     for claim in (hash_claim(document), snapshot_claim(plan, snapshot)):
         if not claim.holds:
             raise ConfigError(

@@ -62,7 +62,11 @@ class SimulatedAdmin:
         of = self._cluster
         return self._read(
             "cluster",
-            lambda: ClusterView(cluster_id=of.cluster_id, alive=of.alive),
+            lambda: ClusterView(
+                cluster_id=of.cluster_id,
+                alive=of.alive,
+                racks={b.id: b.rack for b in of.brokers.values() if b.rack},
+            ),
         )
 
     def controller_elections(self) -> int | None:

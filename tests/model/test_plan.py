@@ -186,3 +186,24 @@ def test_the_stock_tool_gets_sorted_replicas_and_its_way_back() -> None:
     assert [p["replicas"] for p in back] == [[1, 2]] * 3
     assert [p["partition"] for p in back] == [1, 2, 3]
     assert json.loads(json.dumps(document)) == document
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"replicas_after": ()}, "replicas_after is empty"),
+        ({"replicas_before": ()}, "replicas_before is empty"),
+        ({"replicas_after": ids(2, 2)}, r"names a broker twice: \[2, 2\]"),
+        ({"replicas_after": ids(2, -7)}, "names the broker -7"),
+        ({"leader_after": BrokerId(9)}, "leader_after, 9, is not in replicas_after"),
+        ({"partition": -1}, "its number is less than 0"),
+        ({"partition": 3}, "another move names the same partition"),
+    ],
+)
+def test_a_move_that_cannot_be_one_is_named_although_the_hash_fits(
+    tmp_path: Path, changes: dict[str, object], words: str
+) -> None:
+    moves = (MOVES[0], MOVES[1].model_copy(update=changes), MOVES[2])
+    write_plan(tmp_path / "p.json", plan(moves=moves).seal())
+    with pytest.raises(ConfigError, match=f"cannot be used: move [23], of .*{words}"):
+        read_plan(tmp_path / "p.json")

@@ -1,0 +1,189 @@
+"""The plan's own rules, judged once more by the evaluator before anything is sent.
+
+What a file says is not trusted, not even under a hash that fits: places are judged by
+the metadata of the cluster, amounts by the loads that the plan itself gives, because
+nobody measures any while a plan is applied.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from executor.answers import PartitionView
+from executor.preflight import Observed
+from model.errors import GuardrailRefused
+from model.ids import BrokerId
+from model.plan import BrokerChange, Move, Plan
+from model.proposal import HOLDING, Proposal
+from model.rules import RULES, Violation
+from model.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    Topic,
+    partitions_from_rows,
+)
+
+_NAMED: Final = 5
+"""Broken rules that are told one by one."""
+
+_NEAR: Final = 1e-6
+"""Share by which sums of figures with nine digits may be off."""
+
+
+def refuse_broken(plan: Plan, seen: Observed) -> None:
+    """Raise GuardrailRefused where moves would break a rule of the plan's goals.
+
+    `seen` has the partitions of all moves as they are before them. Capacity and counts
+    of replicas are judged by `refuse_overfilled`; cooldowns are not, since a partition
+    that moved after the plan was made is not where the plan expects it.
+    """
+    _refuse([f"{v.rule}: {v.words}" for v in _violations(plan, seen)])
+
+
+def refuse_overfilled(plan: Plan) -> None:
+    """Raise GuardrailRefused where a plan fills a broker over a limit of its goals.
+
+    By the plan's own figures: each broker's load before, and those of the moves. The
+    plan must be whole.
+    """
+    _refuse(list(_overfilled(plan)))
+
+
+def _refuse(faults: list[str]) -> None:
+    if faults:
+        more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        raise GuardrailRefused(
+            f"The plan breaks rules of its own goals, so nothing was changed: "
+            f"{'; '.join(faults[:_NAMED])}{more}. Plan again."
+        )
+
+
+# ---- places
+
+
+def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
+    # Directories are compared with those of the brokers (`directory_checks`).
+    moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
+    proposal = Proposal.of_moves(_snapshot(plan, seen), plan.goals, moves)
+    return (v for rule in RULES for v in rule.violations(proposal))
+
+
+def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
+    """The partitions that the plan moves, as the metadata show them; no loads."""
+    moves = sorted(plan.moves, key=lambda m: m.id)
+    topics = {m.topic: _topic(m) for m in moves}
+    header = SnapshotHeader(
+        cluster_id=seen.cluster.cluster_id,
+        taken_at_ms=0,
+        brokers=_brokers(plan, seen),
+        topics=tuple(topics.values()),
+        resources=(),
+    )
+    rows = [_row(m, seen.partitions[m.id], topics[m.topic]) for m in moves]
+    loads = np.zeros((len(rows), 0))
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+
+def _topic(move: Move) -> Topic:
+    # Pre-flight has compared id and storage; Kafka's own topics keep to the prefix.
+    return Topic(
+        name=move.topic,
+        topic_id=move.topic_id,
+        storage=move.storage,
+        internal=move.topic.startswith("__"),
+    )
+
+
+def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
+    each = move.bytes_to_copy // len(move.added) if move.added else -1
+    return PartitionRow(
+        id=move.id,
+        topic_id=view.topic_id,
+        storage=topic.storage,
+        internal=topic.internal,
+        replicas=view.replicas,
+        leader=view.leader,
+        size_bytes=-1,
+        local_bytes=each,
+    )
+
+
+def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
+    """All that serve or hold; racks as the cluster names them, states as the plan."""
+    planned = {b.id: b for b in plan.brokers}
+    holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
+    return tuple(
+        Broker(
+            id=b,
+            rack=seen.cluster.racks.get(b, planned[b].rack if b in planned else None),
+            state=_state(planned.get(b), alive=b in seen.cluster.alive),
+        )
+        for b in sorted(seen.cluster.alive | holding)
+    )
+
+
+def _state(planned: BrokerChange | None, *, alive: bool) -> BrokerState:
+    if not alive:
+        return BrokerState.DEAD
+    if planned is None or planned.state is BrokerState.DEAD:
+        return BrokerState.ALIVE
+    return planned.state
+
+
+# ---- amounts
+
+
+def _overfilled(plan: Plan) -> Iterator[str]:
+    known = {b.id for b in plan.brokers}
+    taking = {b for m in plan.moves for b in m.added}
+    if known and (strangers := sorted(taking - known)):
+        yield f"it says nothing of broker {strangers[0]}, to which it moves replicas"
+    grown = _growth(plan.moves)
+    count = Counter(b for m in plan.moves for b in m.added)
+    count.subtract(b for m in plan.moves for b in m.removed)
+    for broker in plan.brokers:
+        if broker.state not in HOLDING:
+            continue
+        yield from _over_capacity(plan, broker, grown.get(broker.id, {}))
+        held = broker.replicas_before + count[broker.id]
+        if held > max(plan.goals.replicas_per_broker, broker.replicas_before):
+            yield (
+                f"replicas per broker: broker {broker.id} would hold {held} replicas; "
+                f"the limit is {plan.goals.replicas_per_broker}"
+            )
+
+
+def _over_capacity(
+    plan: Plan, broker: BrokerChange, grown: Mapping[str, float]
+) -> Iterator[str]:
+    for resource, capacity in broker.capacity.items():
+        before = broker.before.get(resource, 0.0)
+        after = before + grown.get(resource, 0.0)
+        limit = plan.goals.limit_of(Resource(resource)) * capacity
+        if after > max(limit, before) * (1 + _NEAR):
+            yield (
+                f"capacity: broker {broker.id} would carry {after:.0f} of {resource}; "
+                f"its limit is {limit:.0f}"
+            )
+
+
+def _growth(moves: Iterable[Move]) -> dict[BrokerId, dict[str, float]]:
+    """What each broker gains or loses by the moves, by dimension."""
+    grown: dict[BrokerId, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for move in moves:
+        for sign, brokers, leader in (
+            (1, move.replicas_after, move.leader_after),
+            (-1, move.replicas_before, move.leader_before),
+        ):
+            for broker in brokers:
+                leads = broker == leader
+                loads = move.leader_load if leads else move.follower_load
+                for key, load in loads.items():
+                    grown[broker][key] += sign * load
+    return grown

@@ -1,0 +1,178 @@
+"""A plan that breaks its own rules is refused on a running cluster, hash or no hash."""
+
+import dataclasses
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from executor.connect import Executor
+from executor.steering import Steering
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults
+from model.errors import GuardrailRefused
+from model.goals import Budgets, Pin, SolveLimits
+from model.ids import BrokerId
+from model.names import Names
+from model.plan import Move, Plan
+from model.run import RunState
+from model.snapshot import BrokerState, Resource, Snapshot, StorageKind
+from solver.solve import solve
+from tests.model.build import NO_FLOOR, brokers, ids, snapshot
+
+CAPACITY = 1e9
+WORK = SolveLimits(work=1.0)
+CLUSTER = snapshot(
+    brokers(6, racks="aabbcc", capacity=dict.fromkeys(range(1, 7), CAPACITY)),
+    [(1, 3)] * 6 + [(2, 5)] * 2,
+    [(1e7, 1e7)] * 6 + [(1e6, 1e6)] * 2,
+    storage=StorageKind.REPLICATED,
+)
+
+
+@cache
+def planned() -> Plan:
+    return plan_of(CLUSTER)
+
+
+def plan_of(of: Snapshot) -> Plan:
+    plan = solve(of, NO_FLOOR, WORK).best
+    assert plan is not None
+    assert plan.moves
+    return plan
+
+
+def with_move(plan: Plan, to: tuple[int, ...]) -> Plan:
+    """The plan, its first move going elsewhere, under a hash that fits."""
+    first = plan.moves[0].model_copy(
+        update={"replicas_after": ids(*to), "leader_after": BrokerId(to[0])}
+    )
+    return plan.model_copy(update={"moves": (first, *plan.moves[1:])}).seal()
+
+
+def with_goals(plan: Plan, **changes: object) -> Plan:
+    goals = plan.goals.model_copy(update=changes)
+    return plan.model_copy(update={"goals": goals}).seal()
+
+
+def with_state(plan: Plan, state: BrokerState) -> Plan:
+    """The plan, were the first broker that takes a replica in another state."""
+    taking = plan.moves[0].added[0]
+    changed = [
+        b.model_copy(update={"state": state}) if b.id == taking else b
+        for b in plan.brokers
+    ]
+    return plan.model_copy(update={"brokers": tuple(changed)}).seal()
+
+
+def with_capacity(plan: Plan, capacity: float) -> Plan:
+    changed = [
+        b.model_copy(update={"capacity": {Resource.NET_IN.value: capacity}})
+        for b in plan.brokers
+    ]
+    return plan.model_copy(update={"brokers": tuple(changed)}).seal()
+
+
+FORGED: dict[str, Callable[[Plan], Plan]] = {
+    r"rack spread: orders-\d would lie in 1 racks": lambda p: with_move(p, (1, 2)),
+    r"movable partitions: orders-\d stays: its topic is excluded": lambda p: with_goals(
+        p, excluded_topics=Names(exact=("orders",))
+    ),
+    r"pins: orders-\d would lie on broker": lambda p: with_goals(
+        p, pins=(Pin(topics=Names(exact=("orders",)), brokers=ids(1, 3)),)
+    ),
+    "budgets: .* replicas would move": lambda p: with_goals(
+        p, budgets=Budgets(replica_moves=0)
+    ),
+    "budgets: .* would be copied": lambda p: with_goals(p, budgets=Budgets(bytes=1)),
+    "eligible brokers: .* which is excluded": lambda p: with_state(
+        p, BrokerState.EXCLUDED
+    ),
+    "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
+    "capacity: broker . would carry": lambda p: with_capacity(p, 1.0),
+    r"it says nothing of broker": lambda p: p.model_copy(
+        update={"brokers": p.brokers[:1]}
+    ).seal(),
+}
+
+
+class Site:
+    """A simulated cluster and an executor on it."""
+
+    def __init__(self, of: Snapshot, folder: Path) -> None:
+        self.cluster = SimulatedCluster.of(of)
+        self.folder = folder
+        self.executor = Executor(
+            SimulatedAdmin(self.cluster, Faults()), timing=self.cluster.timing
+        )
+
+    @property
+    def places(self) -> list[tuple[BrokerId, ...]]:
+        found = sorted(self.cluster.partitions.items())
+        return [tuple(p.replicas) for _, p in found]
+
+    def execute(self, plan: Plan) -> RunState:
+        return self.executor.execute(
+            plan,
+            journal_dir=self.folder,
+            observe=lambda _: None,
+            steering=Steering(),
+        ).state
+
+
+@pytest.mark.parametrize("words", FORGED)
+def test_a_resealed_plan_that_breaks_a_rule_changes_nothing(
+    words: str, tmp_path: Path
+) -> None:
+    site = Site(CLUSTER, tmp_path)
+    before, forged = site.places, FORGED[words](planned())
+    with pytest.raises(GuardrailRefused, match=f"breaks rules of its own.*{words}"):
+        site.execute(forged)
+    with pytest.raises(GuardrailRefused, match=words):
+        site.executor.dry_run(forged)
+    assert site.places == before
+
+
+def test_racks_are_those_of_the_cluster_and_not_of_the_file(tmp_path: Path) -> None:
+    forged = with_move(planned(), (1, 2))
+    split = [b.model_copy(update={"rack": str(b.id)}) for b in forged.brokers]
+    forged = forged.model_copy(update={"brokers": tuple(split)}).seal()
+    with pytest.raises(GuardrailRefused, match="rack spread"):
+        Site(CLUSTER, tmp_path).execute(forged)
+
+
+def test_the_real_plan_is_carried_out_and_rolled_back(tmp_path: Path) -> None:
+    """Rules do not bind the way back, which restores what there was."""
+    crowded = dataclasses.replace(
+        CLUSTER,
+        partitions=dataclasses.replace(
+            CLUSTER.partitions,
+            replica_broker=CLUSTER.partitions.replica_broker.copy(),
+        ),
+    )
+    columns = crowded.partitions
+    columns.replica_broker[columns.replica_broker == 3] = 2
+    site = Site(crowded, tmp_path)
+    before = site.places
+    assert site.execute(plan_of(crowded)) is RunState.DONE
+    assert site.places != before
+    back, left = site.executor.plan_back(tmp_path, None)
+    assert not left
+    assert site.execute(back) is RunState.DONE
+    assert sorted(map(sorted, site.places)) == sorted(map(sorted, before))
+
+
+def test_a_plan_of_an_earlier_version_knows_no_capacity_and_passes(
+    tmp_path: Path,
+) -> None:
+    plan = planned()
+    bare = [b.model_copy(update={"capacity": {}}) for b in plan.brokers]
+    bare_moves: list[Move] = [
+        m.model_copy(update={"leader_load": {}, "follower_load": {}})
+        for m in plan.moves
+    ]
+    update = {"brokers": tuple(bare), "moves": tuple(bare_moves)}
+    old = plan.model_copy(update=update | {"schema_version": "1.1"}).seal()
+    assert Site(CLUSTER, tmp_path).execute(old) is RunState.DONE
