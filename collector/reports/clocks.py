@@ -7,6 +7,7 @@ from typing import Final
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from collector.reports.schema import AHEAD_MS, FRESH_MS
@@ -15,6 +16,9 @@ CONFIRMED: Final = 3
 """As many batches in a row must come equally late before a clock is called slow."""
 TOLERANCE_MS: Final = AHEAD_MS
 """Clocks that are off by less than this are left as they are: reports live longer."""
+
+END_MS: Final = 1 << 42
+"""In the year 2109: a later time is none, and sums of it would overflow."""
 
 
 class Clocks:
@@ -37,6 +41,9 @@ class Clocks:
     def corrected(self, reports: pa.Table, arrived_ms: int) -> pa.Table:
         """The same reports with the times that the collector's clock had.
 
+        Reports whose time is that of no clock are left out: no other broker's may
+        suffer from them.
+
         Parameters
         ----------
         reports
@@ -44,6 +51,9 @@ class Clocks:
         arrived_ms
             When it did, by the collector's clock.
         """
+        reports = reports.filter(
+            (pc.field("time_ms") >= 0) & (pc.field("time_ms") < END_MS)
+        )
         time_ms = reports["time_ms"].to_numpy().copy()
         for of, rows in _by_speaker(reports):
             clock = self._clocks.setdefault(of, _Clock())

@@ -24,7 +24,8 @@ def parse(text: str, chosen: Sequence[Selector]) -> list[Series]:
                 for position, selector in enumerate(chosen):
                     if selector.takes(sample.name, sample.labels):
                         found[position][labels] = float(sample.value)
-    except (ValueError, LookupError) as exc:
+    # A time of 400 digits is an OverflowError.
+    except (ValueError, LookupError, ArithmeticError) as exc:
         raise ValueError("a line is no sample") from exc
     return found
 

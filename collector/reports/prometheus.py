@@ -26,6 +26,8 @@ _NO_VECTOR: Final = (
     RecursionError,
 )
 """What JSON that is of another shape leads to."""
+_DIGITS: Final = len(str(MOST_ID))
+"""Python converts only so many."""
 Series = tuple[dict[str, str], float]
 """Labels and value."""
 
@@ -137,7 +139,7 @@ class PrometheusServer:
         for labels, value in series:
             told = labels.get(self._settings.broker_label, "")
             found = self._pattern.fullmatch(told)
-            if found and int(found[1]) <= MOST_ID:
+            if found and len(found[1]) <= _DIGITS and int(found[1]) <= MOST_ID:
                 sheet.add(int(found[1]), labels, figure, value)
             else:
                 strange.add(told)

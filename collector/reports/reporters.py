@@ -135,7 +135,10 @@ class _Reporter:
         self.records += read.records
         for reason, count in read.left_out.items():
             self.left_out[reason] = self.left_out.get(reason, 0) + count
-        found = self.clocks.corrected(concatenate(read.tables, REPORTS), now_ms)
+        reports = concatenate(read.tables, REPORTS)
+        found = self.clocks.corrected(reports, now_ms)
+        if lost := len(reports) - len(found):
+            self.left_out["time"] = self.left_out.get("time", 0) + lost
         newest = found.group_by("broker").aggregate([("time_ms", "max")])
         for row in newest.to_pylist():
             broker, time_ms = row["broker"], row["time_ms_max"]

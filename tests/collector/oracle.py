@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from collector.reports.automq_metrics import FIGURES
+from collector.reports.automq_metrics import FIGURES, MOST_ENTRIES
 
 
 class Bad(Exception):
@@ -73,6 +73,7 @@ def automq(record: bytes) -> dict[str, Any]:
         reader.require_left(4)
         require(partition >= 0, "value")
     count = reader.take("i")
+    require(count <= MOST_ENTRIES, "entries")
     require(count >= 0, "short")
     entries = [(reader.take("B"), reader.take("d")) for _ in range(count)]
     known = {FIGURES[i]: value for i, value in entries if i < len(FIGURES)}

@@ -206,3 +206,35 @@ def test_a_million_mutated_records_are_read_or_counted(layout: Layout) -> None:
     assert len(found.metrics) + sum(found.skipped.values()) == count
     assert set(found.skipped) >= {"short", "class", "version", "value"}
     layout.check(mutated.slice(0, 5_000).to_pylist())
+
+
+def with_entries(*counts: int) -> pa.Array:
+    """A record of one partition for each number of entries."""
+    return pa.array(
+        [
+            AUTOMQ_PARTITION[:27]
+            + struct.pack(">i", count)
+            + struct.pack(">bd", 0, 1.0) * count
+            for count in counts
+        ],
+        pa.binary(),
+    )
+
+
+def test_work_does_not_grow_with_numbers_of_entries(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each number that occurs costs a pass over its records; there are few."""
+    passes = []
+    take = automq_metrics._Figures.take
+
+    def counted(self: Any, *given: Any) -> None:
+        passes.append(1)
+        take(self, *given)
+
+    monkeypatch.setattr(automq_metrics._Figures, "take", counted)
+    most = automq_metrics.MOST_ENTRIES
+    found = automq_metrics.decode(with_entries(*range(460), 50_000))
+    assert found.skipped == {"entries": 460 - most}
+    assert len(found.metrics) == most + 1
+    assert len(passes) == most * (most + 1) / 2

@@ -88,3 +88,15 @@ def test_a_clock_that_is_off_by_seconds_is_left_alone(skew_s: float) -> None:
 
 def test_no_reports_change_nothing() -> None:
     assert seconds(Clocks(), 1) == []
+
+
+ABSURD_MS = (-(2**63), -1, 1 << 42, 2**63 - 1)
+
+
+@pytest.mark.parametrize("time_ms", ABSURD_MS)
+def test_a_time_of_no_clock_costs_nobody_else_a_report(time_ms: int) -> None:
+    clocks = Clocks()
+    rows = [automq(10), automq(10, broker=2) | {"time_ms": time_ms}]
+    assert seconds(clocks, 12, *rows) == [10]
+    assert seconds(clocks, 22, automq(20), automq(20, broker=2)) == [20, 20]
+    assert clocks.ahead_ms == {}

@@ -224,3 +224,17 @@ def test_what_the_reference_client_writes_is_read_as_it_was(
     assert one_way == both
     assert len(both) == len({topic for topic, _ in values})
     assert none == {}
+
+
+@pytest.mark.parametrize("time", ["9" * 400, "-1e999", "nan", "1 2", "x"])
+def test_an_absurd_time_of_one_exporter_costs_no_other_its_figures(time: str) -> None:
+    brokers = Brokers({"1": f"size 4 {time}\n", "2": told(5.0)})
+    answer = brokers.exporters({"size_bytes": FIGURES["size_bytes"]}).read()
+    assert 2 in answer.reports["broker"].to_pylist()
+    assert all("broker 1" in words for words in answer.failures)
+
+
+def test_a_value_that_is_no_number_costs_no_other_exporter_its_figures() -> None:
+    brokers = Brokers({"1": "size " + "9" * 5000 + "\n", "2": told(5.0)})
+    answer = brokers.exporters({"size_bytes": FIGURES["size_bytes"]}).read()
+    assert answer.reports["broker"].to_pylist() == [2]
