@@ -68,6 +68,11 @@ class DrawnStream(SafeStream):
         return self
 
 
+def drawn(stream: TextIO) -> TextIO:
+    """Where a line that is drawn again and again goes; as Rich finds it."""
+    return getattr(stream, "rich_proxied_file", stream)
+
+
 @contextlib.contextmanager
 def safe_streams() -> Iterator[None]:
     """While entered, stdout and stderr take printable text alone."""

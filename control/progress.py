@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Final, Generic, Self, TypeVar
 
+from control.output import drawn
 from control.proposed import Solving
 from control.task import Follower
 from model.units import count_text
@@ -128,8 +129,9 @@ class _Line(logging.Handler):
 
     def _write(self, text: str) -> None:
         with contextlib.suppress(OSError):
-            sys.stderr.write(text)
-            sys.stderr.flush()
+            terminal = drawn(sys.stderr)
+            terminal.write(text)
+            terminal.flush()
 
 
 def progress_text(solving: Solving, elapsed_s: float, kept: str | None) -> str:

@@ -1,6 +1,6 @@
 """A recorded screen, read again: `control.film` in the other direction."""
 
-import json
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from control.film import KIND, MAJOR, FilmHeader, Frame, loaded, opened
 from control.view import LOG_LINES, LoopView
+from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
 from model.errors import ConfigError, InvalidCluster, PlimsollError
 from model.evaluate import evaluate
 from model.files import major_of
@@ -50,6 +51,7 @@ def _scenes(
         if not line.endswith("\n"):
             return
         try:
+            check_times(parse_json(line))
             frame = Frame.model_validate_json(line)
             view = _after(view, frame, goals)
         except (PlimsollError, LookupError, TypeError, ValueError) as exc:
@@ -64,6 +66,8 @@ def _scenes(
 
 
 def _fault(exc: Exception) -> str:
+    if isinstance(exc, InvalidJson):
+        return f"not valid JSON: {exc.reason}"
     if not isinstance(exc, ValidationError):
         return str(exc)
     first = exc.errors()[0]
@@ -74,14 +78,17 @@ def _fault(exc: Exception) -> str:
 def _lines(path: Path) -> Iterator[str]:
     with opened(path, "rt") as file:
         try:
-            yield from file
-        except (OSError, EOFError, UnicodeDecodeError) as exc:
+            while line := file.readline(MOST_LINE):
+                if len(line) == MOST_LINE:
+                    raise ValueError(f"a line has more than {MOST_LINE} characters")
+                yield line
+        except (OSError, EOFError, ValueError, zlib.error) as exc:
             raise ConfigError(f"cannot read the recording {path}: {exc}") from exc
 
 
 def _header(path: Path, line: str) -> FilmHeader:
     try:
-        document = json.loads(line)
+        document = parse_json(line)
         kind, version = document["kind"], str(document["schema_version"])
     except (ValueError, KeyError, TypeError) as exc:
         raise ConfigError(f"{path}, line 1, is not the start of a recording") from exc

@@ -6,7 +6,6 @@ An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
 
 import json
 import os
-import tomllib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
@@ -29,6 +28,7 @@ from control.prometheus import PrometheusSettings
 from control.showing import Keys, ScreenSettings
 from control.sources import Sources
 from control.throttling import AutoThrottleSettings
+from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
 from model.exchange.faults import fault_words
 from model.exchange.lines import line_of
@@ -230,11 +230,8 @@ def _file_sources(
         if profile:
             raise ConfigError(f"there is no configuration file for profile {profile!r}")
         return Sources(variables=given, values={})
-    text = read_text(path)
-    try:
-        values = tomllib.loads(text)
-    except ValueError as exc:
-        raise ConfigError(f"{path} is not TOML: {exc}") from exc
+    text = read_text(path, MOST_TYPED_BYTES)
+    values = parse_toml(path, text)
     profiles = values.pop("profiles", {})
     _refuse_unknown_keys(path, text, values)
     if not isinstance(profiles, dict) or not all(

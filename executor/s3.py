@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from model.bounded import MOST_BYTES
 from model.errors import ArchiveUnreachable, ConfigError, RightsMissing
 
 if TYPE_CHECKING:
@@ -116,7 +117,13 @@ class Bucket:
                 if _code(exc) == _GONE:
                     return None
                 raise
-            return Stored(found["Body"].read(), found["ETag"])
+            body = found["Body"].read(MOST_BYTES + 1)
+            if len(body) > MOST_BYTES:
+                raise ConfigError(
+                    f"{self.where(key)} holds more than {MOST_BYTES >> 20} MiB, the "
+                    "most that is read of an object"
+                )
+            return Stored(body, found["ETag"])
 
     def put_new(self, key: str, body: bytes) -> str | None:
         """Make an object, its ETag; None where another one is there."""

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from model.bounded import check_times, parse_json, read_bytes
 from model.errors import ConfigError
 
 T = TypeVar("T", bound=BaseModel)
@@ -129,19 +130,15 @@ def read_document(path: Path, kind: str, major: int) -> dict[str, Any]:
 def major_of(version: str) -> int | None:
     """The major number of a `schema_version`; None where it is no number."""
     head = version.partition(".")[0]
-    return int(head) if head.isdigit() else None
+    return int(head) if head.isdecimal() and len(head) <= 9 else None
 
 
 def _load(path: Path, kind: str) -> dict[str, Any]:
+    data = read_bytes(path, what=f"the {kind} file ")
     try:
-        data = path.read_bytes()
-        if path.suffix == ".gz":
-            data = gzip.decompress(data)
-        document = json.loads(data)
-    except OSError as exc:
-        reason = exc.strerror or "not a gzip file"
-        raise ConfigError(f"cannot read the {kind} file {path}: {reason}") from exc
-    except (EOFError, ValueError) as exc:
+        document = parse_json(data)
+        check_times(document)
+    except ValueError as exc:
         raise ConfigError(f"{path} is no {kind} file: {exc}") from exc
     if not isinstance(document, dict):
         raise ConfigError(f"{path} is no {kind} file: it holds no JSON object")

@@ -1,12 +1,18 @@
 """Names of brokers, topics and partitions as types of their own."""
 
-from typing import NamedTuple, NewType
+import re
+from typing import Final, NamedTuple, NewType
 
 BrokerId = NewType("BrokerId", int)
 """Kafka's node id."""
 
 TopicName = NewType("TopicName", str)
 """A topic's name as Kafka shows it."""
+
+MOST_ID: Final = 2**31 - 1
+"""The largest id of a broker, and number of a partition: Kafka's are 32 bits wide."""
+
+_LEGAL: Final = re.compile(r"(?!\.{1,2}$)[a-zA-Z0-9._-]{1,249}")
 
 NO_BROKER = BrokerId(-1)
 """What Kafka's metadata give as leader of a partition that has none."""
@@ -20,3 +26,8 @@ class PartitionId(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+def is_legal(topic: str) -> bool:
+    """Whether Kafka allows a topic to have this name (`Topic.validate`)."""
+    return _LEGAL.fullmatch(topic) is not None

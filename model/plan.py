@@ -17,7 +17,7 @@ from model.files import (
 )
 from model.forecast import LoadForecast
 from model.goals import Goals, SolveLimits
-from model.ids import BrokerId, PartitionId, TopicName
+from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
 from model.snapshot import BrokerState, StorageKind
 
 KIND: Final = "plimsoll.plan"
@@ -274,10 +274,16 @@ def _fault(move: Move) -> str | None:
             return f"{name} is empty"
         if min(brokers) < 0:
             return f"{name} names the broker {min(brokers)}; ids are 0 or more"
+        if max(brokers) > MOST_ID:
+            return f"{name} names the broker {max(brokers)}; ids end at {MOST_ID}"
         if len(set(brokers)) != len(brokers):
             return f"{name} names a broker twice: {list(brokers)}"
     if move.leader_after not in move.replicas_after:
         return f"leader_after, {move.leader_after}, is not in replicas_after"
-    if move.partition < 0:
-        return "its number is less than 0"
+    if not 0 <= move.partition <= MOST_ID:
+        return f"its number is not from 0 to {MOST_ID}"
+    if not is_legal(move.topic):
+        return "Kafka allows no topic of this name"
+    if move.bytes_to_copy < 0:
+        return "bytes_to_copy is less than 0"
     return None

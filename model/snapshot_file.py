@@ -16,6 +16,7 @@ from model.files import (
     validate_document,
     write_document,
 )
+from model.plausible import check_header, check_sizes
 from model.snapshot import Floats, Ints, Partitions, Snapshot, SnapshotHeader
 
 KIND: Final = "plimsoll.snapshot"
@@ -60,8 +61,14 @@ def as_document(snapshot: Snapshot) -> dict[str, Any]:
 
 def of_document(document: Any) -> Snapshot:
     """The snapshot of what such a file holds; ValidationError, InvalidCluster."""
-    file = SnapshotFile.model_validate_json(json.dumps(document))
-    return Snapshot(file.header, _from_columns(file))
+    return _checked(SnapshotFile.model_validate_json(json.dumps(document)))
+
+
+def _checked(file: SnapshotFile) -> Snapshot:
+    check_header(file.header)
+    snapshot = Snapshot(file.header, _from_columns(file))
+    check_sizes(snapshot)
+    return snapshot
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -75,8 +82,10 @@ def read_snapshot(path: Path) -> Snapshot:
         What it holds contradicts itself.
     """
     document = read_document(path, KIND, major=1)
-    file = validate_document(SnapshotFile, document, path)
-    return Snapshot(file.header, _from_columns(file))
+    try:
+        return _checked(validate_document(SnapshotFile, document, path))
+    except InvalidCluster as exc:
+        raise InvalidCluster(f"{path}: {exc}") from exc
 
 
 def _to_file(snapshot: Snapshot) -> SnapshotFile:

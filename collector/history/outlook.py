@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.slots import RATES, WEEK, Floats, Ints
+from model.bounded import parse_json
 from model.forecast import LoadForecast
 from model.snapshot import Resource, Snapshot
 
@@ -122,7 +123,7 @@ def read_outlook(path: Path) -> Outlook | None:
     """What was kept; None where there is none, or it cannot be used."""
     try:
         table = pq.ParquetFile(path).read()
-        facts = json.loads(table.schema.metadata[_META])
+        facts = parse_json(table.schema.metadata[_META])
         return Outlook(
             table.select(COLUMNS).replace_schema_metadata(),
             **{name: facts[name] for name in _FACTS},

@@ -12,6 +12,7 @@ from typing import Any, Final
 from collector.reports.selectors import Figures, Selector
 from collector.reports.sheet import MOST_ID, Answer, Sheet
 from collector.reports.web import Web
+from model.bounded import parse_json
 from model.errors import MetricsUnreachable
 
 MISSED_MS: Final = 3_600_000
@@ -108,7 +109,7 @@ class PrometheusServer:
         url = f"{self._settings.url.rstrip('/')}/api/v1/query"
         body = self._web.get(f"{url}?{query}", "application/json")
         try:
-            told = json.loads(body)
+            told = parse_json(body)
             series = _series(told["data"])
             warnings = [str(words)[:200] for words in told.get("warnings") or []]
         except _NO_VECTOR as exc:

@@ -2,7 +2,6 @@
 
 import base64
 import http.client
-import json
 import ssl
 import time
 import urllib.error
@@ -11,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from model.bounded import parse_json
 from model.connection.knock import reason_of
 from model.errors import ConfigError, MetricsUnreachable
 
@@ -140,7 +140,7 @@ def _refusal(exc: urllib.error.HTTPError) -> str:
 def _told(exc: urllib.error.HTTPError) -> str:
     """What a Prometheus says of its error, which is JSON; others say nothing of use."""
     try:
-        return str(json.loads(exc.read(_CHUNK_BYTES))["error"])[:200]
+        return str(parse_json(exc.read(_CHUNK_BYTES))["error"])[:200]
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return ""
 

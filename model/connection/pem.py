@@ -5,7 +5,8 @@ import textwrap
 from typing import Final
 
 _BLOCK: Final = re.compile(
-    r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?P<body>.*?)-----END (?P=kind)-----",
+    r"-----BEGIN (?P<kind>[A-Z0-9 ]+)-----(?P<body>(?:(?!-----).)*)"
+    r"-----END (?P=kind)-----",
     re.DOTALL,
 )
 _WIDTH: Final = 64

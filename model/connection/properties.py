@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from model.errors import ConfigError
+from model.bounded import MOST_TYPED_BYTES, read_bytes
 from model.exchange.source import fault
 
 _KEY: Final = re.compile(r"(?:\\.|[^\\=:\s])*", re.DOTALL)
@@ -35,10 +35,7 @@ def read_properties(path: Path) -> dict[str, Property]:
     ConfigError
         The file cannot be read, or an escape in it is malformed.
     """
-    try:
-        data = path.read_bytes()
-    except OSError as exc:
-        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+    data = read_bytes(path, MOST_TYPED_BYTES)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -1,7 +1,6 @@
 """Tokens for SASL OAUTHBEARER, by OAuth's client credentials (RFC 6749, KIP-768)."""
 
 import base64
-import json
 import ssl
 import threading
 import time
@@ -12,11 +11,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from model.bounded import parse_json
 from model.connection.client import ClientProperties, TokenSource
 from model.connection.knock import reason_of
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 
 _FRESH: Final = 0.8
+_MOST_BYTES: Final = 1 << 20
+"""Of an answer with a token."""
 """A token is replaced after this part of its life, as Java's clients do."""
 
 
@@ -64,7 +66,7 @@ class Tokens:
             with urllib.request.urlopen(  # noqa: S310
                 self._request(), timeout=self._timeout_s, context=self._context()
             ) as answer:
-                told = json.load(answer)
+                told = parse_json(answer.read(_MOST_BYTES))
         except urllib.error.HTTPError as exc:
             exc.close()
             raise AccessRefused(
@@ -123,7 +125,7 @@ def _read(told: Any, now_s: float, url: str) -> Token:
 def _claims(token: str) -> Any:
     """What a JSON web token says; who signed it is the broker's business."""
     part = token.split(".")[1] if token.count(".") == 2 else ""
-    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    return parse_json(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
 
 
 def _no_token(url: str) -> ConfigError:

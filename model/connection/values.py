@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from model.bounded import MOST_TYPED_BYTES, read_bytes
 from model.connection.properties import Property
 from model.errors import ConfigError
 from model.exchange.source import fault
@@ -62,8 +63,7 @@ class Values:
     def text_of(self, key: str) -> str:
         """The text of the file that a key names; bytes that are no text replaced."""
         try:
-            return Path(self.get(key) or "").read_text("utf-8", "replace")
-        except OSError as exc:
-            raise self.fault(
-                key, f"cannot read {self.get(key)}: {exc.strerror}"
-            ) from exc
+            data = read_bytes(Path(self.get(key) or ""), MOST_TYPED_BYTES)
+        except ConfigError as exc:
+            raise self.fault(key, str(exc)) from exc
+        return data.decode("utf-8", "replace")

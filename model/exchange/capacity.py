@@ -8,6 +8,7 @@ NW_IN and NW_OUT in KB/s; CPU in percent, or as a number of cores. A KB is 1,024
 
 import contextlib
 import math
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +22,7 @@ from model.snapshot import CapacitySource, LogDir, Resource
 CORES: Final = "num.cores"
 MOST: Final = LARGEST / 2**20
 """In Cruise Control's units; its largest is the MB."""
+_WHOLE: Final = re.compile(r"-?[0-9]{1,10}")
 _NAMES: Final = {
     "DISK": (Resource.DISK, 2.0**20),
     "CPU": (Resource.CPU, 1.0),
@@ -66,7 +68,7 @@ def _name(broker: int) -> str:
 def _broker(path: Path, entry: Any) -> BrokerId:
     found = object_at(path, entry, "an entry of brokerCapacities").get("brokerId")
     text = str(found)
-    if text.removeprefix("-").isdecimal() and DEFAULT <= int(text) < 2**31:
+    if _WHOLE.fullmatch(text) and DEFAULT <= int(text) < 2**31:
         return BrokerId(int(text))
     words = f"brokerId is {found!r}; give a broker's id, or -1 for all others"
     raise ConfigError(f"{path}: {words}")

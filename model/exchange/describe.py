@@ -139,8 +139,9 @@ def _partition(path: Path, line: int, found: re.Match[str]) -> DescribedPartitio
     reassigned = bool(_REASSIGNED.search(rest))
     leaving = _REMOVING.search(rest) if reassigned else None
     removing = _brokers(leaving[1] if leaving else "")
+    gone_soon = frozenset(removing)
     listed = _brokers(found["replicas"])
-    replicas = tuple(b for b in listed if b not in removing)
+    replicas = tuple(b for b in listed if b not in gone_soon)
     if not replicas or len(set(replicas)) != len(replicas):
         words = f"{pid} has the replicas {found['replicas'] or 'none'!r}"
         raise fault(path, line, f"{words}; each broker stands there once")

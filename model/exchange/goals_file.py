@@ -2,7 +2,6 @@
 
 import json
 import re
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
 from model.exchange.faults import fault_words
 from model.exchange.lines import line_of
@@ -35,10 +35,7 @@ def read_goals(path: Path) -> Goals:
 def _document(path: Path) -> Any:
     if path.suffix == ".json":
         return object_at(path, read_json(path), "the file")
-    try:
-        return tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as exc:
-        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
+    return parse_toml(path, read_text(path, MOST_TYPED_BYTES))
 
 
 def _faults(path: Path, errors: list[ErrorDetails]) -> ConfigError:

@@ -2,11 +2,11 @@
 
 import csv
 import difflib
-import json
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from model.bounded import MOST_BYTES, InvalidJson, parse_json, read_bytes
 from model.errors import ConfigError
 
 LARGEST: Final = 1e18
@@ -22,20 +22,18 @@ def fault(path: Path, line: int, words: str) -> ConfigError:
     return ConfigError(f"{path}, line {line}: {words}")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
     """The text of a UTF-8 file, with or without a byte order mark.
 
     Raises
     ------
     ConfigError
-        It cannot be read, or is no text.
+        It cannot be read, holds more than `most` bytes, or is not UTF-8.
     """
     try:
-        return path.read_text("utf-8-sig")
-    except OSError as exc:
-        raise ConfigError(f"cannot read {path}: {exc.strerror}") from exc
+        return read_bytes(path, most).decode("utf-8-sig")
     except UnicodeDecodeError as exc:
-        raise ConfigError(f"{path} is no text in UTF-8; save it as UTF-8") from exc
+        raise ConfigError(f"{path} is not valid UTF-8; save it as UTF-8") from exc
 
 
 def read_json(path: Path) -> Any:
@@ -47,11 +45,11 @@ def read_json(path: Path) -> Any:
         It cannot be read, or is no JSON; the line is named.
     """
     try:
-        return json.loads(read_text(path))
-    except json.JSONDecodeError as exc:
-        raise fault(path, exc.lineno, f"this is no JSON: {exc.msg}") from exc
-    except RecursionError as exc:
-        raise ConfigError(f"{path} is nested too deeply to be read") from exc
+        return parse_json(read_text(path))
+    except InvalidJson as exc:
+        if exc.line is None:
+            raise ConfigError(f"{path}: {exc.reason}") from exc
+        raise fault(path, exc.line, f"this is not valid JSON: {exc.reason}") from exc
 
 
 def read_table(

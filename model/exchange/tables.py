@@ -1,5 +1,7 @@
 """Tables of loads and of brokers: CSV with a header."""
 
+import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -11,11 +13,11 @@ from model.exchange.source import (
     amount,
     fault,
     nearest,
+    read_json,
     read_table,
-    read_text,
     whole_number,
 )
-from model.ids import BrokerId, PartitionId, TopicName
+from model.ids import MOST_ID, BrokerId, PartitionId, TopicName
 from model.snapshot import Broker, BrokerState, Resource
 
 SIZES: Final = ("size_bytes", "local_bytes")
@@ -106,18 +108,23 @@ def read_brokers(path: Path) -> tuple[Broker, ...]:
         fit.
     """
     brokers = _json_brokers(path) if path.suffix == ".json" else _csv_brokers(path)
+    for broker in brokers:
+        if not 0 <= broker.id <= MOST_ID:
+            words = f"broker {broker.id} has an id that Kafka cannot give"
+            raise ConfigError(f"{path}: {words}; ids are from 0 to {MOST_ID}")
     return tuple(sorted(brokers, key=lambda b: b.id))
 
 
 def _json_brokers(path: Path) -> tuple[Broker, ...]:
     try:
-        brokers = TypeAdapter(tuple[Broker, ...]).validate_json(read_text(path))
+        document = json.dumps(read_json(path))
+        brokers = TypeAdapter(tuple[Broker, ...]).validate_json(document)
     except ValidationError as exc:
         first = exc.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the list of brokers"
         raise ConfigError(f"{path}: {place}: {first['msg']}") from exc
-    ids = [b.id for b in brokers]
-    twice = next((i for i in ids if ids.count(i) > 1), None)
+    counts = Counter(b.id for b in brokers)
+    twice = next((i for i, count in counts.items() if count > 1), None)
     if twice is not None:
         raise ConfigError(f"{path}: broker {twice} stands twice; keep one of them")
     return brokers

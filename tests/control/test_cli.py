@@ -205,7 +205,10 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         ((*FROM, "--storage", "sharde"), "unknown kind 'sharde'; did you mean 'shared"),
         ((*FROM, "--topic", "order"), "no topic 'order'; did you mean 'orders'?"),
         ((*FROM, "--goals", "gone.toml"), "cannot read gone.toml: No such file"),
-        ((*FROM, "--capacity", "loads.csv"), "loads.csv, line 1: this is no JSON"),
+        (
+            (*FROM, "--capacity", "loads.csv"),
+            "loads.csv, line 1: this is not valid JSON",
+        ),
         ((*FROM, "--brokers", "loads.csv"), "unknown column 'topic'"),
         (("status", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such"),
         (("run", "--capacity", "gone", "-b", "x:1"), "cannot read gone: No such file"),
@@ -222,7 +225,10 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
             ("elect", "--from", "gone.json", "-b", "x:1"),
             "cannot read gone.json: No such",
         ),
-        (("elect", "--from", "loads.csv", "-b", "x:1"), "line 1: this is no JSON"),
+        (
+            ("elect", "--from", "loads.csv", "-b", "x:1"),
+            "line 1: this is not valid JSON",
+        ),
         (("elect", "--from", "uneven.json", "-b", "x:1"), "partitions: Input should"),
         (("elect", "--from", "e", "--topic", "a", "-b", "x:1"), "name one of them"),
         (("elect", "--allow-changes"), "no cluster is named; say --bootstrap-server"),

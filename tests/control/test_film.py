@@ -135,7 +135,10 @@ def test_a_packed_film_is_the_same(tmp_path: Path, film: Path) -> None:
             "line 2, .*after_s: Field",
         ),
         (lambda lines: [lines[0], lines[4]], "line 2, .*lacks a part of the view"),
-        (lambda lines: [*lines[:4], "half a li", *lines[4:]], "line 5, .*Invalid JSON"),
+        (
+            lambda lines: [*lines[:4], "half a li", *lines[4:]],
+            "line 5, .*not valid JSON",
+        ),
         (lambda lines: [lines[0], *lines[1:3], lines[4]], "loads come before"),
         (lambda lines: [*lines[:3], lines[7]], "a run changes before it begins"),
         (lambda lines: [lines[0].replace('"1.0"', '"2.0"', 1)], "use a newer plimsoll"),

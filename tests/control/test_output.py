@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from control import cli
-from control.output import json_of, safe_streams
+from control.output import drawn, json_of, safe_streams
 from model.files import canonical
 from model.snapshot import Snapshot
 from model.snapshot_file import as_document
@@ -224,3 +224,15 @@ def test_a_progress_bar_keeps_its_colours_and_nothing_else(
     assert "\x1b[" in drawn
     assert "fetching" in drawn
     assert "\x1b]" not in drawn
+
+
+def test_a_line_that_is_drawn_again_returns_to_its_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    terminal = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with safe_streams():
+        drawn(sys.stderr).write("\ra\x1b]0;owned\a")
+        sys.stderr.write("\rb")
+    drawn(sys.stderr).write("\rc")
+    assert terminal.getvalue() == "\ra\\x1b]0;owned\\x07\\rb\rc"

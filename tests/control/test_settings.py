@@ -97,7 +97,7 @@ def test_the_wait_for_a_dead_broker_is_a_time_span_or_off(
         ("\n[goals]\nmove_prise = 1\n", "line 3: unknown key 'goals.move_prise'; did"),
         ("[profiles.p]\nwindow = 3\n", "line 2: unknown key 'window'; did you mean"),
         ("timeout_s = -1\n", "timeout_s: Input should be greater than 0"),
-        ("timeout_s = \n", "is not TOML"),
+        ("timeout_s = \n", "is not valid TOML"),
         ("profiles = 3\n", "profiles are tables"),
         ("[limits.x]\nmoves_per_run = 1\n", "limits.x.bytes: Field required"),
         (

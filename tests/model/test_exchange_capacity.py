@@ -124,5 +124,5 @@ def test_what_cannot_be_a_capacity_is_named(
 
 def test_what_is_no_json_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{\n"brokerCapacities": [,]}')
-    with pytest.raises(ConfigError, match=r"c\.json, line 2: this is no JSON"):
+    with pytest.raises(ConfigError, match=r"c\.json, line 2: this is not valid JSON"):
         read_capacities(tmp_path / "c.json")

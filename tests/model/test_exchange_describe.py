@@ -154,7 +154,7 @@ def test_what_the_command_does_not_print_is_named_with_its_line(
 
 def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ConfigError, match=r"d\.txt is no text in UTF-8"):
+    with pytest.raises(ConfigError, match=r"d\.txt is not valid UTF-8"):
         read_description(tmp_path / "d.txt")
 
 

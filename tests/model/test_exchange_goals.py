@@ -70,7 +70,7 @@ def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
         ("[cooldown.shared]\nrests = 1\n", "line 2: .*'rest_s'"),
         ("[zzz]\n", r"line 1: unknown key 'zzz'; known are balance, budgets"),
         ("move_price = 0\n", "line 1: move_price: Input should be greater"),
-        ("move_price = nan\n", "line 1: move_price"),
+        ("move_price = nan\n", "move_price is nan; give a finite number"),
         ("move_price = 1979-05-27\n", "line 1: move_price"),
         ('excluded_topics = ["("]\n', r"'\(' is no regular expression"),
         ("\n[budgets]\nmoves = -1\n", "line 3: budgets.moves: Input should be greater"),

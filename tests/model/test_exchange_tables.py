@@ -167,7 +167,7 @@ def test_a_bad_cell_is_named_with_its_line(
         ("b.csv", "id,state\n1,ded\n", "line 2: unknown state 'ded'; did you mean"),
         ("b.csv", "id\n1\n1\n", "line 3: broker 1 stands in line 2 already"),
         ("b.csv", "id\nx\n", "line 2: id is 'x'; give a whole number"),
-        ("b.json", "[", "the list of brokers: Invalid JSON"),
+        ("b.json", "[", "line 1: this is not valid JSON"),
         ("b.json", '[{"id": 1}, {"id": 1}]', "broker 1 stands twice"),
         ("b.json", '[{"id": 1, "capacity": {"disk": 0}}]', "0.capacity.disk: Input"),
     ],

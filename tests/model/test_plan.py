@@ -196,7 +196,7 @@ def test_the_stock_tool_gets_sorted_replicas_and_its_way_back() -> None:
         ({"replicas_after": ids(2, 2)}, r"names a broker twice: \[2, 2\]"),
         ({"replicas_after": ids(2, -7)}, "names the broker -7"),
         ({"leader_after": BrokerId(9)}, "leader_after, 9, is not in replicas_after"),
-        ({"partition": -1}, "its number is less than 0"),
+        ({"partition": -1}, "its number is not from 0"),
         ({"partition": 3}, "another move names the same partition"),
     ],
 )

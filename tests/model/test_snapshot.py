@@ -160,7 +160,7 @@ def snapshots(draw: st.DrawFn) -> Snapshot:
         size_bytes=draw(st.lists(size, min_size=n, max_size=n)),
         recent=[
             RecentMove(topic=TOPIC, partition=0, left=members[:1], at_ms=at)
-            for at in draw(st.lists(st.integers(0, 2**50), max_size=2))
+            for at in draw(st.lists(st.integers(0, 2**47), max_size=2))
         ],
     )
     capacity = draw(st.dictionaries(st.sampled_from(Resource), st.floats(1, 1e12)))
@@ -235,8 +235,8 @@ def test_a_file_of_the_first_version_is_read(tmp_path: Path) -> None:
         ("slot_loads", [[[1.0]], [[1.0]], [[]]], "the column slot_loads does not have"),
         ("replica_dirs", [[0, 0], [0], [0, 0, 0]], "does not fit the replicas"),
         ("replica_dirs", [[0, 0], [0, 0], [0, 0]], "which lists 0"),
-        ("size_bytes", [1, 2, 10**30], "holds a number over 2"),
-        ("leader", [1, 2, 10**30], "holds a number over 2"),
+        ("size_bytes", [1, 2, 10**30], r"size_bytes\.2 is out of range"),
+        ("leader", [1, 2, 10**30], r"leader\.2 is out of range"),
     ],
 )
 def test_a_column_that_does_not_fit_is_named(
@@ -249,7 +249,7 @@ def test_a_column_that_does_not_fit_is_named(
         document["header"]["slots"] = ["a"]
     document["partitions"][column] = value
     write_document(path, document)
-    with pytest.raises(InvalidCluster, match=words):
+    with pytest.raises((InvalidCluster, ConfigError), match=words):
         read_snapshot(path)
 
 

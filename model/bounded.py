@@ -1,0 +1,165 @@
+"""Reading what others wrote, in bounded memory: bytes, JSON and TOML.
+
+Every reader of files uses these, so that limits and messages are the same.
+"""
+
+import gzip
+import math
+import re
+import tomllib
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Final
+
+from pydantic_core import from_json
+
+from model.errors import ConfigError
+
+MOST_BYTES: Final = 1 << 28
+"""Of a file that programs write, decompressed: a million partitions fit."""
+MOST_TYPED_BYTES: Final = 1 << 22
+"""Of a file that people write."""
+MOST_LINE: Final = 1 << 26
+"""Characters of one line of a recording."""
+LARGEST_INT: Final = 2**63 - 1
+END_MS: Final = 253_402_300_800_000
+"""The end of the year 9999, the last that can be shown."""
+
+_AT: Final = re.compile(r" at line (\d+) column \d+$")
+_LONG: Final = re.compile(rb"\d{19}|[eE]\+?\d{3}")
+"""Numbers that may be out of range; everything else is not walked through for them."""
+
+
+class InvalidJson(ValueError):
+    """Text that is not JSON, or that holds a number out of range."""
+
+    def __init__(self, reason: str, line: int | None = None) -> None:
+        super().__init__(reason if line is None else f"line {line}: {reason}")
+        self.reason = reason
+        self.line = line
+        """Counted from 1; None where the reason names the place."""
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES, what: str = "") -> bytes:
+    """The bytes of a file, decompressed where its name ends in `.gz`.
+
+    what: what the file is, for messages, with a blank at its end.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read, or holds more than `most` bytes.
+    """
+    try:
+        with _opened(path) as file:
+            data = file.read(most + 1)
+    except (gzip.BadGzipFile, EOFError, zlib.error) as exc:
+        raise ConfigError(f"cannot read {what}{path}: not a gzip file") from exc
+    except OSError as exc:
+        raise ConfigError(f"cannot read {what}{path}: {exc.strerror}") from exc
+    except ValueError as exc:  # a NUL in the name
+        raise ConfigError(f"cannot read {what}{path}: {exc}") from exc
+    if len(data) > most:
+        raise ConfigError(
+            f"{path} holds more than {most >> 20} MiB, the most that is read of such "
+            "a file"
+        )
+    return data
+
+
+def _opened(path: Path) -> IO[bytes]:
+    # gzip's reader decompresses no more than is asked of it.
+    return gzip.open(path) if path.suffix == ".gz" else path.open("rb")  # type: ignore[return-value]  # both read bytes
+
+
+def parse_json(data: str | bytes) -> Any:
+    """What JSON text means, by RFC 8259: no NaN, no lone surrogates.
+
+    Nested at most 200 deep; integers fit 64 bits, other numbers a double.
+
+    Raises
+    ------
+    InvalidJson
+        It is not JSON, or beyond those limits.
+    """
+    try:
+        raw = data.encode() if isinstance(data, str) else data
+        document = from_json(raw, allow_inf_nan=False)
+    except ValueError as exc:
+        raise _invalid(exc) from exc
+    if _LONG.search(raw):
+        for place, value in _numbers(document, ""):
+            if not _in_range(value):
+                raise InvalidJson(f"{place or 'the number'} is out of range")
+    return document
+
+
+def _in_range(value: Any) -> bool:
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return bool(abs(value) <= LARGEST_INT)
+
+
+def _invalid(exc: ValueError) -> InvalidJson:
+    words = str(exc)
+    found = _AT.search(words)
+    if found is None:
+        return InvalidJson("a character is not valid UTF-8")
+    return InvalidJson(words[: found.start()], int(found[1]))
+
+
+def _numbers(document: Any, place: str) -> Iterator[tuple[str, float]]:
+    """Every number of a document, and where it stands."""
+    if isinstance(document, dict):
+        for key, value in document.items():
+            yield from _numbers(value, f"{place}.{key}" if place else key)
+    elif isinstance(document, list):
+        for at, value in enumerate(document):
+            yield from _numbers(value, f"{place}.{at}" if place else str(at))
+    elif isinstance(document, int | float):
+        yield place, document
+
+
+def check_times(document: Any, place: str = "") -> None:
+    """Refuse a document of plimsoll's own with a time that no clock has shown.
+
+    All members whose names end in `_ms` are times since 1970, or spans of time.
+
+    Raises
+    ------
+    ValueError
+        Names the first such member.
+    """
+    if isinstance(document, dict):
+        for key, value in document.items():
+            where = f"{place}.{key}" if place else key
+            if isinstance(value, int | float):
+                if key.endswith("_ms") and not -1 <= value < END_MS:
+                    raise ValueError(f"{where} is {value}, which is not a time")
+            elif value:
+                check_times(value, where)
+    elif isinstance(document, list) and isinstance(document[0], dict | list):
+        for at, value in enumerate(document):
+            if value:
+                check_times(value, f"{place}.{at}")
+
+
+def parse_toml(path: Path, text: str) -> dict[str, Any]:
+    """What TOML text means; its numbers are finite and integers fit 64 bits.
+
+    Raises
+    ------
+    ConfigError
+        It is not TOML, or beyond those limits; the file is named, and the line or key.
+    """
+    try:
+        document = tomllib.loads(text)
+        odd = [(n, v) for n, v in _numbers(document, "") if not _in_range(v)]
+    except RecursionError as exc:
+        raise ConfigError(f"{path} is nested too deeply to be read") from exc
+    except ValueError as exc:
+        raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
+    for place, value in odd:
+        raise ConfigError(f"{path}: {place} is {value:g}; give a finite number")
+    return document

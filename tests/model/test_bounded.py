@@ -1,0 +1,128 @@
+import gzip
+import json
+import os
+import tracemalloc
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.bounded import (
+    LARGEST_INT,
+    InvalidJson,
+    check_times,
+    parse_json,
+    parse_toml,
+    read_bytes,
+)
+from model.errors import ConfigError
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-LARGEST_INT, LARGEST_INT)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8")),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(max_size=3), inner),
+    max_leaves=20,
+)
+
+
+@given(JSON)
+def test_json_means_what_the_standard_library_says(document: object) -> None:
+    for text in (json.dumps(document), json.dumps(document, ensure_ascii=False)):
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            continue
+        assert parse_json(text) == json.loads(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("[" * 100_000, "line 1: recursion limit"),
+        ("[" * 300 + "]" * 300, "recursion limit"),
+        ('{"a":\n {"b": NaN}}', "line 2: expected"),
+        ('{"a": -Infinity}', "line 1"),
+        ('{"a": {"b": [1, 1e400]}}', r"^a\.b\.1 is out of range"),
+        ("9" * 30, "the number is out of range"),
+        (f'{{"a": -{"9" * 25}}}', "a is out of range"),
+        ("9" * 5000, "out of range"),
+        (r'{"a": "\ud800"}', "line 1: unexpected end of hex escape"),
+        (b'"\xff"', "line 1"),
+        ("", "line 1"),
+        ("{} {}", "trailing"),
+    ],
+)
+def test_what_is_not_json_or_out_of_range_is_refused(
+    text: str | bytes, words: str
+) -> None:
+    with pytest.raises(InvalidJson, match=words):
+        parse_json(text)
+
+
+def test_digits_in_text_are_no_numbers() -> None:
+    assert parse_json(f'["{"9" * 40}", 1e300, "1e999"]') == ["9" * 40, 1e300, "1e999"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a = " + "[" * 50_000, "nested too deeply"),
+        ("a." * 2_000 + "a = nan", "nested too deeply"),
+        ("a = nan", "a is nan; give a finite number"),
+        ("[t]\na = [1.0, inf]", r"t\.a\.1 is inf"),
+        (f"a = {'9' * 30}", "a is 1e\\+30"),
+        (f"a = {'9' * 5000}", "not valid TOML"),
+        ("a = \n", "line 1"),
+    ],
+)
+def test_toml_is_bounded_alike(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words) as told:
+        parse_toml(Path("x.toml"), text)
+    assert "x.toml" in str(told.value)
+
+
+@pytest.mark.parametrize("time", [-2, 1e18, 2**62])
+def test_a_time_of_no_clock_is_named(time: float) -> None:
+    document = {"a": [{"b": {"at_ms": 1_700_000_000_000}}, {"b": {"at_ms": time}}]}
+    with pytest.raises(ValueError, match=r"a\.1\.b\.at_ms"):
+        check_times(document)
+
+
+def test_a_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
+    path = tmp_path / "s.json.gz"
+    with gzip.open(path, "wb", compresslevel=9) as file:
+        for _ in range(64):
+            file.write(b" " * (1 << 20))
+    tracemalloc.start()
+    with pytest.raises(ConfigError, match=r"s\.json\.gz holds more than 4 MiB"):
+        read_bytes(path, 4 << 20)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 16 << 20
+
+
+@pytest.mark.parametrize("damage", ["cut", "flipped", "plain", "trailing"])
+def test_a_damaged_gzip_file_is_named(tmp_path: Path, damage: str) -> None:
+    whole = gzip.compress(os.urandom(2000), mtime=0)
+    flipped = bytearray(whole)
+    flipped[20] ^= 255
+    path = tmp_path / "s.gz"
+    path.write_bytes(
+        {
+            "cut": whole[:-20],
+            "flipped": bytes(flipped),
+            "plain": b"{}",
+            "trailing": whole + b"x",
+        }[damage]
+    )
+    with pytest.raises(ConfigError, match=r"cannot read .*s\.gz: not a gzip file"):
+        read_bytes(path)
+
+
+def test_a_file_without_an_end_is_refused() -> None:
+    with pytest.raises(ConfigError, match="/dev/zero holds more than 1 MiB"):
+        read_bytes(Path("/dev/zero"), 1 << 20)
