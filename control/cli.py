@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control import demonstrating, planning, recording, synthesising
+from control import demonstrating, journaling, planning, recording, synthesising
 from control.form import Form
 from control.grouped import OUTPUT, Command, Commands, hand_down
 from control.guard import guarded
@@ -184,6 +184,8 @@ for name, command in {
     **demonstrating.COMMANDS,
 }.items():
     app.command(name, cls=Command)(guarded(command))
+
+app.add_typer(journaling.journal, name="journal")
 
 
 @app.command(cls=Command)

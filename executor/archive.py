@@ -22,8 +22,8 @@ from threading import Event
 from typing import Final
 
 from executor.journal import (
+    beside,
     is_action,
-    keep_beside,
     order,
     plan_path,
     run_path,
@@ -179,7 +179,7 @@ class Archive:
             there = _joined(self._read(run_id, pieces), here, run_id)
             journal_dir.mkdir(parents=True, exist_ok=True)
             if not there.startswith(here):
-                keep_beside(path, _ASIDE)
+                path.rename(beside(path, _ASIDE))
             if not is_action(run_id):
                 replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
             replace_file(path, there)

@@ -235,14 +235,14 @@ def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> P
 def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
     """Of the runs on a cluster, oldest first."""
     paths = run_paths(journal_dir)
-    return [path.stem for path in paths if _cluster_of(path) == cluster_id]
+    return [path.stem for path in paths if cluster_of(path) == cluster_id]
 
 
 def _refuse_unknown(journal_dir: Path, newest: str) -> None:
     """A run that cannot be read at all may be the newest one; ConfigError."""
     for path in run_paths(journal_dir):
         is_newer = order(path.stem) > order(newest)
-        if is_newer and _cluster_of(path) is None and read_content(path).damage:
+        if is_newer and cluster_of(path) is None and read_content(path).damage:
             raise ConfigError(
                 f"Neither the journal {path} nor its plan can be read, so it may be "
                 "the newest run on this cluster. Restore one of them, see plimsoll "
@@ -335,7 +335,7 @@ def _still_set(
     return throttled, stood_down, shortened
 
 
-def _cluster_of(path: Path) -> str | None:
+def cluster_of(path: Path) -> str | None:
     """The cluster of a run; None where neither its journal nor its plan tells."""
     with contextlib.suppress(ConfigError):
         with path.open("rb") as lines:

@@ -246,11 +246,10 @@ def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
     return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"
 
 
-def keep_beside(path: Path, suffix: str) -> Path:
-    """Rename a file that is about to be replaced; no other one is. OSError."""
-    names = (f"{path.name}{suffix}{n or ''}" for n in count())
-    free = next(beside for n in names if not (beside := path.with_name(n)).exists())
-    return path.rename(free)
+def beside(path: Path, suffix: str) -> Path:
+    """A name beside a file that nothing has, to keep it under."""
+    names = (f"{path.name}{suffix}{number or ''}" for number in count())
+    return next(p for p in map(path.with_name, names) if not p.exists())
 
 
 def whole_lines(path: Path) -> bytes:
