@@ -42,7 +42,8 @@ def test_a_run_whose_journal_cannot_grow_ends_clean_and_is_resumed(
         preexec_fn=partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room, room)),
     )
     assert ended.returncode not in (0, 1)
-    assert "cannot be written (File too large), so nothing further is" in ended.stderr
+    assert "cannot be written (File too large), so nothing further is" in ended.stdout
+    assert "continue with plimsoll run --resume" in " ".join(ended.stdout.split())
     (journal,) = (tmp_path / "state" / "journal").glob("*.jsonl")
     assert journal.stat().st_size == room
     assert '"event":"ended"' not in journal.read_text()
