@@ -191,6 +191,9 @@ class CannedProposals:
     def ask(self, asks: Asks) -> None:
         """Make no plan."""
 
+    def undo(self) -> None:
+        """There is no request to undo."""
+
     def use_best(self) -> None:
         """There is no solve."""
 

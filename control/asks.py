@@ -52,6 +52,11 @@ class Asks:
         """What was asked before the last of this."""
         return self.before or NOTHING
 
+    def only_removes_from(self, other: "Asks") -> bool:
+        """Whether this is `other` with moves removed, and nothing else."""
+        same = replace(self, stay=other.stay) == other
+        return same and set(self.stay) > set(other.stay)
+
     def check(self, configured: Goals, snapshot: Snapshot) -> None:
         """Refuse what cannot be asked of this cluster.
 

@@ -5,9 +5,10 @@ answer when it is there. Only `plan` can be approved: what is supposed never get
 """
 
 import threading
+from collections import deque
 from collections.abc import Callable
-from dataclasses import replace
-from typing import TypeVar
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
 
 from control.asks import NOTHING, Asks
 from control.changes import changes
@@ -25,6 +26,25 @@ from model.snapshot import Snapshot
 from solver.result import Result
 
 T = TypeVar("T")
+Answer = tuple[Result, Snapshot]
+"""A result, and the snapshot that it is for."""
+
+MOST_UNDONE: Final = 50
+"""Plans that are kept for `undo`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A plan, what was asked of it, and the snapshot that it was made for."""
+
+    asks: Asks
+    result: Result
+    snapshot: Snapshot
+
+    def outdated_in(self, newest: Snapshot) -> bool:
+        """Whether the cluster changed since in a way that the plan depends on."""
+        plan = self.result.best
+        return plan is None or bool(changes(self.snapshot, newest, plan))
 
 
 class Proposals:
@@ -60,13 +80,14 @@ class Proposals:
         """What the plan was made for."""
         self._made_as = NOTHING
         """What was asked of the plan when it was made."""
-        self._solving_for: Snapshot | None = None
+        self._earlier: deque[Made] = deque(maxlen=MOST_UNDONE)
+        """What `undo` restores, the oldest first."""
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
         self._compared = ""
         """The placement (its fingerprint) that these are of."""
-        self._solve: Task[Result] | None = None
+        self._solve: Task[Answer] | None = None
         self._given_up = False
         """The solve under way is for what is no longer wanted."""
         self._trace: Task[Traced] | None = None
@@ -88,8 +109,27 @@ class Proposals:
             asks.check(self._goals, self._known())
             if asks != self._asks:
                 self._end_trace()
+            self._remember()
             self._asks = asks
             self.want()
+
+    def undo(self) -> None:
+        """Restore exactly the plan from before the last request, if it still holds.
+
+        Otherwise make a new plan, as was asked before that; ConfigError as `ask`.
+        """
+        with self._lock:
+            asks, newest = self._asks.without_last(), self._known()
+            made = self._before_asking(asks)
+            if made is None or made.outdated_in(newest):
+                self._asks = asks
+                self.want()
+                return
+            self._end_trace()
+            self.give_up()
+            self.wanted, self._asks = False, made.asks
+            self._keep(made.result, made.snapshot)
+        self._wake()
 
     def want(self) -> None:
         """Make a new plan from the newest snapshot, as it is asked for."""
@@ -136,6 +176,7 @@ class Proposals:
                 raise ConfigError(
                     "the cluster changed since the frontier was traced; trace it again"
                 )
+            self._remember()
             self.give_up()
             self.wanted = False
             self._asks = self._asks.cut_at(traced.frontier.points[point])
@@ -192,10 +233,15 @@ class Proposals:
         self._asks = self._asks.fitting(snapshot)
         goals = self._asks.goals_for(self._goals, snapshot)
         self.wanted = self._given_up = False
-        self._solving_for = snapshot
-        self._solve = self._begin(
-            lambda follower: self._passed(snapshot, goals, follower)
-        )
+        made = self._editable(snapshot)
+
+        def answer(follower: Follower) -> Answer:
+            edited = None if made is None else _without_removed(made, goals)
+            if made is not None and edited is not None:
+                return edited, made.snapshot
+            return self._passed(snapshot, goals, follower), snapshot
+
+        self._solve = self._begin(answer)
 
     def take(self) -> Result | None:
         """The answer of the solve, once it is there and still wanted.
@@ -208,17 +254,18 @@ class Proposals:
         self._take_asides()
         if self._solve is None or self._solve.now is not None:
             return None
-        result, self._solve = self._solve.take(), None
-        if self._given_up or result is None or self._solving_for is None:
+        answer, self._solve = self._solve.take(), None
+        if self._given_up or answer is None:
             return None
-        self._keep(result, self._solving_for)
-        return result
+        self._keep(*answer)
+        return answer[0]
 
     def forget(self) -> None:
         """A run has ended: there is no plan any more, and none is being made."""
         self.give_up()
         self.plan, self.wanted, self._changes = None, False, ()
         self._asks = self._asks.after_a_run()
+        self._earlier.clear()
         self._end_trace()
 
     def close(self) -> None:
@@ -257,6 +304,34 @@ class Proposals:
         self.result, self.plan, self._made_for = result, result.best, snapshot
         self.planned_at_s, self._changes, self._compared = self._steady(), (), ""
         self._made_as = self._asks
+
+    @property
+    def _made(self) -> Made | None:
+        """The plan as it was made; None where there is none."""
+        if self.plan is None or self.result is None or self._made_for is None:
+            return None
+        return Made(asks=self._made_as, result=self.result, snapshot=self._made_for)
+
+    def _remember(self) -> None:
+        """Keep the plan for `undo`, unless it was made before an earlier request."""
+        made = self._made
+        if made is not None and not self.awaited:
+            self._earlier.append(made)
+
+    def _before_asking(self, asks: Asks) -> Made | None:
+        """The newest kept plan that was made as `asks` has it; it is kept no more."""
+        for made in reversed(self._earlier):
+            if made.asks == asks:
+                self._earlier.remove(made)
+                return made
+        return None
+
+    def _editable(self, newest: Snapshot) -> Made | None:
+        """The plan, where all that is asked beyond it is that moves be removed."""
+        made = self._made
+        if made is None or not self._asks.only_removes_from(made.asks):
+            return None
+        return None if made.outdated_in(newest) else made
 
     def _take_asides(self) -> None:
         """The frontier and the thought experiment, where they are done.
@@ -299,6 +374,19 @@ class Proposals:
         if self._trace is not None:
             self._trace.stop()
         self._trace = self._traced = None
+
+
+def _without_removed(made: Made, goals: Goals) -> Result | None:
+    """The plan without the moves that were removed; None where that breaks a rule."""
+    from solver.edit import keep_the_rest
+
+    plan = made.result.best
+    if plan is None:
+        return None
+    edited = keep_the_rest(made.snapshot, goals, plan.limits, plan)
+    if edited is not None and edited.best is not None:
+        refuse_broken(made.snapshot, edited.best)
+    return edited
 
 
 def _traced(

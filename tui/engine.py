@@ -23,6 +23,9 @@ class Asking(Protocol):
     def ask(self, asks: Asks) -> None:
         """Make a new plan, with what is asked of it."""
 
+    def undo(self) -> None:
+        """Restore the plan from before the last request."""
+
     def use_best(self) -> None:
         """End the solve under way with the best plan so far."""
 

@@ -151,7 +151,8 @@ def test_while_another_plan_is_awaited_the_one_before_is_not_approved(
 ) -> None:
     before = bench.ready()
     bench.planner.held = True
-    bench.loop.proposals.ask(Asks().dropping(before.moves[0].id))
+    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))
+    bench.loop.proposals.ask(Asks().pinning(pin))
     assert [bench.loop.view.proposed.awaited] == [True]
     with pytest.raises(GuardrailRefused, match="another plan was asked for"):
         bench.loop.approve(before.hash, by="ann")
@@ -166,6 +167,78 @@ def test_the_same_asks_give_the_same_plan(bench: Bench) -> None:
     first = bench.ask(asks)
     bench.ask(Asks())
     assert bench.ask(asks).hash == first.hash
+
+
+def test_removing_a_move_keeps_the_others_as_they_are(bench: Bench) -> None:
+    before = bench.ready()
+    removed = before.moves[0].id
+    plan = bench.ask(Asks().dropping(removed))
+    kept = [m.replicas_after for m in before.moves if m.id != removed]
+    assert [m.replicas_after for m in plan.moves] == kept
+    assert len(bench.planner.asked) == 1
+    assert before.hash[:12] in plan.limited_by
+
+
+def test_a_plan_that_was_edited_can_be_made_again_from_scratch(bench: Bench) -> None:
+    plan = bench.ask(Asks().dropping(bench.ready().moves[0].id))
+    bench.loop.plan_again()
+    again = bench.ready(bench.loop.view.proposed.asks)
+    assert len(bench.planner.asked) == 2
+    assert again.goals == plan.goals
+
+
+def test_undo_restores_exactly_the_previous_plan(bench: Bench) -> None:
+    plans = [bench.ready()]
+    asks = Asks()
+    for _ in range(3):
+        asks = asks.dropping(plans[-1].moves[0].id)
+        plans.append(bench.ask(asks))
+    solves = len(bench.planner.asked)
+    for plan in reversed(plans[:-1]):
+        bench.loop.proposals.undo()
+        assert bench.loop.view.plan is plan
+        assert not bench.loop.view.proposed.awaited
+    assert bench.loop.view.proposed.asks == Asks()
+    assert len(bench.planner.asked) == solves
+    bench.loop.approve(plans[0].hash, by="ann")
+    assert bench.loop.wait(lambda _: bench.executor.plans == [plans[0]], MANY_S)
+
+
+def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(
+    bench: Bench,
+) -> None:
+    before = bench.ready()
+    bench.planner.held = True
+    pins = [
+        Pin(topics=Names(exact=(ORDERS,)), partitions=(p,), brokers=(BrokerId(3),))
+        for p in (3, 4)
+    ]
+    first = Asks().pinning(pins[0])
+    bench.loop.proposals.ask(first)
+    bench.loop.proposals.ask(first.pinning(pins[1]))
+    bench.loop.proposals.undo()
+    assert bench.loop.view.proposed.asks == first
+    bench.loop.proposals.undo()
+    assert bench.loop.view.plan is before
+    assert not bench.loop.view.proposed.awaited
+
+
+def test_undo_replans_where_the_cluster_has_changed(bench: Bench) -> None:
+    before = bench.ready()
+    bench.ask(Asks().dropping(before.moves[0].id))
+    bench.observer.snapshots[:] = [cluster([2] * 7 + [1], [MB] * 8)]
+    assert bench.loop.wait(
+        lambda view: (
+            view.plan is not None
+            and view.snapshot is not None
+            and view.plan.snapshot_fingerprint == view.snapshot.fingerprint
+            and view.snapshot.replicas(7) == (1,)
+        ),
+        MANY_S,
+    )
+    bench.loop.proposals.undo()
+    plan = bench.ready(Asks())
+    assert plan.snapshot_fingerprint != before.snapshot_fingerprint
 
 
 def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:

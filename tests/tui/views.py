@@ -341,6 +341,7 @@ class FakeProposals:
     """What each request raises."""
     asked: list[Asks] = field(default_factory=list)
     stopped: int = 0
+    undone: int = 0
     traced: int = 0
     chosen: list[int] = field(default_factory=list)
     supposed: list[Scenario | None] = field(default_factory=list)
@@ -348,6 +349,10 @@ class FakeProposals:
     def ask(self, asks: Asks) -> None:
         self._refuse()
         self.asked.append(asks)
+
+    def undo(self) -> None:
+        self._refuse()
+        self.undone += 1
 
     def use_best(self) -> None:
         self.stopped += 1

@@ -110,8 +110,7 @@ class PlanScreen(LiveScreen):
 
     def action_take_back(self) -> None:
         """Take back what was asked last."""
-        asks = self._now.view.proposed.asks.without_last()
-        self._request(lambda: self._asking.ask(asks), "taken back")
+        self._request(self._asking.undo, "last request undone")
 
     # ---- the plan
 

@@ -1,0 +1,77 @@
+"""A plan with some of its moves removed, and the others kept as they are."""
+
+import numpy as np
+
+from model.bound import price_bound
+from model.goals import Goals, SolveLimits
+from model.plan import Move, Plan, PlanStatus
+from model.snapshot import Snapshot
+from model.units import count_text
+from solver.answer import build_plan
+from solver.observer import SolveObserver
+from solver.placement import Placement, changed_rows, is_allowed
+from solver.problem import Problem, compile_problem
+from solver.result import Result
+from solver.search import Search
+
+
+def keep_the_rest(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, plan: Plan
+) -> Result | None:
+    """The plan less the moves of partitions that `goals.stay` now keeps.
+
+    snapshot: the one that the plan was made for. goals: those of the plan, with more
+    partitions that stay. Nothing is searched. None where no move would be left, or the
+    other moves break a rule without those removed.
+    """
+    problem = compile_problem(snapshot, goals)
+    kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]
+    placement = _after(problem, kept)
+    if not changed_rows(problem, placement) or not is_allowed(problem, placement):
+        return None
+    search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    search.offer(placement)
+    _prove(search, plan)
+    edited = _edited(build_plan(search, placement, PlanStatus.IMPROVED), plan)
+    return Result(
+        status=edited.status,
+        best=edited,
+        objective=search.objective,
+        bound=search.bound,
+        work=0.0,
+        seconds=0.0,
+    )
+
+
+def _after(problem: Problem, moves: list[Move]) -> Placement:
+    """The placement of the snapshot with these moves made."""
+    position = {broker: at for at, broker in enumerate(problem.brokers)}
+    replicas, leader = problem.replicas.copy(), problem.leader.copy()
+    for move in moves:
+        row = problem.snapshot.find(move.id)
+        if row is not None:
+            after = [position[broker] for broker in move.replicas_after]
+            replicas[row, : len(after)] = after
+            leader[row] = position[move.leader_after]
+    return Placement(replicas=replicas, leader=leader)
+
+
+def _prove(search: Search, plan: Plan) -> None:
+    """What bounds the plan bounds its part too: fewer placements are allowed."""
+    problem, bound = search.problem, min(plan.bound, search.objective)
+    by_broker = {b.id: b.bound_prices for b in plan.brokers}
+    if any(by_broker.values()):
+        value = price_bound(problem.snapshot, problem.goals, by_broker)
+        prices = [
+            [by_broker[broker].get(key, 0.0) for key in problem.keys]
+            for broker in problem.brokers
+        ]
+        shape = (len(problem.brokers), len(problem.keys))
+        search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
+    search.prove(bound, plan.bound_method)
+
+
+def _edited(edited: Plan, plan: Plan) -> Plan:
+    removed = count_text(len(plan.moves) - len(edited.moves), "move")
+    words = f"{removed} removed from plan {plan.hash[:12]}; nothing else was searched"
+    return edited.model_copy(update={"limited_by": words}).seal()

@@ -1,0 +1,71 @@
+"""Removing moves from a plan: the others stay, and what is proved still holds."""
+
+import random
+
+import pytest
+
+from model.evaluate import evaluate
+from model.goals import Goals, SolveLimits, Stay
+from model.plan import Move
+from model.snapshot import Snapshot
+from solver.edit import keep_the_rest
+from solver.solve import solve
+from tests.solver.small import Row, broker, cluster, goals
+
+LIMITS = SolveLimits(work=1.0)
+
+
+def skewed(dice: random.Random) -> Snapshot:
+    """Most replicas on broker 1; capacities and racks that may rule moves out."""
+    size = dice.randint(3, 5)
+    capacity = dice.choice([None, None, 60.0])
+    members = [broker(i + 1, "abc"[i % 3], capacity=capacity) for i in range(size)]
+    rows = []
+    for _ in range(dice.randint(6, 10)):
+        rf = dice.randint(1, 2)
+        others = dice.sample(range(2, size + 1), rf)
+        replicas = tuple([1, *others][:rf] if dice.random() < 0.8 else others)
+        load = dice.paretovariate(1.2), dice.paretovariate(1.2)
+        rows.append(Row(replicas=replicas, load=load))
+    return cluster(members, rows)
+
+
+def staying(wanted: Goals, moves: list[Move]) -> Goals:
+    stay = tuple(Stay(topic=m.topic, partitions=(m.partition,)) for m in moves)
+    return wanted.model_copy(update={"stay": (*wanted.stay, *stay)})
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("objective", ["variance", "band"])
+def test_the_other_moves_stay_and_the_bound_still_holds(
+    seed: int, objective: str
+) -> None:
+    dice = random.Random(seed)
+    snapshot, wanted = skewed(dice), goals(0.01, objective=objective)
+    plan = solve(snapshot, wanted, LIMITS).best
+    assert plan is not None
+    assert len(plan.moves) > 1
+    removed = dice.sample(plan.moves, dice.randint(1, len(plan.moves) - 1))
+    less = staying(wanted, removed)
+    edited = keep_the_rest(snapshot, less, LIMITS, plan)
+    kept = {m.id: m.replicas_after for m in plan.moves if m not in removed}
+    rest = [m for m in plan.moves if m not in removed]
+    if evaluate(snapshot, less, rest).violations:
+        assert edited is None
+        return
+    assert edited is not None
+    assert edited.best is not None
+    assert {m.id: m.replicas_after for m in edited.best.moves} == kept
+    assert not evaluate(snapshot, less, edited.best.moves).violations
+    best = solve(snapshot, less, LIMITS).best
+    assert best is not None
+    assert edited.best.bound <= best.objective * (1 + 1e-9)
+
+
+def test_nothing_is_left_of_a_plan_whose_only_move_is_removed() -> None:
+    snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2)
+    wanted = goals(0.01)
+    plan = solve(snapshot, wanted, LIMITS).best
+    assert plan is not None
+    less = staying(wanted, list(plan.moves))
+    assert keep_the_rest(snapshot, less, LIMITS, plan) is None
