@@ -126,6 +126,14 @@ class BrokerChange(FileModel):
         return document
 
 
+class LeadersOnly(FileModel):
+    """What changes of leader alone would reach; they copy no bytes."""
+
+    leader_changes: int
+    objective: float
+    """F after them."""
+
+
 class Plan(VersionedModel):
     """What would be done to one cluster state, with its proof.
 
@@ -163,6 +171,9 @@ class Plan(VersionedModel):
     history. Since 1.3."""
     warnings: tuple[str, ...] = ()
     """What the plan was made without, such as racks; a sentence each. Since 1.4."""
+    leaders_only: LeadersOnly | None = None
+    """Where the plan moves replicas: how far leader changes alone would get. None where
+    they would not help, or were not looked for. Since 1.4."""
     hash: str = ""
 
     @property
@@ -192,12 +203,19 @@ class Plan(VersionedModel):
     ) -> dict[str, Any]:
         # Plans of earlier versions keep their bytes, and with them their hash.
         document: dict[str, Any] = whole(self)
-        for name in ("forecast", "warnings"):
+        for name in ("forecast", "warnings", "leaders_only"):
             if not document[name]:
                 del document[name]
         if _minor(self.schema_version) < 4:
             document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
         return document
+
+    @property
+    def leaders_only_share(self) -> float:
+        """The share of F that leader changes alone would remove; 0 where none would."""
+        if self.leaders_only is None or self.objective_before <= 0:
+            return 0.0
+        return 1.0 - self.leaders_only.objective / self.objective_before
 
     def spread(self, resource: str, *, after: bool) -> float:
         """Largest deviation of a broker from the level: 0.08 is 8 % of it."""

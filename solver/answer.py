@@ -14,6 +14,7 @@ from model.plan_warnings import plan_warnings
 from model.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
 from solver.explain import reason
+from solver.leaders import leaders_alone
 from solver.placement import (
     Placement,
     deviations,
@@ -60,6 +61,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         moves=_moves(problem, placement, directories),
         forecast=header.forecast,
         warnings=plan_warnings(problem.snapshot, problem.goals, _ignored(problem)),
+        leaders_only=leaders_alone(problem, placement),
     ).seal()
 
 
