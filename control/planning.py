@@ -33,6 +33,12 @@ Topic = Annotated[
         metavar="TOPIC", help="Move only this topic's partitions; may be repeated."
     ),
 ]
+LeadersOnly = Annotated[
+    bool,
+    typer.Option(
+        "--leaders-only", help="Change leaders only: no replica moves, nothing copied."
+    ),
+]
 PlanOut = Annotated[
     Path | None,
     typer.Option(
@@ -178,6 +184,7 @@ def plan(
     origin: "Origin",
     goals: GoalsFile = None,
     topic: Topic = None,
+    leaders_only: LeadersOnly = False,
     out: PlanOut = None,
     reassignment_json: ReassignmentJson = None,
     stock: Stock = None,
@@ -192,6 +199,7 @@ def plan(
         origin,
         goals_file=goals,
         topics=topic or (),
+        leaders_only=leaders_only,
         out=out,
         reassignment_json=reassignment_json or stock,
         output=output,

@@ -1,6 +1,6 @@
 """Snapshots, plans and runs as text and as JSON documents; the same on any terminal."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -195,11 +195,17 @@ def plan_text(plan: Plan, summary: str) -> str:
         f"{count_text(len(plan.moves), 'move')}, {bytes_text(plan.bytes_to_copy)} to "
         f"copy, {count_text(plan.leader_changes, 'leader change')}; a move costs "
         f"{plan.move_price:.3g}; plan {plan.hash[:12]}",
+        *_leaders_only(plan),
         *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")
+
+
+def _leaders_only(plan: Plan) -> Iterator[str]:
+    if plan.leaders_only_words:
+        yield f"{plan.leaders_only_words}; plan --leaders-only makes that the plan"
 
 
 def _brokers_text(plan: Plan) -> str:

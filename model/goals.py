@@ -243,3 +243,9 @@ class SolveLimits(FileModel):
     seed: Annotated[int, Field(ge=0)] = 0
     gap: Annotated[float, Field(ge=0)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""
+
+
+def without_replica_moves(goals: Goals) -> Goals:
+    """The same goals for a plan that changes leaders only."""
+    budgets = goals.budgets.model_copy(update={"replica_moves": 0})
+    return goals.model_copy(update={"budgets": budgets})

@@ -19,6 +19,7 @@ from model.forecast import LoadForecast
 from model.goals import Goals, SolveLimits
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
 from model.snapshot import BrokerState, StorageKind
+from model.units import count_text, percent_text
 
 KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
@@ -209,6 +210,15 @@ class Plan(VersionedModel):
         if _minor(self.schema_version) < 4:
             document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
         return document
+
+    @property
+    def leaders_only_words(self) -> str:
+        """`20 leader changes alone, 0 bytes: 71 % of the imbalance`; empty for none."""
+        share = self.leaders_only_share
+        if self.leaders_only is None or share <= 0:
+            return ""
+        changes = count_text(self.leaders_only.leader_changes, "leader change")
+        return f"{changes} alone, 0 bytes: {percent_text(share)} of the imbalance"
 
     @property
     def leaders_only_share(self) -> float:

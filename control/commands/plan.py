@@ -14,7 +14,7 @@ from control.settings import Settings
 from control.targets import check_file, check_folder
 from control.topic_mode import SkewChange, goals_for, skew_changes
 from model.exchange.reassignment import write_stock
-from model.goals import Goals
+from model.goals import Goals, without_replica_moves
 from model.outages import outage_notes
 from model.plan import KIND, Plan, PlanStatus, write_plan
 from model.snapshot import Count, Snapshot
@@ -34,6 +34,7 @@ def make(
     *,
     goals_file: Path | None,
     topics: Sequence[str],
+    leaders_only: bool,
     out: Path | None,
     reassignment_json: Path | None,
     output: Form,
@@ -45,6 +46,8 @@ def make(
     snapshot = origin.read(settings)
     if topics:
         goals = goals_for(goals, snapshot, topics)
+    if leaders_only:
+        goals = without_replica_moves(goals)
     check_racks(snapshot, goals, reassignment_json)
     _tell_unknown_loads(snapshot, goals)
     result = shown(

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from model.goals import SolveLimits
+from model.goals import SolveLimits, without_replica_moves
 from model.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from tests.solver.small import Row, broker, cluster, goals
@@ -35,13 +35,7 @@ def test_they_come_near_the_best_plan_without_new_replicas(
     plan = solve(snapshot, wanted, LIMITS).best
     assert plan is not None
     assert plan.leaders_only is not None
-    best = solve(
-        snapshot,
-        wanted.model_copy(
-            update={"budgets": wanted.budgets.model_copy(update={"moves": 0})}
-        ),
-        LIMITS,
-    ).best
+    best = solve(snapshot, without_replica_moves(wanted), LIMITS).best
     assert best is not None
     assert not any(move.added for move in best.moves)
     assert best.bound * (1 - 1e-9) <= plan.leaders_only.objective

@@ -62,12 +62,13 @@ async def test_d_asks_for_a_plan_without_the_move_under_the_cursor() -> None:
         assert on.loop.proposals.asked == [Asks(stay=(moves()[1].id,))]
 
 
-async def test_u_takes_back_what_was_asked_last() -> None:
+async def test_u_undoes_the_last_request() -> None:
     asks = Asks().dropping(moves()[0].id).dropping(moves()[1].id)
     view = replace(plan_ready(), proposed=Proposed(asks=asks))
     async with stage(view) as on:
         await on.press("2", "u")
-        assert on.loop.proposals.asked == [Asks(stay=(moves()[0].id,))]
+        assert on.loop.proposals.undone == 1
+        assert on.loop.proposals.asked == []
 
 
 async def test_a_refusal_is_told_in_words() -> None:

@@ -90,6 +90,8 @@ def _of_plan(plan: Plan) -> list[Cell]:
         cell(count_text(plan.leader_changes, "leader change")),
         cell(f"{bytes_text(plan.bytes_to_copy)} to copy"),
     ]
+    if plan.leaders_only_words:
+        items.append(cell(plan.leaders_only_words))
     spreads = [
         f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
         f"{plan.spread(key, after=True):.0%}"
