@@ -73,12 +73,15 @@ def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
         ("move_price = nan\n", "move_price is nan; give a finite number"),
         ("move_price = 1979-05-27\n", "line 1: move_price"),
         ('excluded_topics = ["("]\n', r"'\(' is no regular expression"),
-        ("\n[budgets]\nmoves = -1\n", "line 3: budgets.moves: Input should be greater"),
+        ("\n[budgets]\nbytes = -1\n", "line 3: budgets.bytes: Input should be greater"),
         (
             TOML + "[[balance]]\nresource = 'cpu'\nfloor = '1 furlong'\n",
             "line 18: balance.2.floor: '1 furlong' is not a rate",
         ),
-        ("[budgets]\nmovs = 1\nbites = 2\n", "line 2: .*'moves'.*line 3: .*'bytes'"),
+        (
+            "[budgets]\nreplica_movs = 1\nbites = 2\n",
+            "line 2: .*'replica_moves'.*line 3: .*'bytes'",
+        ),
         ("a = \n", "is not valid TOML: .*line 1"),
     ],
 )
