@@ -1,5 +1,6 @@
 """What the loop does next: one pure function of what it knows."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -7,9 +8,7 @@ from control.needs import Need
 from control.policy import AutoLimits, refusals
 from control.view import Mode
 from model.plan import Plan
-
-RESOLVE_S = 30.0
-"""Time after which an answer without a usable plan is sought anew."""
+from model.units import seconds_text
 
 
 class Step(StrEnum):
@@ -23,7 +22,9 @@ class Step(StrEnum):
     """Uneven, but not for long enough yet to act without a person."""
     PLAN = "plan"
     HOLD = "hold"
-    """The last answer had no moves; it is kept for a while."""
+    """The last answer had no moves; it is kept until its inputs change."""
+    RETRY = "retry"
+    """`--auto` waits after a failure."""
     OFFER = "offer"
     """Show the plan; a person decides."""
     APPROVE = "approve"
@@ -53,7 +54,14 @@ class Facts:
     ended_at_s: float | None
     """End of the last run, None if there was none."""
     plan: Plan | None
-    planned_at_s: float
+    answered: bool
+    """The newest answer rests on the present inputs, less noise."""
+    solve_in_s: float
+    """Time until the next solve is due, since the last ones led to nothing."""
+    quiet_in_s: float
+    """Time until the set of live brokers counts as steady."""
+    retry: str
+    """Why `--auto` waits before it tries again, in words; empty if it does not."""
     plan_wanted: bool
     """A person asked for a new plan."""
 
@@ -65,30 +73,52 @@ def next_step(facts: Facts) -> tuple[Step, str]:
         return Step.SETTLE, f"loads of the new placement alone in {left_s:.0f} s"
     if facts.plan_wanted:
         return Step.PLAN, "asked for"
+    auto, offered = facts.mode is Mode.AUTO, facts.plan is not None and facts.plan.moves
+    if not facts.needs and (auto or not offered):
+        return Step.REST, facts.awaited if auto else ""
+    if auto and facts.retry:
+        return Step.RETRY, facts.retry
+    if auto and facts.needed_since_s is not None:
+        wait = _not_yet(facts, facts.needed_since_s)
+        if wait:
+            return Step.CONFIRM, wait
     if facts.plan is not None and facts.plan.moves:
         return _with_plan(facts, facts.plan)
-    if facts.needed_since_s is None or not facts.needs:
-        return Step.REST, facts.awaited if facts.mode is Mode.AUTO else ""
-    if facts.mode is Mode.AUTO and (wait := _not_yet(facts, facts.needed_since_s)):
-        return Step.CONFIRM, wait
-    if facts.plan is not None and facts.now_s - facts.planned_at_s < RESOLVE_S:
+    if facts.answered:
         return Step.HOLD, ""
-    return Step.PLAN, "; ".join(need.message for need in facts.needs)
+    return _plan(facts, "; ".join(need.message for need in facts.needs))
 
 
 def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
+    if facts.quiet_in_s > 0:
+        return Step.SETTLE, _unsteady(facts)
     if plan.snapshot_fingerprint != facts.fingerprint:
-        return Step.PLAN, "brokers or placement changed since the plan was made"
+        return _plan(facts, "brokers or placement changed since the plan was made")
     if facts.mode is not Mode.AUTO:
         return Step.OFFER, ""
-    if not facts.needs:
-        return Step.REST, "level before the plan was carried out"
-    reasons = refusals(plan, facts.limits)
+    repairs = any(need.repairs for need in facts.needs)
+    reasons = refusals(plan, facts.limits, repairs=repairs)
     if not reasons:
         return Step.APPROVE, ""
-    if facts.now_s - facts.planned_at_s >= RESOLVE_S:
-        return Step.PLAN, "the last plan was outside the limits"
-    return Step.REFUSE, "; ".join(reasons)
+    if facts.answered:
+        return Step.REFUSE, "; ".join(reasons)
+    return _plan(facts, "the cluster changed since the last plan")
+
+
+def _plan(facts: Facts, why: str) -> tuple[Step, str]:
+    """Plan, unless brokers come and go, or plans are outdated as soon as made."""
+    if facts.quiet_in_s > 0:
+        return Step.SETTLE, _unsteady(facts)
+    if facts.solve_in_s > 0:
+        return Step.SETTLE, (
+            f"{why}; planning again in {seconds_text(math.ceil(facts.solve_in_s))}"
+        )
+    return Step.PLAN, why
+
+
+def _unsteady(facts: Facts) -> str:
+    left = seconds_text(math.ceil(facts.quiet_in_s))
+    return f"brokers came or went; planning once they are steady for another {left}"
 
 
 def _not_yet(facts: Facts, needed_since_s: float) -> str:

@@ -98,7 +98,7 @@ class Demo:
             return view.phase is Phase.LEVEL and bool(self.loop.reports)
 
         if not self.loop.wait(level, LEVEL_S):
-            raise self.loop.error or ExecutionStopped(
+            raise self._trouble or ExecutionStopped(
                 f"the cluster was not level after {LEVEL_S:.0f} s; the last word was: "
                 f"{self.loop.view.phase}: {self.loop.view.message}"
             )
@@ -108,8 +108,12 @@ class Demo:
         for left in range(round(seconds), 0, -1):
             on_second(left)
             time.sleep(1.0)
-            if self.loop.error is not None:
-                raise self.loop.error
+            if self._trouble is not None:
+                raise self._trouble
+
+    @property
+    def _trouble(self) -> PlimsollError | None:
+        return self.loop.error or self.loop.failure
 
     def report(self) -> DemoReport | None:
         """End the load and sum up; None when no run was made."""

@@ -7,6 +7,7 @@ What to do next is decided in `control.decide`.
 
 import contextlib
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable
@@ -14,35 +15,47 @@ from dataclasses import replace
 from typing import Self
 
 from control.decide import Facts, Step, next_step
+from control.inputs import Inputs
 from control.judge import with_recent_moves
 from control.loop_state import LoopState
 from control.needs import plan_needs
 from control.parts import LoopParts, LoopSettings
 from control.past import Past
+from control.policy import tightened
 from control.ports import Observer
 from control.proposals import Proposals
 from control.runner import Runner
+from control.staging import staged
 from control.standing import Standing, after_answer, after_step
 from control.view import LogLine, LoopView, Mode, Phase, Retry
 from executor.steering import Steering
 from model.closing import Closing
 from model.errors import (
     ClusterUnreachable,
+    ConfigError,
+    ExecutionStopped,
     GuardrailRefused,
     PlanOutdated,
     PlimsollError,
+    RightsMissing,
 )
 from model.evaluate import Evaluation, evaluate
+from model.goals import Goals
 from model.outages import dead_brokers
+from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot
-from model.units import count_text
+from model.units import count_text, seconds_text
 from solver.result import Result
 
 logger = logging.getLogger("plimsoll.control")
 
 RETRY_S = 5.0
 """Time between two attempts to connect."""
+
+
+WATCH_RETRY_S = 60.0
+"""The same after `--auto` could not watch for another reason, such as a right."""
 
 
 class Loop(Closing):
@@ -129,6 +142,11 @@ class Loop(Closing):
         """The answer of the last solve."""
         with self._changed:
             return self.proposals.result
+
+    @property
+    def failure(self) -> PlimsollError | None:
+        """Why the last attempt of `--auto` failed; None after one that did not."""
+        return self._state.failure
 
     @property
     def running(self) -> bool:
@@ -221,20 +239,24 @@ class Loop(Closing):
                     return
                 self._wait_to_retry(exc)
             except PlimsollError as exc:
-                self._fail(exc)
-                return
+                # What ends a first contact is for a person; what comes later may pass.
+                if not self._state.brokers or self.settings.mode is not Mode.AUTO:
+                    self._fail(exc)
+                    return
+                self._wait_to_retry(exc, WATCH_RETRY_S)
             except Exception as exc:
                 logger.exception("the loop ended")
                 self._fail(PlimsollError(f"internal error: {exc!r}"))
                 return
 
-    def _wait_to_retry(self, exc: ClusterUnreachable) -> None:
+    def _wait_to_retry(self, exc: PlimsollError, wait_s: float | None = None) -> None:
         with self._changed:
+            wait_s = RETRY_S if wait_s is None else wait_s
             state, now_ms = self._state, self._now_ms()
             attempt = state.retry.attempt + 1 if state.retry is not None else 2
-            state.retry = Retry(attempt=attempt, since_ms=now_ms, wait_s=RETRY_S)
+            state.retry = Retry(attempt=attempt, since_ms=now_ms, wait_s=wait_s)
             self._enter(Phase.UNREACHABLE, str(exc), level="warning")
-        self._closing.wait(RETRY_S)
+        self._closing.wait(wait_s)
 
     def _fail(self, exc: PlimsollError) -> None:
         self.error = exc
@@ -295,7 +317,7 @@ class Loop(Closing):
     def _act(self) -> None:
         with self._changed:
             state = self._state
-            answer = self.proposals.take()
+            answer = self._answer()
             if state.snapshot is None or state.evaluation is None or self.running:
                 return
             if answer is not None:
@@ -306,11 +328,78 @@ class Loop(Closing):
         plan, result = self.proposals.plan, self.proposals.result
         if step is Step.PLAN:
             self._enter(Phase.SOLVING, why)
-            self.proposals.begin()
+            with self._changed:
+                state.answered = self._inputs(state.snapshot, state.evaluation)
+                self.proposals.begin(self._adapted)
         elif step is Step.APPROVE and plan is not None:
-            self.approve(plan.hash, by="the limits of --auto")
+            self._approve_by_limits(plan)
         else:
             self._stand(after_step(step, why, state.evaluation, result))
+
+    def _answer(self) -> Result | None:
+        try:
+            return self.proposals.take()
+        except PlimsollError as exc:
+            if self.settings.mode is not Mode.AUTO:
+                raise
+            self._failed(exc)
+            return None
+
+    def _approve_by_limits(self, plan: Plan) -> None:
+        try:
+            self.approve(plan.hash, by="the limits of --auto")
+        except (GuardrailRefused, PlanOutdated) as exc:
+            self._failed(exc)
+
+    def _failed(self, error: PlimsollError) -> None:
+        """Let `--auto` try again later, whatever happened."""
+        with self._changed:
+            state, now_s = self._state, self._parts.steady()
+            # Time alone does not mend these.
+            hard = isinstance(error, RightsMissing | ConfigError)
+            failures = state.failures
+            state.failures = failures.at_most(now_s) if hard else failures.again(now_s)
+            state.failure, state.answered = error, None
+            again = seconds_text(state.failures.wait_s)
+            self._enter(
+                Phase.NO_PLAN, f"{error}; trying again in {again}", level="error"
+            )
+
+    def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
+        """The goals that `--auto` plans by: within its limits."""
+        if self.settings.mode is not Mode.AUTO:
+            return goals
+        state, now_s = self._state, self._parts.steady()
+        given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
+        dead = {broker.id for broker in dead_brokers(snapshot)}
+        goals, over = staged(
+            snapshot,
+            tightened(goals, self.settings.limits),
+            waited=dead - given_up,
+        )
+        if over:
+            self.note(
+                f"{count_text(over, 'partition')} to repair left for later runs by "
+                "the limits of --auto"
+            )
+        return goals
+
+    def _inputs(self, snapshot: Snapshot, evaluation: Evaluation) -> Inputs:
+        return Inputs.of(snapshot, self.settings.goals, evaluation, self._state.needs)
+
+    def _is_answered(self, snapshot: Snapshot) -> bool:
+        state = self._state
+        if state.answered is None or state.evaluation is None:
+            return False
+        now = self._inputs(snapshot, state.evaluation)
+        return not now.differs(state.answered, self.settings.goals)
+
+    def _retry(self) -> str:
+        state = self._state
+        left_s = state.failures.left_s(self._parts.steady())
+        if state.failure is None or left_s <= 0:
+            return ""
+        return f"{state.failure}; trying again in {seconds_text(math.ceil(left_s))}"
 
     def _reach_s(self, snapshot: Snapshot) -> float:
         """How far back the loads of a snapshot reach that has just arrived."""
@@ -322,8 +411,9 @@ class Loop(Closing):
 
     def _facts(self, snapshot: Snapshot) -> Facts:
         state, proposals = self._state, self.proposals
+        now_s = self._parts.steady()
         return Facts(
-            now_s=self._parts.steady(),
+            now_s=now_s,
             mode=self.settings.mode,
             limits=self.settings.limits,
             loads_from_s=state.loads_from_s,
@@ -334,7 +424,10 @@ class Loop(Closing):
             was_level=state.was_level,
             ended_at_s=state.ended_at_s,
             plan=proposals.plan,
-            planned_at_s=proposals.planned_at_s,
+            answered=self._is_answered(snapshot),
+            solve_in_s=proposals.solves.left_s(now_s),
+            quiet_in_s=state.membership.quiet_in_s(now_s),
+            retry=self._retry(),
             plan_wanted=proposals.wanted,
         )
 
@@ -370,25 +463,44 @@ class Loop(Closing):
             self._forget_plan()
             done = report.state is RunState.DONE
             self._enter(Phase.SETTLING, words, level="info" if done else "warning")
+            state = self._state
+            if done:
+                state.failures, state.failure = state.failures.reset(), None
+            elif self.settings.mode is Mode.AUTO:
+                state.failure = ExecutionStopped(words)
+                state.failures = state.failures.again(self._parts.steady())
 
     def run_failed(self, error: PlimsollError) -> None:
         """The run could not begin or go on: say why; plan anew from what is now."""
         with self._changed:
-            self._forget_plan()
-            run = self._state.run
+            run, plan = self._state.run, self.proposals.plan
+            began = (
+                run is not None
+                and (plan is None or run.plan_hash == plan.hash)
+                and run.state is not RunState.CHECKING
+            )
+            self._forget_plan(ended=began)
             if run is not None and run.state is RunState.CHECKING:
                 told = replace(run, state=RunState.REFUSED, reason=str(error))
                 # One that was cut off still waits to be gone on with.
                 self._state.run = told if self.past.cut_off is None else None
             if self.settings.mode is Mode.AUTO:
-                self.error = error
-            self._enter(Phase.NO_PLAN, str(error), level="error")
+                self._failed(error)
+            else:
+                self._enter(Phase.NO_PLAN, str(error), level="error")
 
-    def _forget_plan(self) -> None:
+    def _forget_plan(self, *, ended: bool = True) -> None:
+        """Let another plan be made.
+
+        ended: partitions may have moved, so loads of before say nothing any more.
+        """
         state = self._state
-        state.ended_at_s = self._parts.steady()
         self.proposals.forget()
-        state.needed_since_s, state.was_level = None, False
+        state.answered = None
+        if ended:
+            state.ended_at_s = self._parts.steady()
+            state.needed_since_s, state.was_level = None, False
+            self.proposals.solves = self.proposals.solves.reset()
 
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:

@@ -4,14 +4,20 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
+from control.inputs import Inputs
 from control.membership import Membership
 from control.needs import Need
+from control.retry import Backoff
 from control.view import LOG_LINES, LogLine, Phase, Retry
+from model.errors import PlimsollError
 from model.evaluate import Evaluation
 from model.replication import Replication
 from model.run import RunProgress, RunReport
 from model.snapshot import Broker, Snapshot
 
+FIRST_RETRY_S: Final = 10.0
+"""Time that `--auto` waits after a failure; doubles with each further one."""
+MOST_RETRY_S: Final = 1800.0
 REPORTS: Final = 20
 """Reports of runs that are kept; all runs are in their journals."""
 
@@ -37,6 +43,14 @@ class LoopState:
     """Why the cluster needs a plan."""
     needed_since_s: float | None = None
     was_level: bool = False
+    answered: Inputs | None = None
+    """What the newest answer of the planner rests on."""
+    failures: Backoff = field(
+        default_factory=lambda: Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
+    )
+    """Of `--auto`, since the last run that was carried out."""
+    failure: PlimsollError | None = None
+    """The last of them."""
     run: RunProgress | None = None
     ended_at_s: float | None = None
     reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))

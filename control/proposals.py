@@ -15,6 +15,7 @@ from control.changes import changes
 from control.judge import refuse_broken
 from control.ports import Planner
 from control.proposed import Proposed, Supposed, Traced
+from control.retry import Backoff
 from control.supposing import judged
 from control.task import Follower, Task
 from model.errors import ConfigError, PlimsollError
@@ -47,6 +48,11 @@ class Made:
         return plan is None or bool(changes(self.snapshot, newest, plan))
 
 
+FIRST_SOLVE_S: Final = 5.0
+"""Time between two solves, of which the first was of no use; doubles each time."""
+MOST_SOLVE_S: Final = 600.0
+
+
 class Proposals:
     """The newest plan, and what a person asks of it; from any thread."""
 
@@ -72,8 +78,8 @@ class Proposals:
         self.plan: Plan | None = None
         """The one that can be approved."""
         self.result: Result | None = None
-        self.planned_at_s = 0.0
-        """By the clock that nobody sets."""
+        self.solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
+        """Solves since one was of use, by the clock that nobody sets."""
         self.wanted = False
         """A person asked for a new plan."""
         self._made_for: Snapshot | None = None
@@ -135,7 +141,7 @@ class Proposals:
         """Make a new plan from the newest snapshot, as it is asked for."""
         with self._lock:
             self.give_up()
-            self.wanted = True
+            self.wanted, self.solves = True, self.solves.reset()
         self._wake()
 
     def use_best(self) -> None:
@@ -227,11 +233,17 @@ class Proposals:
             self._compared = snapshot.fingerprint
             self._changes = changes(self._made_for, snapshot, self.plan)
 
-    def begin(self) -> None:
-        """Begin to make a plan for the newest snapshot, as it is asked for."""
+    def begin(
+        self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals
+    ) -> None:
+        """Begin to make a plan for the newest snapshot, as it is asked for.
+
+        adapt: the goals that it is made by, of those that are asked for.
+        """
         snapshot = self._known()
+        self.solves = self.solves.again(self._steady())
         self._asks = self._asks.fitting(snapshot)
-        goals = self._asks.goals_for(self._goals, snapshot)
+        goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
         self.wanted = self._given_up = False
         made = self._editable(snapshot)
 
@@ -302,7 +314,7 @@ class Proposals:
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
-        self.planned_at_s, self._changes, self._compared = self._steady(), (), ""
+        self._changes, self._compared = (), ""
         self._made_as = self._asks
 
     @property

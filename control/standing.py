@@ -33,6 +33,8 @@ def after_step(
             return Standing(Phase.MEASURING, f"{spread}; {why}")
         case Step.REFUSE:
             return Standing(Phase.NO_PLAN, f"not approved: {why}", "warning")
+        case Step.RETRY:
+            return Standing(Phase.NO_PLAN, why, "warning")
         case Step.HOLD:
             return Standing(Phase.NO_PLAN, answer)
         case _:

@@ -101,12 +101,15 @@ def _answered(loop: Loop, view: LoopView) -> bool:
     if loop.running:
         return False
     offered = view.phase is Phase.PLAN_READY and view.mode is not Mode.AUTO
-    return bool(loop.reports) or offered or view.phase in ANSWERS
+    failed = loop.failure is not None
+    return bool(loop.reports) or failed or offered or view.phase in ANSWERS
 
 
 def _answer(loop: Loop, output: Form) -> int:
     if loop.reports:
         return told(loop.reports[-1], output)
+    if loop.failure is not None:
+        raise loop.failure
     return _ended(loop, output)
 
 

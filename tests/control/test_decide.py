@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from control.decide import RESOLVE_S, Facts, Step, next_step
+from control.decide import Facts, Step, next_step
 from control.needs import Need, Reason
 from control.policy import EAGER
 from control.view import Mode
@@ -39,7 +39,10 @@ CALM = Facts(
     was_level=False,
     ended_at_s=None,
     plan=None,
-    planned_at_s=0.0,
+    answered=False,
+    solve_in_s=0.0,
+    quiet_in_s=0.0,
+    retry="",
     plan_wanted=False,
 )
 
@@ -84,11 +87,11 @@ def test_auto_pauses_between_runs() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.READ_ONLY])
 def test_a_plan_with_moves_is_offered_to_a_person(mode: Mode) -> None:
-    assert step(mode=mode, plan=PLAN, planned_at_s=NOW) is Step.OFFER
+    assert step(mode=mode, plan=PLAN) is Step.OFFER
 
 
 def test_an_offered_plan_is_not_replaced_by_time_alone() -> None:
-    assert step(mode=Mode.APPROVE, plan=PLAN, planned_at_s=NOW - 9999) is Step.OFFER
+    assert step(mode=Mode.APPROVE, plan=PLAN) is Step.OFFER
 
 
 def test_a_plan_for_another_placement_is_made_anew() -> None:
@@ -97,23 +100,64 @@ def test_a_plan_for_another_placement_is_made_anew() -> None:
 
 
 def test_auto_approves_inside_its_limits() -> None:
-    assert step(plan=PLAN, planned_at_s=NOW) is Step.APPROVE
+    assert step(plan=PLAN) is Step.APPROVE
 
 
-def test_auto_refuses_outside_its_limits_and_asks_again_later() -> None:
+def test_auto_refuses_outside_its_limits_until_the_cluster_changes() -> None:
     limits = EAGER.model_copy(update={"replica_moves": 1})
-    facts = dataclasses.replace(CALM, plan=PLAN, planned_at_s=NOW, limits=limits)
+    facts = dataclasses.replace(CALM, plan=PLAN, limits=limits, answered=True)
     assert next_step(facts) == (
         Step.REFUSE,
         "the plan has replica_moves = 5, the limit is 1",
     )
-    assert step(plan=PLAN, planned_at_s=NOW - RESOLVE_S, limits=limits) is Step.PLAN
+    assert step(plan=PLAN, limits=limits) is Step.PLAN
 
 
 def test_auto_does_not_carry_out_a_plan_after_the_cluster_became_level() -> None:
-    assert step(plan=PLAN, needs=(), needed_since_s=None, planned_at_s=NOW) is Step.REST
+    assert step(plan=PLAN, needs=(), needed_since_s=None) is Step.REST
 
 
-def test_an_answer_without_moves_is_kept_for_a_while() -> None:
-    assert step(plan=NO_MOVES, planned_at_s=NOW - RESOLVE_S + 1) is Step.HOLD
-    assert step(plan=NO_MOVES, planned_at_s=NOW - RESOLVE_S) is Step.PLAN
+def test_an_answer_without_moves_is_kept_until_the_cluster_changes() -> None:
+    assert step(plan=NO_MOVES, answered=True) is Step.HOLD
+    assert step(plan=NO_MOVES) is Step.PLAN
+
+
+def test_auto_rests_when_the_best_plan_gains_too_little_and_names_what_binds() -> None:
+    limits = EAGER.model_copy(update={"min_gain": 0.999})
+    facts = dataclasses.replace(CALM, plan=PLAN, limits=limits, answered=True)
+    what, why = next_step(facts)
+    assert what is Step.REFUSE
+    assert "less than min_gain (99.9 %)" in why
+    repair = Need(reason=Reason.DEAD_BROKER, message="broker 3 is dead", repairs=True)
+    assert step(plan=PLAN, limits=limits, needs=(repair,)) is Step.APPROVE
+
+
+def test_a_repair_need_not_be_confirmed_but_waits_for_the_pause() -> None:
+    repair = Need(reason=Reason.DEAD_BROKER, message="broker 3 is dead", repairs=True)
+    limits = EAGER.model_copy(update={"pause": 100.0})
+    assert step(needs=(repair,), needed_since_s=NOW) is Step.PLAN
+    paused = step(
+        needs=(repair,), needed_since_s=NOW, ended_at_s=NOW - 99, limits=limits
+    )
+    assert paused is Step.CONFIRM
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_no_plan_is_made_while_brokers_come_and_go(mode: Mode) -> None:
+    for plan in (None, PLAN):
+        facts = {"mode": mode, "plan": plan, "fingerprint": "other"}
+        assert step(**facts, quiet_in_s=3.0) is Step.SETTLE
+        assert step(**facts, solve_in_s=3.0) is Step.SETTLE
+        assert step(**facts) is Step.PLAN
+        assert step(**facts, quiet_in_s=3.0, plan_wanted=True) is Step.PLAN
+
+
+def test_after_a_failure_auto_waits_and_a_person_need_not() -> None:
+    assert step(retry="no lease; trying again in 10 s") is Step.RETRY
+    assert step(retry="x", plan=PLAN) is Step.RETRY
+    assert step(mode=Mode.APPROVE, retry="x", plan=PLAN) is Step.OFFER
+
+
+def test_auto_holds_still_while_a_dead_broker_may_return() -> None:
+    assert step(awaited="broker 3 is dead") is Step.CONFIRM
+    assert step(awaited="broker 3 is dead", mode=Mode.APPROVE) is Step.PLAN

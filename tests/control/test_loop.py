@@ -9,19 +9,26 @@ import pytest
 
 from control.loop import RETRY_S, Loop
 from control.parts import LoopParts, LoopSettings
-from control.policy import EAGER
+from control.policy import EAGER, AutoLimits, spent_of
+from control.ports import Planner
 from control.view import LoopView, Mode, Phase, Retry
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
     PlanOutdated,
     PlimsollError,
+    RightsMissing,
 )
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.replication import Replication
 from model.run import MoveProgress, RunProgress, RunState
-from model.snapshot import BrokerState, Snapshot
+from model.snapshot import (
+    BrokerState,
+    PartitionRow,
+    Snapshot,
+    partitions_from_rows,
+)
 from solver.observer import SolveObserver
 from solver.result import Result
 from solver.solve import solve
@@ -84,6 +91,8 @@ def build(tmp_path: Path) -> Build:
         on_execute: Callable[[Plan], None] = lambda _plan: None,
         patient: bool = False,
         confirm_s: float = 0.0,
+        limits: AutoLimits = EAGER,
+        planner: Planner = solve,
         dead_broker_after_s: float = 3600.0,
     ) -> Bench:
         observer = CannedObserver(list(snapshots))
@@ -95,7 +104,7 @@ def build(tmp_path: Path) -> Build:
             mode=mode,
             goals=EASY,
             solve=WORK,
-            limits=EAGER.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
+            limits=limits.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
             journal_dir=tmp_path,
             patient=patient,
             tick_s=0.01,
@@ -103,7 +112,7 @@ def build(tmp_path: Path) -> Build:
         )
         parts = LoopParts(
             observer=lambda: observer,
-            planner=solve,
+            planner=planner,
             executor=None if mode is Mode.READ_ONLY else lambda: executor,
             recent_moves=lambda _cluster, _since: (),
             clock=clock,
@@ -346,3 +355,178 @@ def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
         assert not loop.wait(in_phase(Phase.PLAN_READY), 5)
         assert loop.error is not None
         assert "a plan is wrong" in str(loop.error)
+
+
+@dataclasses.dataclass
+class CountingPlanner:
+    """The solver, and how often it was asked."""
+
+    solves: int = 0
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+    ) -> Result:
+        self.solves += 1
+        return solve(snapshot, goals, limits, observer)
+
+
+def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> Snapshot:
+    """Let time pass, and the loop see a newer snapshot."""
+    bench.clock.now_s += passed_s
+    found = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
+    bench.observer.snapshots[:] = [found]
+    assert bench.loop.wait(lambda view: view.snapshot is found, 20)
+    return found
+
+
+def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
+    """Six moves balance the cluster; two may be made at once, so three runs do it."""
+    two = EAGER.model_copy(update={"replica_moves": 2})
+    nine = cluster([2] * 9, [MB] * 9)
+    bench, homes = build(nine, mode=Mode.AUTO, limits=two), [2] * 9
+
+    def at_homes(*, taken_at_ms: int) -> Snapshot:
+        return cluster(homes, [MB] * 9, taken_at_ms=taken_at_ms)
+
+    with bench.loop as loop:
+        for run in range(1, 4):
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, 60)  # type: ignore[misc]  # a default binds it
+            for move in bench.executor.plans[-1].moves:
+                homes[move.partition] = move.replicas_after[0]
+            later(bench, 60, at_homes)
+        assert loop.wait(in_phase(Phase.LEVEL), 20)
+    assert [len(plan.moves) for plan in bench.executor.plans] == [2, 2, 2]
+
+
+def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
+    planner = CountingPlanner()
+    tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
+    bench = build(UNEVEN, mode=Mode.AUTO, limits=tight, planner=planner)
+    noise = iter(range(100))
+
+    def again(*, taken_at_ms: int) -> Snapshot:
+        loads = [MB * (1 + 0.001 * next(noise))] * 8
+        return cluster([2] * 8, loads, taken_at_ms=taken_at_ms)
+
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        assert "replica_moves (1 of 1)" in loop.view.message
+        for _ in range(20):
+            later(bench, 3600, again)
+        assert planner.solves == 1
+        assert len(loop.view.log) < 10
+        shifted = [3 * MB, *[MB] * 7]
+        later(
+            bench,
+            3600,
+            lambda taken_at_ms: cluster([2] * 8, shifted, taken_at_ms=taken_at_ms),
+        )
+        assert loop.wait(lambda _: planner.solves == 2, 60)
+    assert bench.executor.plans == []
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PlanOutdated("orders-7 is on [3], the plan expects [2]"),
+        GuardrailRefused("somebody else moves partitions: orders-1"),
+        RightsMissing("ALTER on the cluster"),
+    ],
+)
+def test_a_failed_run_does_not_end_auto_and_is_tried_again_ever_later(
+    build: Build, error: PlimsollError
+) -> None:
+    def fails(_plan: Plan) -> None:
+        raise error
+
+    bench = build(UNEVEN, mode=Mode.AUTO, on_execute=fails)
+    plans, waits = bench.executor.plans, []
+    with bench.loop as loop:
+        for attempt in range(1, 5):
+            assert loop.wait(
+                lambda view, n=attempt: len(plans) == n and "trying" in view.message,  # type: ignore[misc]  # a default binds it
+                60,
+            )
+            assert str(error) in loop.view.message
+            wait_s = loop._state.failures.wait_s
+            waits.append(wait_s)
+            bench.clock.now_s += wait_s - 1
+            assert loop.wait(lambda view: "again in 1.00 s" in view.message, 20)
+            assert len(plans) == attempt
+            bench.clock.now_s += 600 + 2
+        assert loop.error is None
+        bench.executor.on_execute = lambda _plan: None
+        assert loop.wait(lambda _: bool(loop.reports), 60)
+        assert loop.failure is None
+    assert waits == sorted(waits)
+
+
+def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> None:
+    planner = CountingPlanner()
+    bench = build(UNEVEN, planner=planner)
+
+    def flapped(*, taken_at_ms: int) -> Snapshot:
+        seen = cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
+        flaps = int(taken_at_ms / 1000) % 2 == 1
+        state = BrokerState.DEAD if flaps else BrokerState.ALIVE
+        *others, last = seen.header.brokers
+        brokers = (*others, last.model_copy(update={"state": state}))
+        return dataclasses.replace(
+            seen, header=seen.header.model_copy(update={"brokers": brokers})
+        )
+
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        for _ in range(120):
+            later(bench, 1, flapped)
+        assert planner.solves == 1
+        assert len(loop.view.log) < 10
+        bench.clock.now_s += 600
+        # It is as it was when the plan was made, which can be approved.
+        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        later(bench, 1, flapped)
+        bench.clock.now_s += 600
+        assert loop.wait(lambda _: planner.solves == 2, 60)
+
+
+def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> None:
+    ten = EAGER.model_copy(update={"replica_moves": 10})
+    bench = build(
+        one_of_twelve_dead(), mode=Mode.AUTO, limits=ten, dead_broker_after_s=0.0
+    )
+    placed = {r.id: r.replicas for r in map(bench_row, range(132))}
+
+    def repaired(*, taken_at_ms: int) -> Snapshot:
+        seen = one_of_twelve_dead(taken_at_ms=taken_at_ms)
+        rows = [
+            dataclasses.replace(seen.row(i), replicas=placed[seen.id(i)])
+            for i in range(len(seen))
+        ]
+        rows = [
+            r
+            if r.leader in r.replicas
+            else dataclasses.replace(r, leader=r.replicas[0])
+            for r in rows
+        ]
+        loads = seen.partitions.loads
+        return Snapshot(
+            seen.header, partitions_from_rows(seen.header.topics, rows, loads)
+        )
+
+    with bench.loop as loop:
+        for run in range(1, 4):
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, 60)  # type: ignore[misc]  # a default binds it
+            for move in bench.executor.plans[-1].moves:
+                placed[move.id] = move.replicas_after
+            later(bench, 60, repaired)
+        assert loop.wait(in_phase(Phase.LEVEL), 20)
+    assert [spent_of(p)["replica_moves"] for p in bench.executor.plans] == [10, 10, 2]
+    assert not any(11 in replicas for replicas in placed.values())
+
+
+def bench_row(row: int) -> PartitionRow:
+    return one_of_twelve_dead().row(row)

@@ -1,0 +1,92 @@
+"""What an answer of the planner rests on, so that equal inputs are not solved twice."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from control.needs import Need, Reason
+from model.evaluate import Evaluation
+from model.goals import Goals
+from model.ids import BrokerId, PartitionId
+from model.snapshot import Snapshot
+
+MATERIAL_DEVIATION: Final = 0.25
+"""Change of a broker's deviation, as a share of the tolerance, from which loads count
+as others. Loads that are measured again and again differ by noise."""
+MATERIAL_LEVEL: Final = 0.25
+"""The same of the mean load, as a share of it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """A cluster as the planner sees it, less the noise of its loads."""
+
+    fingerprint: str
+    """Of brokers and placement."""
+    states: tuple[tuple[BrokerId, str], ...]
+    """Of brokers, of which the fingerprint knows only those that are dead."""
+    reasons: frozenset[Reason]
+    """Why a plan is needed."""
+    resting: frozenset[tuple[PartitionId, bool]]
+    """Partitions that may not move, or not back, after a recent move."""
+    levels: Mapping[str, float]
+    deviations: Mapping[str, Mapping[BrokerId, float]]
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        goals: Goals,
+        evaluation: Evaluation,
+        needs: tuple[Need, ...],
+    ) -> "Inputs":
+        """Those of a snapshot and its evaluation."""
+        return cls(
+            fingerprint=snapshot.fingerprint,
+            states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
+            reasons=frozenset(need.reason for need in needs),
+            resting=_resting(snapshot, goals),
+            levels=evaluation.levels,
+            deviations=evaluation.deviations,
+        )
+
+    def differs(self, before: "Inputs", goals: Goals) -> bool:
+        """Whether the planner might answer otherwise than before."""
+        placed = self.fingerprint, self.states, self.reasons, self.resting
+        placed_before = (
+            before.fingerprint,
+            before.states,
+            before.reasons,
+            before.resting,
+        )
+        return placed != placed_before or self._loads_differ(before, goals)
+
+    def _loads_differ(self, before: "Inputs", goals: Goals) -> bool:
+        if self.levels.keys() != before.levels.keys():
+            return True
+        levels = ((v, before.levels[key]) for key, v in self.levels.items())
+        if any(abs(now - old) > MATERIAL_LEVEL * old for now, old in levels):
+            return True
+        return any(
+            abs(now - before.deviations[key].get(broker, 0.0))
+            > MATERIAL_DEVIATION * (goals.tolerance_of(key.partition("@")[0]) or 1.0)
+            for key, by_broker in self.deviations.items()
+            if key in before.deviations
+            for broker, now in by_broker.items()
+        )
+
+
+def _resting(snapshot: Snapshot, goals: Goals) -> frozenset[tuple[PartitionId, bool]]:
+    """Recently moved partitions; True for those that may not move at all."""
+    header = snapshot.header
+    storage = {t.name: t.storage for t in header.topics}
+    found = set()
+    for move in header.recent_moves:
+        if move.topic not in storage:
+            continue
+        cooldown = goals.rest_of(storage[move.topic])
+        age_s = (header.taken_at_ms - move.at_ms) / 1000
+        if age_s < max(cooldown.rest_s, cooldown.return_window_s):
+            partition = PartitionId(move.topic, move.partition)
+            found.add((partition, age_s < cooldown.rest_s))
+    return frozenset(found)
