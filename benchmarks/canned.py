@@ -144,7 +144,7 @@ def _moves(plan: Plan, done: int) -> Iterator[MoveProgress]:
                 move=move,
                 state=MoveState.ISSUED,
                 issued_at_ms=AT_MS + 1000 * done,
-                bytes_copied=int(share * move.bytes_to_copy),
+                bytes_copied=int(share * (move.bytes_to_copy or 0)),
             )
         else:
             yield MoveProgress(move=move)

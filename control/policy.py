@@ -137,6 +137,11 @@ def refusals(
         for name, limit in limits.budgets.model_dump().items()
         if spent[name] > limit
     ]
+    if plan.bytes_to_copy is None and "bytes" in limits.budgets.model_dump():
+        words.append(
+            "the plan copies partitions of unknown size, and the limits have bytes = "
+            f"{limits.bytes:,}"
+        )
     gain = 1 - plan.objective / plan.objective_before if plan.objective_before else 0.0
     if gain < limits.min_gain and not repairs:
         reached = binding(plan)
@@ -151,7 +156,7 @@ def refusals(
 def binding(plan: Plan) -> tuple[str, ...]:
     """Budgets of the plan that leave no room for a further change of their kind."""
     spent = spent_of(plan)
-    largest = max((m.bytes_to_copy for m in plan.moves), default=0)
+    largest = max((m.bytes_to_copy or 0 for m in plan.moves), default=0)
     return tuple(
         f"{name} ({spent[name]:,} of {limit:,})"
         for name, limit in plan.goals.budgets.model_dump().items()
@@ -160,7 +165,7 @@ def binding(plan: Plan) -> tuple[str, ...]:
 
 
 def spent_of(plan: Plan) -> dict[str, int]:
-    """What a plan changes, by the names of its budgets."""
+    """What a plan changes, by the names of its budgets; bytes as far as known."""
     per_topic = Counter(m.topic for m in plan.moves)
     new_of = Counter[str]()
     into, out_of = Counter[int](), Counter[int]()
@@ -170,7 +175,7 @@ def spent_of(plan: Plan) -> dict[str, int]:
         out_of.update(move.removed)
     return {
         "replica_moves": new_of.total(),
-        "bytes": plan.bytes_to_copy,
+        "bytes": sum(m.bytes_to_copy or 0 for m in plan.moves),
         "leader_changes": plan.leader_changes,
         "partitions": len(plan.moves),
         "partitions_per_topic": max(per_topic.values(), default=0),

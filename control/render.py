@@ -352,6 +352,11 @@ def forecast_text(told: "Forecast") -> str:
         f"{bytes_text(told.bytes_to_copy)} (by {by}); no order of the moves "
         f"{quicker}\n"
     )
+    if told.unknown:
+        words += (
+            f"the size of {count_text(told.unknown, 'move')} is unknown and left out: "
+            "it will take longer, and copy more\n"
+        )
     if told.unfit:
         more = f", and {len(told.unfit) - 1} more" if len(told.unfit) > 1 else ""
         words += f"not all will be made: {told.unfit[0]}{more}\n"

@@ -101,7 +101,8 @@ def _topic(move: Move) -> Topic:
 
 
 def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
-    each = move.bytes_to_copy // len(move.added) if move.added else -1
+    known = move.bytes_to_copy is not None and bool(move.added)
+    each = (move.bytes_to_copy or 0) // len(move.added) if known else -1
     return PartitionRow(
         id=move.id,
         topic_id=view.topic_id,

@@ -23,7 +23,9 @@ class Forecast:
     order: tuple[Move, ...]
     """As they are taken; one begins when slots of its brokers are free."""
     bytes_to_copy: int
-    """Between brokers and inside them."""
+    """Between brokers and inside them, of moves whose size is known."""
+    unknown: int
+    """Moves whose size is unknown; they are taken to copy nothing."""
     peaks: dict[BrokerId, Peak]
     free_bytes: Mapping[BrokerId, int]
     """Of brokers that moves copy to, beside the reserve, where that is known."""
@@ -56,6 +58,7 @@ def _told(found: Schedule, free_bytes: Mapping[BrokerId, int], pace: Pace) -> Fo
         seconds=timeline.seconds,
         least_s=found.least_s,
         order=tuple(work.move for work in found.order),
+        unknown=sum(work.move.bytes_to_copy is None for work in found.order),
         bytes_to_copy=sum(
             one.size
             for work in found.order

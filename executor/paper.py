@@ -272,7 +272,7 @@ class _Paper:
                 if broker in self.free:
                     self.free[broker] += change
         self._concurrency.ended(
-            move, self._speed.seconds, move.bytes_to_copy, self._now_s
+            move, self._speed.seconds, move.bytes_to_copy or 0, self._now_s
         )
 
 

@@ -52,8 +52,8 @@ def startable(
 
 
 def bytes_per_replica(move: Move) -> int:
-    """What each new replica copies, as the plan has it."""
-    return move.bytes_to_copy // len(move.added) if move.added else 0
+    """What each new replica copies, as the plan has it; 0 where it does not know."""
+    return (move.bytes_to_copy or 0) // len(move.added) if move.added else 0
 
 
 def too_big(move: Move, free_bytes: Mapping[BrokerId, int]) -> str:

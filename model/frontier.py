@@ -11,7 +11,7 @@ from model.files import FileModel, VersionedModel
 from model.goals import Goals, ObjectiveKind, SolveLimits
 
 KIND: Final = "plimsoll.frontier"
-SCHEMA_VERSION: Final = "1.0"
+SCHEMA_VERSION: Final = "1.1"
 
 
 class FrontierPoint(FileModel):
@@ -26,7 +26,8 @@ class FrontierPoint(FileModel):
     moves: int
     """New replicas, the forced ones too."""
     leader_changes: int
-    bytes_to_copy: int
+    bytes_to_copy: int | None
+    """None where the size of a partition is unknown. Since 1.1."""
     move_price: float
     """Price of a move at which the plan was found; `plan` finds it at this price."""
     most_moves: int | None = None

@@ -1,5 +1,6 @@
 """A plan: moves with their reasons, the proof, and the hash that is approved."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -50,8 +51,9 @@ class Move(FileModel):
     replicas_after: tuple[BrokerId, ...]
     leader_before: BrokerId
     leader_after: BrokerId
-    bytes_to_copy: int
-    """Local bytes that new replicas fetch as the snapshot has them; 0 when shared."""
+    bytes_to_copy: int | None
+    """Local bytes that new replicas fetch as the snapshot has them; 0 when shared,
+    None where the snapshot does not know the size (since 1.4; 0 before)."""
     gain: float
     """What F would rise by without this move, others kept."""
     reason: str
@@ -94,6 +96,13 @@ class Move(FileModel):
             if not document[name]:
                 del document[name]
         return document
+
+
+def bytes_of(moves: Iterable[Move]) -> int | None:
+    """Bytes that moves copy together; None where one of them is unknown."""
+    sizes = [m.bytes_to_copy for m in moves]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
 
 
 class BrokerChange(FileModel):
@@ -189,9 +198,9 @@ class Plan(VersionedModel):
         return self.gap / possible if possible > 0 else 0.0
 
     @property
-    def bytes_to_copy(self) -> int:
-        """Bytes that all moves copy."""
-        return sum(m.bytes_to_copy for m in self.moves)
+    def bytes_to_copy(self) -> int | None:
+        """Bytes that all moves copy; None where one of them is unknown."""
+        return bytes_of(self.moves)
 
     @property
     def leader_changes(self) -> int:
@@ -312,6 +321,6 @@ def _fault(move: Move) -> str | None:
         return f"its number is not from 0 to {MOST_ID}"
     if not is_legal(move.topic):
         return "Kafka allows no topic of this name"
-    if move.bytes_to_copy < 0:
+    if move.bytes_to_copy is not None and move.bytes_to_copy < 0:
         return "bytes_to_copy is less than 0"
     return None

@@ -6,8 +6,9 @@ import numpy as np
 
 from model.goals import Goal, Goals, RackRule
 from model.ids import BrokerId
+from model.plan import Move
 from model.snapshot import Count, Measure, Resource, Snapshot
-from model.units import bytes_text, rate_text
+from model.units import bytes_text, count_text, rate_text
 
 
 def racks_unknown(
@@ -50,23 +51,35 @@ def plan_warnings(
     snapshot: Snapshot,
     goals: Goals,
     ignored: Iterable[tuple[Goal, float]],
+    moves: Iterable[Move],
 ) -> tuple[str, ...]:
     """All that a plan was made without.
 
     ignored: goals that count at no time, with the mean load per holding broker.
     """
-    return tuple(_warnings(snapshot, goals, ignored))
+    return tuple(_warnings(snapshot, goals, ignored, moves))
+
+
+def size_warning(unknown: int) -> str:
+    """What follows where partitions are copied whose sizes are unknown."""
+    return (
+        f"{count_text(unknown, 'move')} will copy a partition of unknown size, so the "
+        "bytes to copy are unknown"
+    )
 
 
 def _warnings(
     snapshot: Snapshot,
     goals: Goals,
     ignored: Iterable[tuple[Goal, float]],
+    moves: Iterable[Move],
 ) -> Iterator[str]:
     if missing := racks_unknown(snapshot, goals):
         yield rack_warning(snapshot, missing)
     for goal, mean in ignored:
         yield goal_warning(snapshot, goal, mean)
+    if unknown := sum(m.bytes_to_copy is None for m in moves):
+        yield size_warning(unknown)
 
 
 def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:

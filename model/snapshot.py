@@ -239,6 +239,12 @@ class PartitionRow:
     size_bytes: int
     local_bytes: int
 
+    def bytes_to_copy(self, added: int) -> int | None:
+        """Local bytes that so many new replicas copy; None where they are unknown."""
+        if not added or self.storage is StorageKind.SHARED:
+            return 0
+        return added * self.local_bytes if self.local_bytes >= 0 else None
+
 
 @dataclass(frozen=True)
 class Snapshot:

@@ -31,8 +31,10 @@ _SPAN = re.compile(
 )
 
 
-def bytes_text(value: float) -> str:
-    """Bytes in decimal units with three digits: `7.20 MB`."""
+def bytes_text(value: float | None) -> str:
+    """Bytes in decimal units with three digits, `7.20 MB`; `unknown` for None."""
+    if value is None:
+        return "unknown"
     size = float(value)
     for unit in _STEPS:
         if abs(size) < 999.5 or unit == _STEPS[-1]:

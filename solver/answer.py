@@ -37,6 +37,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
     header = search.problem.snapshot.header
     live = (b.id for b in header.brokers if b.state is not BrokerState.DEAD)
     directories = _directories(search, placement)
+    moves = _moves(problem, placement, directories)
     return Plan(
         cluster_id=header.cluster_id,
         snapshot_fingerprint=problem.snapshot.fingerprint,
@@ -58,9 +59,11 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         move_price=rounded(problem.prices.move),
         levels=_levels(problem),
         brokers=_broker_changes(search, placement),
-        moves=_moves(problem, placement, directories),
+        moves=moves,
         forecast=header.forecast,
-        warnings=plan_warnings(problem.snapshot, problem.goals, _ignored(problem)),
+        warnings=plan_warnings(
+            problem.snapshot, problem.goals, _ignored(problem), moves
+        ),
         leaders_only=leaders_alone(problem, placement),
     ).seal()
 
@@ -134,7 +137,7 @@ def _move(
         replicas_after=after,
         leader_before=partition.leader,
         leader_after=leader,
-        bytes_to_copy=added * int(problem.copied_bytes[row]),
+        bytes_to_copy=partition.bytes_to_copy(added),
         gain=rounded(gain),
         reason=directories.reason[row]
         if stays and row in directories.reason

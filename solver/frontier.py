@@ -24,7 +24,7 @@ from model.frontier import (
     undominated,
 )
 from model.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan import Move, PlanStatus
+from model.plan import Move, PlanStatus, bytes_of
 from model.snapshot import Snapshot
 from solver.exact import MAX_PAIRS, pairs
 from solver.observer import SolveObserver
@@ -219,7 +219,7 @@ def _point(
         bound=_down(min(balance, max(0.0, proved))),
         moves=sum(len(m.added) for m in moves),
         leader_changes=sum(m.leader_before != m.leader_after for m in moves),
-        bytes_to_copy=sum(m.bytes_to_copy for m in moves),
+        bytes_to_copy=bytes_of(moves),
         move_price=tried.price,
         most_moves=tried.budget,
     )

@@ -110,11 +110,17 @@ class Problem:
 
     @cached_property
     def copied_bytes(self) -> Ints:
-        """(n,) bytes that one new replica copies; 0 on shared storage."""
+        """(n,) bytes that one new replica copies; 0 on shared storage.
+
+        Where the size is unknown, more than a budget of bytes, if there is one.
+        """
         columns, topics = self.snapshot.partitions, self.snapshot.header.topics
         shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
         here = shared[columns.topic] if len(topics) else np.zeros(0, np.bool_)
-        return np.where(here, 0, np.maximum(0, columns.local_bytes)).astype(np.int64)
+        most = self.goals.budgets.bytes
+        unknown = 0 if most is None else most + 1
+        size = np.where(columns.local_bytes < 0, unknown, columns.local_bytes)
+        return np.where(here, 0, size).astype(np.int64)
 
     @cached_property
     def deviations_before(self) -> Floats:

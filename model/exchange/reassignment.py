@@ -15,7 +15,7 @@ from model.exchange.source import object_at, read_json
 from model.files import VersionedModel, validate_document, write_document
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.plan import ANY_DIR, Move, Plan
-from model.snapshot import PartitionRow, Snapshot, StorageKind
+from model.snapshot import PartitionRow, Snapshot
 
 BrokerNumber = Annotated[BrokerId, Field(ge=0, lt=2**31)]
 
@@ -233,7 +233,6 @@ def _move(
     if (after, leader) == (before, partition.leader) and not log_dirs:
         return None
     added = len(set(after) - set(before))
-    shared = partition.storage is StorageKind.SHARED
     return Move(
         topic=partition.id.topic,
         topic_id=partition.topic_id,
@@ -243,7 +242,7 @@ def _move(
         replicas_after=after,
         leader_before=partition.leader,
         leader_after=leader,
-        bytes_to_copy=0 if shared else added * max(0, partition.local_bytes),
+        bytes_to_copy=partition.bytes_to_copy(added),
         gain=0.0,
         reason="as the reassignment says",
         log_dirs_after=log_dirs,

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from model.goals import Budgets
-from model.ids import BrokerId, TopicName
+from model.ids import BrokerId, PartitionId, TopicName
 from model.proposal import Proposal
 from model.rules.rule import Violation
 from model.snapshot import StorageKind
@@ -17,7 +17,9 @@ class Spent:
     """What a proposal changes."""
 
     copied_bytes: int
-    """As `Move.bytes_to_copy`."""
+    """As `Move.bytes_to_copy`, of partitions whose size is known."""
+    unknown: tuple[PartitionId, ...]
+    """Partitions that are copied and whose size is not known."""
     leader_changes: int
     into: Counter[BrokerId]
     """New replicas by broker."""
@@ -58,6 +60,7 @@ def spend(proposal: Proposal) -> Spent:
     """Count what a proposal changes."""
     snapshot = proposal.snapshot
     copied = leaders = 0
+    unknown: list[PartitionId] = []
     into: Counter[BrokerId] = Counter()
     out_of: Counter[BrokerId] = Counter()
     of_topic: Counter[TopicName] = Counter()
@@ -74,8 +77,10 @@ def spend(proposal: Proposal) -> Spent:
         changed[row.id.topic] += leads_anew or bool(new)
         if row.storage is not StorageKind.SHARED:
             copied += len(new) * max(0, row.local_bytes)
+            unknown += [row.id] if new and row.local_bytes < 0 else []
     return Spent(
         copied_bytes=copied,
+        unknown=tuple(unknown),
         leader_changes=leaders,
         into=into,
         out_of=out_of,
@@ -93,6 +98,11 @@ def _totals(budgets: Budgets, spent: Spent) -> Iterator[str]:
         yield (
             f"{bytes_text(spent.copied_bytes)} would be copied; the budget is "
             f"{bytes_text(budgets.bytes)}"
+        )
+    if budgets.bytes is not None and spent.unknown:
+        yield (
+            f"{spent.unknown[0]} would be copied, and its size is unknown; the budget "
+            f"is {bytes_text(budgets.bytes)}"
         )
     most = budgets.leader_changes
     if most is not None and spent.leader_changes > most:

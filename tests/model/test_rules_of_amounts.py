@@ -15,7 +15,7 @@ STATE = snapshot(
     brokers(4),
     [(1, 2), (1, 3), (1, 4)],
     storage=StorageKind.TIERED,
-    local_bytes=[10, 20, -1],
+    local_bytes=[10, 20, 0],
 )
 CHANGES = (
     change(0, 3, 2),
@@ -61,6 +61,17 @@ def test_a_plan_spends_no_more_than_its_budget(
     assert words(fits, "budgets") == []
     tight = propose(STATE, *CHANGES, goals=allowing(**{budget: spent - 1}))
     assert words(tight, "budgets") == [told]
+
+
+def test_a_copy_of_unknown_size_fits_no_budget_of_bytes() -> None:
+    state = snapshot(
+        brokers(2), [(1,)], storage=StorageKind.REPLICATED, local_bytes=[-1]
+    )
+    found = propose(state, change(0, 2), goals=allowing(bytes=10**15))
+    (told,) = words(found, "budgets")
+    assert told.startswith("orders-0 would be copied, and its size is unknown")
+    stays = propose(state, change(0, 1), goals=allowing(bytes=0))
+    assert words(stays, "budgets") == []
 
 
 def test_shared_storage_copies_nothing() -> None:

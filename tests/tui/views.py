@@ -224,7 +224,7 @@ def progress(state: RunState = RunState.RUNNING) -> RunProgress:
             move=moves()[1],
             state=MoveState.ISSUED,
             issued_at_ms=AT_MS - 3000,
-            bytes_copied=moves()[1].bytes_to_copy // 2,
+            bytes_copied=(moves()[1].bytes_to_copy or 0) // 2,
         ),
         *(MoveProgress(move=move) for move in moves()[2:]),
     ]

@@ -68,7 +68,7 @@ def _row(move: Move, columns: tuple[Column, ...]) -> Row:
         values=(
             str(move.id),
             from_to(move),
-            move.bytes_to_copy,
+            -1 if move.bytes_to_copy is None else move.bytes_to_copy,
             _leader(move),
             move.gain,
             move.reason,

@@ -27,13 +27,13 @@ def share_done(run: RunProgress) -> float:
 
 
 def bytes_total(run: RunProgress) -> int:
-    """Bytes that the plan wants to be copied."""
-    return sum(m.move.bytes_to_copy for m in run.moves)
+    """Bytes that the plan wants to be copied, of moves whose size is known."""
+    return sum(m.move.bytes_to_copy or 0 for m in run.moves)
 
 
 def _bytes_arrived(moves: Iterable[MoveProgress]) -> float:
     """The same of moves that ended, and of the others what was copied."""
-    return sum(move_share(m) * m.move.bytes_to_copy for m in moves)
+    return sum(move_share(m) * (m.move.bytes_to_copy or 0) for m in moves)
 
 
 def bytes_copied(run: RunProgress) -> int:
@@ -48,7 +48,7 @@ def move_share(move: MoveProgress) -> float:
     if move.state is MoveState.PLANNED or not move.bytes_copied:
         return 0.0
     # The log grows while it is copied, so the plan's figure may be exceeded.
-    return min(NEARLY, move.bytes_copied / max(1, move.move.bytes_to_copy))
+    return min(NEARLY, move.bytes_copied / max(1, move.move.bytes_to_copy or 0))
 
 
 def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
