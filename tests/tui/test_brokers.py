@@ -9,6 +9,7 @@ from model.evaluate import evaluate
 from model.goals import Goal
 from model.ids import BrokerId
 from model.snapshot import BrokerState, Resource, Snapshot
+from tests.tui.stage import stage
 from tests.tui.views import (
     CONNECTING,
     GOALS,
@@ -28,6 +29,7 @@ from tui.viewmodel.brokers import BESIDE, broker_table, layout_for
 from tui.viewmodel.cells import plain
 from tui.viewmodel.gauges import gauges
 from tui.viewmodel.headline import headline, levels_line, scale_words
+from tui.widgets.keyed_table import KeyedTable
 
 BAR = layout_for(118, 2).bar
 
@@ -141,13 +143,14 @@ def test_a_narrow_panel_has_number_and_marker_without_bar() -> None:
 
 @pytest.mark.parametrize("width", [58, 78, 80, 82, 98, 118, 140, 198])
 @pytest.mark.parametrize("loads", [2, 3, 4, 5])
-def test_every_layout_fits_and_has_bars_from_81_columns_on(
+def test_every_layout_fits_and_tells_the_worst_and_has_bars_where_there_is_room(
     width: int, loads: int
 ) -> None:
     layout = layout_for(width, loads)
     used = layout.beside + loads * (layout.bar + BESIDE)
-    assert used <= max(width, 78)
-    assert (layout.bar > 0) == ((width > 78 and loads < 5) or width >= 98)
+    assert used <= max(width, 82)
+    assert layout.off
+    assert (layout.bar > 0) == ((width > 78 and loads < 4) or width >= 98)
 
 
 @pytest.mark.parametrize("width", [78, 82, 118, 198])
@@ -238,3 +241,15 @@ def test_racks_with_long_names_can_still_be_told_apart() -> None:
         for row in broker_table(replace(view, brokers=brokers), GOALS, 78).rows
     ]
     assert len({*racks}) == len(brokers)
+
+
+@pytest.mark.parametrize(
+    "size", [(60, 16), (80, 24), (120, 40), (160, 50), (200, 60)], ids=str
+)
+async def test_the_worst_deviation_is_in_sight_at_every_size(
+    size: tuple[int, int],
+) -> None:
+    async with stage(plan_ready(), size=size) as on:
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        assert "worst off" in table.render_line(0).text
+        assert "in +200%" in table.render_line(1).text

@@ -3,7 +3,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.viewmodel.cells import cell, flow, plain, right, shorten, shorten_middle
+from tui.viewmodel.cells import (
+    Column,
+    Row,
+    cell,
+    fitted,
+    flow,
+    plain,
+    right,
+    shorten,
+    shorten_middle,
+)
 
 ITEMS = ["optimal", "gap 12 → 0.2", "4 moves", "33.5 MB to copy"]
 
@@ -32,3 +42,9 @@ def test_shortened_text_fits(text: str, width: int) -> None:
 
 def test_numbers_end_one_column_before_the_next() -> None:
     assert plain(right("1 B", 6)) == "  1 B"
+
+
+def test_columns_are_wide_enough_for_what_they_hold_and_a_blank() -> None:
+    columns = (Column("a", "a", 10), Column("b", "b", 17), Column("c", "c", 3))
+    row = Row(key="1", cells=(cell("1011 → 102"), cell("-5 %"), cell("400")))
+    assert [c.width for c in fitted(columns, [row])] == [11, 17, 3]

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
 from control.showing import ScreenSettings
@@ -14,6 +15,7 @@ from tui.app import PlimsollApp
 from tui.looks import COLOUR_BLIND, ascii_text, wants_ascii
 from tui.viewmodel.bars import BAND_MARK, COMES, EIGHTHS, GOES, HEIGHTS, LEVEL_MARK
 from tui.viewmodel.cells import Role
+from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.paint import palette
 
 THEMES = {**BUILTIN_THEMES, COLOUR_BLIND.name: COLOUR_BLIND}
@@ -70,3 +72,30 @@ def test_a_locale_that_is_not_utf_8_gets_ascii(
     environment: dict[str, str], wanted: bool
 ) -> None:
     assert wants_ascii(environment) is wanted
+
+
+def _luminance(colour: Color | None) -> float:
+    """Relative luminance of a colour (WCAG 2.2)."""
+    assert colour is not None
+    red, green, blue = (
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in colour.get_truecolor().normalized
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize("theme", ["textual-dark", "textual-light", COLOUR_BLIND.name])
+async def test_the_selected_row_of_a_table_without_the_focus_is_readable(
+    theme: str,
+) -> None:
+    async with stage(plan_ready(), size=(120, 40), theme=theme) as on:
+        await on.press("2")
+        table = on.app.screen.query_one("#after", KeyedTable)
+        assert not table.has_focus
+        assert table.cursor_row == 0
+        for segment in table.render_line(1):
+            if segment.text.strip():
+                assert segment.style is not None
+                both = [segment.style.color, segment.style.bgcolor]
+                low, high = sorted(map(_luminance, both))
+                assert (high + 0.05) / (low + 0.05) >= 4, segment

@@ -31,6 +31,7 @@ from tests.tui.views import (
     HASH,
     NAME,
     moves,
+    plan,
     plan_ready,
     running,
     solving,
@@ -38,6 +39,7 @@ from tests.tui.views import (
 from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
 from tui.viewmodel.approval import throttle_line
+from tui.widgets.keyed_table import KeyedTable
 
 
 def _form(on: Stage) -> FormScreen:
@@ -312,7 +314,7 @@ async def test_read_only_no_key_of_the_plan_screen_reaches_a_mutating_call(
     async with stage(view, size=(120, 40)) as on:
         await on.press("2")
         for key in KEYS:
-            await on.pilot.press(key, "tab", *NAME, "enter", "enter", "escape")
+            await on.pilot.press(key, *NAME, "enter", "escape")
             await on.press("escape", "2")
         assert on.loop.approved == []
         assert not on.loop.steering.stopping.is_set()
@@ -342,7 +344,7 @@ async def test_a_what_if_that_comes_under_the_question_leaves_it_the_real_plan()
     None
 ):
     async with stage(plan_ready()) as on:
-        await on.press("A", "tab", *NAME)
+        await on.press("A", *NAME)
         await on.show(what_if())
         assert HASH[:12] in str(on.asking.query_one(".title", Static).render())
         await on.press("enter", "enter")
@@ -351,7 +353,7 @@ async def test_a_what_if_that_comes_under_the_question_leaves_it_the_real_plan()
 
 async def test_an_outdated_plan_cannot_be_approved_and_says_what_changed() -> None:
     async with stage(plan_ready()) as on:
-        await on.press("A", "tab", *NAME)
+        await on.press("A", *NAME)
         assert on.can_confirm()
         await on.show(outdated())
         assert not on.can_confirm()
@@ -431,3 +433,31 @@ async def test_a_form_left_while_it_writes_harms_nothing(
         await _typed_at_once(on, "enter", "escape")
         assert on.app.screen.query("#moves")
         assert folder.read_text() == ""
+
+
+async def test_figures_of_a_large_cluster_are_shown_whole() -> None:
+    changes = tuple(
+        b.model_copy(update={"replicas_before": 101_100, "replicas_after": 99_900 + i})
+        for i, b in enumerate(plan().brokers)
+    )
+    moves = tuple(
+        m.model_copy(
+            update={
+                "replicas_before": (1011, 1012, 1013),
+                "replicas_after": (2021, 2022, 2023),
+                "leader_before": 1011,
+                "leader_after": 2021,
+            }
+        )
+        for m in plan().moves
+    )
+    big = plan().model_copy(update={"brokers": changes, "moves": moves})
+    async with stage(plan_ready(of=big), size=(160, 50)) as on:
+        await on.press("2")
+        for selector, wanted in (
+            ("#after", "101100 → 99900 "),
+            ("#moves", "1011,1012,1013 → 2021,2022,2023 "),
+            ("#moves", "1011 → 2021 "),
+        ):
+            table = on.app.screen.query_one(selector, KeyedTable)
+            assert wanted in table.render_line(1).text

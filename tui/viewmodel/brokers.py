@@ -64,7 +64,7 @@ class Layout:
     counts: int
     """Of replicas and leaders; those after the plan show where there is room."""
     off: int
-    """Of the worst deviation, where there is room also after the plan; 0 for none."""
+    """Of the worst deviation, where there is room also after the plan."""
     bar: int = 0
     """0 for number and marker alone."""
 
@@ -91,7 +91,7 @@ CHOICES = (
     (Layout(rack=15, counts=15, off=OFF_WITH_AFTER), 24),
     (Layout(rack=9, counts=15, off=OFF_WITH_AFTER), 12),
     (Layout(rack=6, counts=9, off=14), 7),
-    (Layout(rack=5, counts=9, off=0), 5),
+    (Layout(rack=5, counts=9, off=14), 3),
 )
 """The roomiest first, with the least bar that it is worth."""
 
@@ -139,13 +139,13 @@ def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
         Column("id", "id", 5),
         Column("rack", "rack", layout.rack),
         Column("state", "state", 9),
+        # Before the loads, so that it is in sight also where not all columns are.
+        Column("off", "worst off", layout.off),
     ]
     for resource in loads:
         label = f"{SHORT[resource]} {UNITS.get(resource, '')}"
         shown.append(Column(resource.value, label, layout.bar + BESIDE))
     shown.append(Column("count", "rep/lead", layout.counts))
-    if layout.off:
-        shown.append(Column("off", "worst off", layout.off))
     return tuple(shown)
 
 
@@ -154,21 +154,19 @@ def _row(
 ) -> Row:
     mine = [facts.gauges.get((broker.id, resource)) for resource in loads]
     rack = broker.rack or "-"
-    now = facts.now.get(broker.id)
+    now, worst = facts.now.get(broker.id), _worst(broker.id, facts.off)
     cells = [
         cell(str(broker.id), Role.STRONG),
         cell(shorten_middle(rack, layout.rack - 1)),
         state_cell(broker.state),
+        _off(broker.id, worst, facts, layout.off),
         *(_load(g, r, layout.bar) for g, r in zip(mine, loads, strict=True)),
         cell(_count_words(now, facts.after.get(broker.id), layout.counts)),
     ]
     values: list[float | str] = [broker.id, rack, broker.state.value]
+    values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
     values += [gauge.load / (gauge.scale or 1.0) if gauge else -1.0 for gauge in mine]
     values.append(now[0] if now else -1)
-    worst = _worst(broker.id, facts.off)
-    if layout.off:
-        cells.append(_off(broker.id, worst, facts, layout.off))
-        values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
 
 
@@ -206,7 +204,10 @@ def gauge_bar(gauge: Gauge, width: int) -> Cell:
 
 
 def _figure(load: float, resource: Resource) -> str:
-    return f"{load:.3g}"[:5] if resource is Resource.CPU else short_text(load)[:5]
+    """At most five letters, of loads that brokers have."""
+    if resource is not Resource.CPU:
+        return short_text(load)
+    return f"{load:.3g}" if 0.01 <= load < 999.5 else short_text(round(load))
 
 
 def mark(gauge: Gauge) -> tuple[Role, str]:

@@ -63,6 +63,24 @@ class Table:
     """What does not show: rows left out, or a filter's fault."""
 
 
+def fitted(columns: Sequence[Column], rows: Sequence[Row]) -> tuple[Column, ...]:
+    """The columns, wide enough for every cell and a blank after it.
+
+    A figure that is cut is another figure. The last column needs no blank.
+    """
+    longest = [0] * len(columns)
+    for row in rows:
+        for at, shown in enumerate(row.cells):
+            length = sum(len(span.text) for span in shown)
+            if length > longest[at]:
+                longest[at] = length
+    last = len(columns) - 1
+    return tuple(
+        column._replace(width=max(column.width, longest[at] + (at < last)))
+        for at, column in enumerate(columns)
+    )
+
+
 def cell(text: str, role: Role = Role.PLAIN) -> Cell:
     """A cell of one span."""
     return (Span(text, role),)

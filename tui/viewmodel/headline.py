@@ -85,8 +85,8 @@ def percent(deviation: float) -> str:
 
 
 def whole(deviation: float) -> int:
-    """A deviation in percent, cut where it is beyond what matters."""
-    return max(-999, min(999, round(100 * deviation)))
+    """A deviation in percent."""
+    return round(100 * deviation)
 
 
 def _full(known: Gauges) -> tuple[Span, ...]:

@@ -45,23 +45,31 @@ def moves_table(shown: Shown, width: int) -> Table:
 
 
 def _columns(moves: tuple[Move, ...], width: int) -> tuple[Column, ...]:
-    """Partitions as wide as they need, up to a third; the reason gets what is left."""
+    """Brokers as wide as they need, partitions up to a third; the reason gets the rest.
+
+    A list of brokers that is cut could be taken for another one.
+    """
     longest = max((len(str(m.id)) for m in moves), default=0)
     wanted = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(wanted, max(16, width // 3)))
-    left = width - first.width - sum(c.width for c in COLUMNS)
-    return (first, *COLUMNS, Column("reason", "reason", max(REASON_LEAST, left)))
+    needed = {
+        "brokers": max((len(from_to(m)) for m in moves), default=0) + 1,
+        "leader": max((len(_leader(m)) for m in moves), default=0) + 1,
+    }
+    middle = [c._replace(width=max(c.width, needed.get(c.key, 0))) for c in COLUMNS]
+    left = width - first.width - sum(c.width for c in middle)
+    return (first, *middle, Column("reason", "reason", max(REASON_LEAST, left)))
 
 
 def _row(move: Move, columns: tuple[Column, ...]) -> Row:
-    partition, brokers, size, leader, gain, reason = columns
+    partition, _, size, _, gain, reason = columns
     return Row(
         key=str(move.id),
         cells=(
             cell(shorten_middle(str(move.id), partition.width - 1)),
-            cell(shorten(from_to(move), brokers.width - 1)),
+            cell(from_to(move)),
             right(bytes_text(move.bytes_to_copy), size.width),
-            cell(shorten(_leader(move), leader.width - 1)),
+            cell(_leader(move)),
             right(f"{move.gain:.3g}", gain.width),
             cell(shorten(move.reason, reason.width)),
         ),

@@ -285,7 +285,7 @@ def _table(moves: Sequence[MoveProgress], at_ms: int, width: int) -> Table:
 
 
 def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
-    """Partitions as wide as they need, within limits; the note takes what is left."""
+    """Brokers as wide as they need, partitions within limits, then the note."""
     if width >= ROOMY:
         middle = [
             Column("brokers", "from → to", 15),
@@ -304,6 +304,8 @@ def _columns(moves: Sequence[MoveProgress], width: int) -> tuple[Column, ...]:
             Column("bytes", "       of", 10),
             Column("time", "       time", 12),
         ]
+    needed = max((len(_brokers(m.move)) for m in moves), default=0) + 1
+    middle[0] = middle[0]._replace(width=max(middle[0].width, needed))
     longest = max((len(str(m.move.id)) for m in moves), default=0)
     wanted = max(len("partition"), longest) + 1
     first = Column("partition", "partition", min(wanted, max(16, width // 4)))
@@ -315,7 +317,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
     width = {c.key: c.width for c in columns}
     cells = {
         "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
-        "brokers": cell(shorten(_brokers(item.move), width["brokers"] - 1)),
+        "brokers": cell(_brokers(item.move)),
         "state": cell(
             MOVE_WORDS.get(item.state, item.state.value), MOVE_ROLES[item.state]
         ),

@@ -15,7 +15,7 @@ from textual.strip import Strip
 from textual.widgets.data_table import ColumnKey, RowKey
 
 from model.printable import masked
-from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table
+from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, fitted
 from tui.widgets.paint import Palette, palette_of
 
 HEAD = 1
@@ -87,9 +87,10 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     def show(self, table: Table) -> None:
         """Show this table instead."""
         kept, old = self.key_at_cursor, self.rows_shown
-        same_columns = table.columns == self.columns_shown
-        self.columns_shown, self.rows_shown = table.columns, table.rows
-        size = Size(sum(c.width for c in table.columns), len(table.rows) + HEAD)
+        columns = fitted(table.columns, table.rows)
+        same_columns = columns == self.columns_shown
+        self.columns_shown, self.rows_shown = columns, table.rows
+        size = Size(sum(c.width for c in columns), len(table.rows) + HEAD)
         if size != self.virtual_size:
             self.virtual_size = size
             self.refresh(layout=True)
@@ -133,7 +134,8 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             return Style()
         if self.has_focus:
             return Style(reverse=True)
-        return self.get_component_rich_style("keyed-table--cursor", partial=True)
+        # Not the partial style, which drops the alpha of the background.
+        return self.get_component_rich_style("keyed-table--cursor")
 
     def _line(self, cells: Iterable[Cell]) -> Strip:
         colours = palette_of(self.app)
