@@ -64,7 +64,7 @@ async def _session(app: PlimsollApp, camera: Camera) -> None:
     await camera.take("overview", "1")
     await camera.take("topics", "4")
     await camera.take("plan", "2")
-    await camera.press("A", "tab", *app.moment.view.cluster_name, "enter", "enter")
+    await camera.press("A", *app.moment.view.cluster_name, "enter")
     await camera.until(lambda: _done(app) >= SHARE)
     await camera.take("run", "3")
     await camera.until(lambda: not app.moment.running)

@@ -19,7 +19,6 @@ LOOK_S: Final = 0.1
 LONG_S: Final = 300.0
 """Longer than anything that is waited for takes."""
 STYLE: Final = r"(?:\x1b\[[\d;]*m)+"
-REVERSED: Final = r"\x1b\[(?:\d+;)*7m"
 LOOKS: Final = {"COLORTERM": "truecolor", "LC_ALL": "C.UTF-8", "LOGNAME": "ann"}
 """What a picture could differ by from machine to machine."""
 PREFIX: Final = "terminal"
@@ -72,10 +71,6 @@ class Tmux(Closing):
         """Wait until what is typed goes into an empty field: its cursor is drawn."""
         first, rest = re.escape(placeholder[0]), re.escape(placeholder[1:])
         self._until_styled(f"{STYLE}{first}{STYLE}{rest}", placeholder)
-
-    def until_button(self, label: str) -> None:
-        """Wait until enter presses this button: its label is drawn reversed."""
-        self._until_styled(f"{REVERSED}(?:{STYLE})? {re.escape(label)} ", label)
 
     def _until_styled(self, pattern: str, what: str) -> None:
         found = re.compile(pattern)

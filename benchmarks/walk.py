@@ -51,7 +51,7 @@ class Walk:
         self._tmux.press("A")
         self._name("approve")
         self._take("approve")
-        self._confirm("Approve and run")
+        self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Approve plan"])
         self._tmux.press("3")
 
@@ -85,7 +85,7 @@ class Walk:
         self._tmux.press("B")
         self._name("go back")
         self._take("roll-back")
-        self._confirm("Roll back")
+        self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Roll back run"])
         self._tmux.press("3")
         self._tmux.until(" RUNNING ", "under way", "what run")
@@ -104,17 +104,10 @@ class Walk:
         self._tmux.press("Enter")
 
     def _name(self, aim: str) -> None:
-        self._tmux.until(f"type the cluster's name to {aim}")
-        self._tmux.press("Tab")
+        self._tmux.until(f"Type the cluster's name to {aim}")
         self._tmux.until_field("the cluster's name")
         self._tmux.type(CLUSTER)
         self._tmux.until(f"▊  {CLUSTER} ")
-
-    def _confirm(self, button: str) -> None:
-        """The first enter goes to the button, the second presses it."""
-        self._tmux.press("Enter")
-        self._tmux.until_button(button)
-        self._tmux.press("Enter")
 
     def _take(self, name: str) -> None:
         self._taken += 1

@@ -30,6 +30,7 @@ from tui.messages import ViewArrived
 from tui.moment import Moment
 from tui.palette import commands
 from tui.screens.approve import ApproveScreen
+from tui.screens.covered import is_too_small
 from tui.screens.history import HistoryScreen
 from tui.screens.live import LiveScreen
 from tui.screens.log import LogScreen
@@ -46,13 +47,15 @@ if TYPE_CHECKING:
     from control.loop import Loop
 
 STOP_WORDS = (
-    "Moves under way are finished and no further one is started. What is done stays "
-    "done."
+    "In-flight moves finish and no further move starts. Completed moves stay as they "
+    "are."
 )
 ABORT_WORDS = (
-    "Moves under way are cancelled where the platform can, and brought back. What is "
-    "done stays done."
+    "In-flight moves are cancelled and reverted where the platform supports it. "
+    "Completed moves stay as they are."
 )
+WHILE_TOO_SMALL = ("quit", "no", "close")
+"""What keys do on a terminal too small to be read: leave, and refuse."""
 
 
 class PlimsollApp(FrameApp):
@@ -176,6 +179,7 @@ class PlimsollApp(FrameApp):
             now_ms=int(1000 * self._clock()),
             running=self._engine.running,
             trail=self._trail,
+            paused=self._engine.steering.paused,
             leaving=self._leaving,
             throttle=self._engine.settings.throttle,
             asked=self._engine.steering.asked,
@@ -208,7 +212,12 @@ class PlimsollApp(FrameApp):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do it, or say why its key is greyed, to whom has no mouse to point at it."""
+        """Do it, or say why its key is greyed, to whom has no mouse to point at it.
+
+        On a terminal too small to be read nothing is done that nobody could see.
+        """
+        if is_too_small(*self.size) and _name_of(action) not in WHILE_TOO_SMALL:
+            return True
         if await super().run_action(action, default_namespace, namespaces):
             return True
         seen = (self.moment, self._shown) if isinstance(action, str) else ()
@@ -267,12 +276,18 @@ class PlimsollApp(FrameApp):
             return
         if self._engine.steering.stopping.is_set():
             question = Question(
-                "Abort the run?", ABORT_WORDS, yes="Cancel what runs", no="Stay"
+                "Abort the run?",
+                ABORT_WORDS,
+                yes="Abort and cancel in-flight moves",
+                no="Keep running",
             )
             self.push_screen(question, self._abort_if)
         else:
             question = Question(
-                "Stop the run?", STOP_WORDS, yes="Stop after what runs", no="Stay"
+                "Stop the run?",
+                STOP_WORDS,
+                yes="Stop after in-flight moves",
+                no="Keep running",
             )
             self.push_screen(question, self._stop_if)
 
@@ -285,15 +300,16 @@ class PlimsollApp(FrameApp):
             self._engine.steering.abort()
 
     def action_pause_run(self) -> None:
-        """Pause, or go on."""
+        """Pause; where it is paused already, resume."""
         if refusal("pause_run", self.moment) is None:
             steering = self._engine.steering
             if steering.paused:
                 steering.go_on()
             else:
                 steering.pause()
-            words = "will pause" if steering.paused else "goes on"
+            words = "will pause; R resumes it" if steering.paused else "resumes"
             self.notify(f"the run {words}", timeout=3)
+            self._renew(self.moment.view)
 
     def action_throttle(self) -> None:
         self.desk.throttle()
@@ -312,8 +328,8 @@ class PlimsollApp(FrameApp):
             question = Question(
                 "A run goes on.",
                 STOP_WORDS + " plimsoll ends when they are done.",
-                yes="Stop after what runs and quit",
-                no="Stay",
+                yes="Stop after in-flight moves and quit",
+                no="Keep running",
             )
             self.push_screen(question, self._leave_if)
 
@@ -327,6 +343,12 @@ class PlimsollApp(FrameApp):
         """Leave for a signal; whoever owns the loop lets moves under way finish."""
         self.ended_by = why
         self.exit()
+
+
+def _name_of(action: str | tuple[str, str, tuple[object, ...]]) -> str:
+    """The action without the widget that it is of: `app.quit` is `quit`."""
+    name = action if isinstance(action, str) else action[1]
+    return name.rpartition(".")[2]
 
 
 def _last_error(view: LoopView) -> LogLine | None:

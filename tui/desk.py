@@ -52,7 +52,11 @@ class RunDesk:
             self._app.push_screen(asked)
 
     def resume(self) -> None:
-        """Go on with the newest run, after one question."""
+        """Resume the run that is paused; else the newest run, after one question."""
+        if self._app.moment.running:
+            if self._app.moment.paused:
+                self._app.action_pause_run()
+            return
         run = self.run_shown
         if refusal("resume", self._app.moment) is None and run is not None:
             question = Question(

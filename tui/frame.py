@@ -7,8 +7,10 @@ from rich.segment import Segment
 from textual.app import App
 from textual.color import Color
 from textual.driver import Driver
+from textual.events import Event, Key, Paste
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
+from textual.widgets import Input
 
 from control.parts import LoopSettings
 from model.errors import ConfigError
@@ -16,6 +18,7 @@ from model.exchange.source import nearest
 from model.printable import printable
 from tui.keymap import checked_keys
 from tui.looks import COLOUR_BLIND
+from tui.screens.covered import is_too_small
 from tui.widgets.help_panel import HelpPanel
 
 GONE_S = 0.5
@@ -66,6 +69,15 @@ class FrameApp(App[None]):
             raise ConfigError(f"unknown theme {theme!r}{told}")
         if theme is not None:
             self.theme = theme
+
+    async def on_event(self, event: Event) -> None:
+        """A field that nobody can see takes no letters."""
+        typed = isinstance(event, Paste) or (
+            isinstance(event, Key) and event.is_printable
+        )
+        if typed and isinstance(self.focused, Input) and is_too_small(*self.size):
+            return
+        await super().on_event(event)
 
     def delay_update(self, delay: float = MASKED_S) -> None:
         super().delay_update(delay)

@@ -25,6 +25,8 @@ class Moment:
     running: bool
     """Whether a run goes on; the loop's word, not read from the view."""
     trail: Trail = field(default_factory=Trail)
+    paused: bool = False
+    """The user has paused the run, which no rule has."""
     leaving: bool = False
     """The user has asked to leave once the run has stopped."""
     throttle: int | str | None = None

@@ -57,7 +57,7 @@ async def test_a_screen_that_was_not_looked_at_shows_the_newest_view_when_opened
 @pytest.mark.parametrize("key", [str(n) for n in range(1, 7)])
 async def test_approval_stop_and_pause_work_on_every_screen(key: str) -> None:
     async with stage(plan_ready()) as on:
-        await on.press(key, "A", "tab", *NAME, "enter", "enter")
+        await on.press(key, "A", *NAME, "enter")
         assert [hash_ for hash_, _ in on.loop.approved] == [HASH]
         await on.show(running(), running=True)
         await on.press("P")

@@ -71,7 +71,7 @@ async def _offered(
 
 
 async def _approve(pilot: Pilot[None], executor: RecordingExecutor) -> None:
-    await pilot.press("A", "tab", *"demo", "enter", "enter")
+    await pilot.press("A", *"demo", "enter")
     await _until(lambda: bool(executor.plans))
 
 

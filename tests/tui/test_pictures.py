@@ -117,7 +117,7 @@ async def test_approving(picture: SnapshotAssertion) -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("A")
         on.app.screen.query_one(Input).cursor_blink = False
-        await on.press("tab", *NAME)
+        await on.press(*NAME)
         assert await picture_of(on) == picture
 
 

@@ -48,7 +48,7 @@ async def test_what_is_laid_over_the_plan(picture: SnapshotAssertion) -> None:
         await on.show(asked())
         await on.press("A")
         _still(on.app.screen.query_one(Input))
-        await on.press("tab", *NAME)
+        await on.press(*NAME)
         assert await picture_of(on) == picture(name="awaiting_approval")
 
 

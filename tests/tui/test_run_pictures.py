@@ -125,7 +125,7 @@ async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:
         await on.settle()
         on.app.screen.query_one(Input).cursor_blink = False
         on.app.clear_notifications()
-        await on.press("tab", *NAME)
+        await on.press(*NAME)
         assert drawn(on) == picture(name="roll_back")
 
 

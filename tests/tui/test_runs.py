@@ -133,12 +133,11 @@ async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown
         assert f"Roll back run {RUN_ID}?" in words
         assert "4 moves, 4 leader changes, 33.5 MB to copy" in words
         assert "Left alone: orders-7 was deleted" in words
-        await on.press("enter")
+        await on.press("escape")
         await _on_roll_back(on)
-        await on.press("tab", *"prod", "enter")
+        await on.press(*"prod", "enter")
         assert on.app.screen.query_one("#yes", Button).disabled
         on.app.screen.query_one(Input).value = NAME
-        await on.press("enter")
         assert on.loop.past.rolled_back == []
         await on.press("enter")
         assert on.loop.past.rolled_back == [(plan().hash, USER)]
@@ -153,7 +152,7 @@ async def test_escape_goes_not_back_and_a_refusal_is_a_sentence() -> None:
         assert on.loop.past.rolled_back == []
         on.loop.past.refuses = GuardrailRefused("a run goes on")
         await _on_roll_back(on)
-        await on.press("tab", *NAME, "enter", "enter")
+        await on.press(*NAME, "enter")
         refused = on.app.screen.query_one("#refused", Static)
         assert str(refused.render()) == "Not rolled back: a run goes on."
 

@@ -38,7 +38,7 @@ async def test_a_view_from_another_thread_reaches_the_screen() -> None:
         thread.join()
         await on.settle()
         assert "PLAN READY" in on.header
-        assert on.table("#brokers")[0][3] == "!5.00M"
+        assert on.table("#brokers")[0][4] == "!5.00M"
         await on.press("2")
         assert len(on.table("#moves")) == 4
 
@@ -187,7 +187,7 @@ async def test_a_terminal_too_small_gets_one_sentence() -> None:
             assert on.app.screen.query_one("#too-small").display is not fits
 
 
-async def test_who_types_while_the_terminal_is_too_small_goes_on_to_type() -> None:
+async def test_nothing_is_typed_into_a_field_that_nobody_can_see() -> None:
     async with stage(plan_ready()) as on:
         await on.press("4", "slash", "A")
         await on.pilot.resize_terminal(20, 5)
@@ -196,15 +196,34 @@ async def test_who_types_while_the_terminal_is_too_small_goes_on_to_type() -> No
         await on.press("P")
         await on.pilot.resize_terminal(80, 24)
         await on.press("q")
-        assert on.app.screen.query_one(Input).value == "APq"
+        assert on.app.screen.query_one(Input).value == "Aq"
+
+
+@pytest.mark.parametrize("size", [(59, 24), (80, 15)])
+async def test_keys_do_nothing_where_nothing_can_be_seen(size: tuple[int, int]) -> None:
+    async with stage(plan_ready(), size=(80, 24)) as on:
+        await on.press("2")
+        await on.pilot.resize_terminal(*size)
+        await on.press("down", "space", "d", "r", "u", "slash", "A", "3", "ctrl+p")
+        assert on.app.current_mode == "plan"
+        assert len(on.app.screen_stack) == 1
+        assert on.loop.plans_wanted == 0
+        assert on.loop.proposals.asked == []
+        await on.pilot.resize_terminal(80, 24)
+        await on.settle()
+        assert on.app.screen.query_one("#moves", KeyedTable).cursor_row == 0
+        assert not on.app.screen.query("#filter:focus")
+        await on.pilot.resize_terminal(*size)
+        await on.press("q")
+        assert not on.app.is_running
 
 
 async def test_bars_come_and_go_with_the_width() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
-        assert "█" in on.table("#brokers")[0][3]
+        assert "█" in on.table("#brokers")[0][4]
         await on.pilot.resize_terminal(80, 24)
         await on.settle()
-        assert on.table("#brokers")[0][3] == "!5.00M"
+        assert on.table("#brokers")[0][4] == "!5.00M"
 
 
 async def test_a_vanished_terminal_ends_the_screen() -> None:
@@ -231,7 +250,7 @@ async def test_without_colour_the_words_are_the_same(
     monkeypatch.setenv("NO_COLOR", "1")
     async with stage(plan_ready()) as on:
         assert on.app.no_color
-        assert on.table("#brokers")[0][3] == "!5.00M"
+        assert on.table("#brokers")[0][4] == "!5.00M"
 
 
 async def test_a_burst_of_views_ends_with_the_last_one() -> None:

@@ -13,6 +13,11 @@ TOO_SMALL: Final = (
 )
 
 
+def is_too_small(columns: int, lines: int) -> bool:
+    """Whether nobody can read what a terminal of this size shows."""
+    return columns < LEAST_COLUMNS or lines < LEAST_LINES
+
+
 class Covered(ModalScreen[T]):
     """Takes no yes while it is covered; escape says no on any terminal."""
 
@@ -28,5 +33,4 @@ class Covered(ModalScreen[T]):
     @property
     def is_covered(self) -> bool:
         """Whether nobody can read what is asked."""
-        columns, lines = self.app.size
-        return columns < LEAST_COLUMNS or lines < LEAST_LINES
+        return is_too_small(*self.app.size)

@@ -61,7 +61,7 @@ class Dialog(Covered[None]):
 class NamedDialog(Dialog):
     """Acts only for the typed name of the cluster."""
 
-    AUTO_FOCUS = "#no"
+    AUTO_FOCUS = "#name"
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class NamedDialog(Dialog):
                 yield Static(text, markup=False)
             yield Static(id="refused", markup=False)
             yield Label(
-                f"Tab, then type the cluster's name to {self._aim}: "
+                f"Type the cluster's name to {self._aim}, then Enter: "
                 f"{self._cluster_name}",
                 markup=False,
             )
@@ -105,9 +105,8 @@ class NamedDialog(Dialog):
         self.arm()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        # A second enter acts, so that one typed too many does not.
         if self.armed:
-            self.query_one("#yes", Button).focus()
+            self.send()
         elif event.value and event.value != self._cluster_name:
             self.app.notify("that is not the cluster's name", severity="warning")
 
@@ -123,7 +122,7 @@ class NamedDialog(Dialog):
 
     def send(self) -> None:
         """Do it once; where it is refused, it may be asked for again."""
-        if self.armed:
+        if self.armed and not self.is_covered:
             self._sent = True
             self.arm()
             self._do()

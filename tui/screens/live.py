@@ -22,6 +22,7 @@ from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar
 
 FREEZE = "screen.freeze"
+PAUSE = "run.pause"
 
 
 class LiveScreen(Screen[None]):
@@ -145,9 +146,12 @@ class LiveScreen(Screen[None]):
             )
         if self._newest is None:
             return binding
+        if binding.binding.id == PAUSE and self._newest.paused:
+            # The key beside it resumes; this one still does, too.
+            return binding._replace(binding=replace(binding.binding, show=False))
         words = refusal(binding.binding.action, self._newest)
         return binding._replace(tooltip=words) if words else binding
 
 
-def _refusals(moment: Moment) -> list[str | None]:
-    return [refusal(a, moment) for a in ACTIONS]
+def _refusals(moment: Moment) -> list[str | bool | None]:
+    return [moment.paused, *(refusal(a, moment) for a in ACTIONS)]

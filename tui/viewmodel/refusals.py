@@ -115,6 +115,9 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
 
 
 def _not_resume(moment: Moment) -> str | None:
+    """A paused run resumes, and so does one that did not come to its end."""
+    if moment.running and moment.paused:
+        return _not_pause(moment)
     if reason := _not_begin(moment):
         return reason
     run = moment.view.run
