@@ -7,6 +7,7 @@ An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
 import json
 import os
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeVar
 
@@ -19,6 +20,7 @@ from pydantic_settings import (
 )
 
 from collector.site import LOCAL, master_of, properties_of
+from control import found
 from control.capacities import CapacitySettings
 from control.environment import Environment, Trail, variables
 from control.history import ForecastTable, HistoryTable
@@ -194,18 +196,25 @@ def load(
 def sources(config: Path | None, profile: str | None) -> Sources:
     """What the environment and a file give. ConfigError as for `load`."""
     given = variables(Settings)
-    path = _config_file(config)
+    named = config or os.environ.get("PLIMSOLL_CONFIG")
+    path = Path(named) if named else _usual_file()
     profile = profile or os.environ.get("PLIMSOLL_PROFILE")
-    return _file_sources(path, profile, given)
+    sources = _file_sources(path, profile, given)
+    unasked = not named and path == found.FILE
+    if unasked:
+        found.check_keys(sources)
+    return replace(sources, unasked=unasked)
 
 
-def settings_of(found: Sources, flags: Mapping[str, Any]) -> Settings:
+def settings_of(sources: Sources, flags: Mapping[str, Any]) -> Settings:
     """The settings that sources and flags lead to. ConfigError as for `load`."""
     try:
-        settings = Settings(**found.values)
+        settings = Settings(**sources.values)
     except ValidationError as exc:
-        raise ConfigError("; ".join(_faults(found, exc))) from exc
+        raise ConfigError("; ".join(_faults(sources, exc))) from exc
     typed = {k: v for k, v in flags.items() if v is not None}
+    given = {"client_properties": settings.client_properties}
+    found.check_login(sources, given | typed)
     return settings.model_copy(update=typed)
 
 
@@ -215,12 +224,11 @@ def _faults(found: Sources, exc: ValidationError) -> Iterator[str]:
         yield f"{where}: {fault_words(Settings, error)}".removeprefix(": ")
 
 
-def _config_file(given: Path | None) -> Path | None:
-    named = given or os.environ.get("PLIMSOLL_CONFIG")
-    if named:
-        return Path(named)
-    usual = (Path("plimsoll.toml"), Path(user_config_dir("plimsoll"), "plimsoll.toml"))
-    return next((p for p in usual if p.exists()), None)
+def _usual_file() -> Path | None:
+    own = Path(user_config_dir("plimsoll"), "plimsoll.toml")
+    if found.FILE.exists() and not (own.exists() and own.samefile(found.FILE)):
+        return found.FILE
+    return own if own.exists() else None
 
 
 def _file_sources(

@@ -54,6 +54,8 @@ class Sources:
     """Of the file, the profile's in place of those at the top."""
     profiled: frozenset[str] = frozenset()
     """Keys of the profile."""
+    unasked: bool = False
+    """Whether the file was found in the current folder, and nobody named it."""
 
     def of(self, place: tuple[int | str, ...]) -> Source:
         """The source of the setting at a place; flags are not looked at."""

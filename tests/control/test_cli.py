@@ -268,8 +268,9 @@ def test_an_unknown_key_is_named_with_file_line_and_the_nearest(here: Path) -> N
 
 @pytest.mark.parametrize("command", ["plan", "status", "run"])
 def test_two_places_that_tell_capacities_are_named(here: Path, command: str) -> None:
-    (here / "plimsoll.toml").write_text("[capacities.default]\ncpu = 4\n")
-    run = plimsoll(command, "-b", "127.0.0.1:1", "--capacity", "c.json")
+    (here / "own.toml").write_text("[capacities.default]\ncpu = 4\n")
+    given = ("-b", "127.0.0.1:1", "--capacity", "c.json", "--config", "own.toml")
+    run = plimsoll(command, *given)
     refused(run, 2, "both c.json and [capacities] of the settings tell what brokers")
 
 

@@ -34,7 +34,8 @@ def test_the_files_servers_are_used_unless_others_are_named() -> None:
 def test_the_file_is_named_by_flag_environment_or_settings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    Path("plimsoll.toml").write_text('client_properties = "a.properties"\n')
+    Path("own.toml").write_text('client_properties = "a.properties"\n')
+    monkeypatch.setenv("PLIMSOLL_CONFIG", "own.toml")
     assert compose.bootstrap_of(load({})) == "a:1"
     monkeypatch.setenv("PLIMSOLL_CLIENT_PROPERTIES", "b.properties")
     assert compose.bootstrap_of(load({})) == "b:1"

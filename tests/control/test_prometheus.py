@@ -25,8 +25,9 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def told(text: str) -> PrometheusSettings:
-    Path("plimsoll.toml").write_text(f"[prometheus]\n{text}\n")
-    found = load({}).prometheus
+    path = Path("prometheus.toml")
+    path.write_text(f"[prometheus]\n{text}\n")
+    found = load({}, config=path).prometheus
     assert found is not None
     return found
 
@@ -125,7 +126,7 @@ def test_a_file_that_is_not_there_is_named_before_anything_is_read(key: str) -> 
 
 def test_a_collector_asks_what_the_settings_name() -> None:
     told(SERVER)
-    settings = load({"bootstrap_server": "127.0.0.1:9"})
+    settings = load({"bootstrap_server": "127.0.0.1:9"}, config=Path("prometheus.toml"))
     (state,) = compose.observer(settings).reporters.poll_states()
     assert (state.source, state.place) == ("prometheus", "http://p:9090")
 

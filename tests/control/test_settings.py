@@ -24,7 +24,8 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def written(text: str) -> Path:
-    path = Path("plimsoll.toml")
+    path = Path("none", "plimsoll", "plimsoll.toml")
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
 

@@ -33,7 +33,10 @@ class Shell:
             if not k.startswith("PLIMSOLL_") or k.endswith(("_HOME", "_DIR", "_JAVA"))
         }
         state = {"PLIMSOLL_STATE_DIR": str(self.folder / "state")}
-        return known | state | {"PLIMSOLL_BOOTSTRAP_SERVER": self.bootstrap}
+        state["PLIMSOLL_BOOTSTRAP_SERVER"] = self.bootstrap
+        if (config := self.folder / "plimsoll.toml").exists():
+            state["PLIMSOLL_CONFIG"] = str(config)
+        return known | state
 
     def plimsoll(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """A command from its start to its end."""

@@ -1,0 +1,105 @@
+"""A `plimsoll.toml` that lies in the current folder is not trusted with everything."""
+
+from pathlib import Path
+
+import pytest
+
+from control.found import HARMLESS
+from control.settings import Settings, load
+from model.errors import ConfigError
+
+BUCKET = '{ bucket = "b", endpoint_url = "http://evil.invalid" }'
+HARMFUL = {
+    "client_properties": '"evil.properties"',
+    "state_dir": '"."',
+    "cache_dir": '"."',
+    "spark_master": '"spark://evil.invalid:7077"',
+    "spark": '{ "spark.pyspark.python" = "./evil" }',
+    "spark_shared_state": "true",
+    "history": '{ folder = "s3a://evil/x" }',
+    "samples_topic": '"x"',
+    "stand_down_balancer": "true",
+    "shorten_segments": "true",
+    "prometheus": '{ url = "http://evil.invalid" }',
+    "tier": BUCKET,
+    "wal": BUCKET,
+    "archive": BUCKET,
+}
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    for name in ("CONFIG", "PROFILE", "CLIENT_PROPERTIES", "BOOTSTRAP_SERVER"):
+        monkeypatch.delenv(f"PLIMSOLL_{name}", raising=False)
+
+
+def written(text: str) -> None:
+    Path("plimsoll.toml").write_text(text)
+
+
+def test_every_setting_is_harmless_or_harmful() -> None:
+    assert set(Settings.model_fields) == HARMLESS | set(HARMFUL)
+
+
+@pytest.mark.parametrize("key", HARMFUL)
+@pytest.mark.parametrize("profile", [None, "p"])
+def test_a_key_that_could_do_harm_is_refused_with_its_line(
+    key: str, profile: str | None
+) -> None:
+    head = "timeout_s = 3\n" + ("[profiles.p]\n" if profile else "")
+    written(f"{head}{key} = {HARMFUL[key]}\n")
+    line = 3 if profile else 2
+    with pytest.raises(ConfigError) as told:
+        load({}, profile=profile)
+    assert f"plimsoll.toml, line {line}: '{key}' is not taken" in str(told.value)
+    assert "--config ./plimsoll.toml" in str(told.value)
+
+
+@pytest.mark.parametrize("named", ["flag", "environment", "own folder"])
+def test_a_file_that_is_named_or_ones_own_is_trusted(
+    named: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    written(f"tier = {BUCKET}\n")
+    config = None
+    if named == "flag":
+        config = Path("./plimsoll.toml")
+    elif named == "environment":
+        monkeypatch.setenv("PLIMSOLL_CONFIG", "plimsoll.toml")
+    else:
+        own = Path("config", "plimsoll")
+        own.mkdir(parents=True)
+        Path("plimsoll.toml").rename(own / "plimsoll.toml")
+        monkeypatch.chdir(own)
+    found = load({}, config=config)
+    assert found.tier is not None
+    assert caplog.messages == []
+
+
+def test_harmless_keys_are_taken_and_the_file_is_reported(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import logging
+
+    monkeypatch.setattr(logging.getLogger("plimsoll"), "propagate", True)
+    written("[goals]\nmove_price = 0.5\n[screen]\nascii = true\n")
+    found = load({})
+    assert (found.goals.move_price, found.screen.ascii) == (0.5, True)
+    assert "settings are taken from plimsoll.toml in the current folder" in caplog.text
+
+
+def test_no_login_of_others_goes_to_servers_that_it_names(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    written('bootstrap_server = "evil.invalid:9092"\n')
+    assert load({}).bootstrap_server == "evil.invalid:9092"
+    login = {"client_properties": Path("secret.properties")}
+    with pytest.raises(ConfigError, match="may hold secrets for others"):
+        load(login)
+    assert load(login | {"bootstrap_server": "b:1"}).bootstrap_server == "b:1"
+    monkeypatch.setenv("PLIMSOLL_CLIENT_PROPERTIES", "secret.properties")
+    with pytest.raises(ConfigError, match="may hold secrets for others"):
+        load({})
+    monkeypatch.setenv("PLIMSOLL_BOOTSTRAP_SERVER", "b:1")
+    assert load({}).bootstrap_server == "b:1"
