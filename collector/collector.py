@@ -4,6 +4,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
@@ -299,7 +300,8 @@ class Collector(Closing):
         if topic is None or cluster is None:
             return Spool(self._home() / "spool", self._clock)
         alive = [b for b in cluster.brokers if b.state is BrokerState.ALIVE]
-        return SamplesTopic(self._connection, topic, len(alive))
+        creating = partial(self._settings.creating, cluster.cluster_id)
+        return SamplesTopic(self._connection, topic, len(alive), creating)
 
     def _run_spark(self) -> None:
         """Spark, from its start until the job has ended."""

@@ -1,5 +1,7 @@
 """How a cluster is watched."""
 
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,6 +11,9 @@ from collector.reports.reporters import Polled
 from collector.reports.topics import MetricTopic, metric_topics
 from collector.site import SparkSite
 from model.capacities import Capacities
+
+Creating = Callable[[str, str, Mapping[str, object]], AbstractContextManager[None]]
+"""Cluster id, topic, and how it is created."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +36,8 @@ class CollectorSettings:
     """Bytes out per byte in, where the groups' commits cannot be seen."""
     samples_topic: str | None = None
     """Where samples go; None for the spool, which changes nothing on the cluster."""
+    creating: Creating = lambda _cluster, _topic, _how: nullcontext()
+    """Entered while the samples topic is created: its journal, lock and lease."""
     metric_topics: tuple[MetricTopic, ...] = metric_topics()
     """Topics of metrics reporters, which are read where they are there."""
     polled: tuple[Polled, ...] = ()

@@ -1,7 +1,7 @@
 """Samples in a topic of the watched cluster, where changes are allowed."""
 
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
@@ -14,6 +14,9 @@ from model.errors import ClusterUnreachable, RightsMissing
 if TYPE_CHECKING:
     from confluent_kafka import KafkaError
 
+Creating = Callable[[str, Mapping[str, object]], AbstractContextManager[None]]
+"""The topic, and how it is created."""
+
 DEFAULT_TOPIC: Final = "__plimsoll_samples"
 PARTITIONS: Final = 4
 RETENTION_MS: Final = 7 * 24 * 3600 * 1000
@@ -23,11 +26,20 @@ _MOST_COPIES: Final = 3
 class SamplesTopic:
     """A sink like the spool; it makes its topic when that is missing."""
 
-    def __init__(self, connection: Connection, topic: str, brokers: int) -> None:
-        """Raises ClusterUnreachable or RightsMissing."""
+    def __init__(
+        self,
+        connection: Connection,
+        topic: str,
+        brokers: int,
+        creating: Creating = lambda _topic, _how: nullcontext(),
+    ) -> None:
+        """Raises ClusterUnreachable or RightsMissing, and as `creating` does.
+
+        `creating` is entered while the topic is created, if it is missing.
+        """
         self.topic = topic
         self._connection = connection
-        _create(connection, topic, min(_MOST_COPIES, brokers))
+        _create(connection, topic, min(_MOST_COPIES, brokers), creating)
         self._producer = make_producer(connection)
 
     def write(self, samples: pa.Table) -> None:
@@ -96,7 +108,9 @@ def _is_denied(error: "KafkaError") -> bool:
     )
 
 
-def _create(connection: Connection, topic: str, copies: int) -> None:
+def _create(
+    connection: Connection, topic: str, copies: int, creating: Creating
+) -> None:
     from kafka.errors import TopicAlreadyExistsError
 
     client = Client(connection)
@@ -113,9 +127,7 @@ def _create(connection: Connection, topic: str, copies: int) -> None:
             (found,) = admin.describe_topics([topic])
             if found["error_code"] == 0:
                 return
-            try:
+            with creating(topic, wanted), suppress(TopicAlreadyExistsError):
                 admin.create_topics({topic: wanted}, wait_for_metadata=True)
-            except TopicAlreadyExistsError:
-                return
     finally:
         client.close()

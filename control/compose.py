@@ -1,7 +1,9 @@
 """Puts the parts together: one function for what each command needs."""
 
+import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +16,7 @@ from control.policy import EAGER, AutoLimits
 from control.ports import FrontEnd
 from control.prometheus import poller_of
 from control.settings import Settings
+from control.terminal import operator
 from control.view import Mode
 from model.capacities import Capacities
 from model.connection.client import OPEN, Connection
@@ -106,6 +109,7 @@ def observer(
             interval_s=settings.interval_s,
             window_s=settings.window_s,
             samples_topic=settings.samples_topic if allow_changes else None,
+            creating=partial(_creating, settings),
             # A replay has samples alone, and is to give the same loads.
             metric_topics=metric_topics(settings.cruise_control_topic)
             if recorder is None
@@ -117,6 +121,21 @@ def observer(
         ),
         on_batch=recorder.add if recorder is not None else None,
     )
+
+
+@contextlib.contextmanager
+def _creating(
+    settings: Settings, cluster_id: str, topic: str, how: Mapping[str, object]
+) -> Iterator[None]:
+    """Creating a topic is a change: under lock, lease and journal like every other."""
+    folder = journal_dir(settings)
+    with (
+        contextlib.closing(executor(settings)) as changing,
+        changing.creating_topic(
+            topic, how, journal_dir=folder, cluster_id=cluster_id, by=operator()
+        ),
+    ):
+        yield
 
 
 def _spark_site(settings: Settings) -> "SparkSite":

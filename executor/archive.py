@@ -22,6 +22,7 @@ from threading import Event
 from typing import Final
 
 from executor.journal import (
+    Action,
     beside,
     is_action,
     order,
@@ -115,7 +116,7 @@ class Archive:
             self._bring(journal_dir, folder, found, pieces)
 
     def sink(
-        self, journal_dir: Path, plan: Plan, run_id: str
+        self, journal_dir: Path, plan: Plan | Action, run_id: str
     ) -> Callable[[JournalEvent, bytes], None]:
         """Where the journal of a run goes on; what is there alone is brought first."""
         folder = _folder(plan.cluster_id)
@@ -130,7 +131,7 @@ class Archive:
         folder: str,
         run_id: str,
         pieces: Sequence[_Piece],
-        plan: Plan | None,
+        plan: Plan | Action | None,
     ) -> "_ArchivedRun":
         path = run_path(journal_dir, run_id)
         here = whole_lines(path) if path.exists() else b""
@@ -141,7 +142,7 @@ class Archive:
             timing=self._timing,
             folder=f"{folder}{run_id}/",
             plan=canonical(plan.model_dump(mode="json"))
-            if plan and not pieces
+            if isinstance(plan, Plan) and not pieces
             else None,
             next_record=here[:there].count(b"\n"),
             missing=here[there:],

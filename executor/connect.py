@@ -21,7 +21,7 @@ from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
 from executor.history import PastRun, left_set, past_run, past_runs, unfinished
-from executor.journal import Journal, new_run_id
+from executor.journal import Action, Journal, new_run_id
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
 from executor.lock import sole_writer
@@ -44,7 +44,7 @@ from model.connection.client import OPEN, ClientProperties
 from model.errors import ConfigError
 from model.ids import PartitionId
 from model.plan import Move, Plan
-from model.run import RunProgress, RunReport
+from model.run import JournalEvent, RunProgress, RunReport, RunState
 from model.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
@@ -280,15 +280,65 @@ class Executor(Closing):
         """Where another than the preferred replica leads; as `find_elections`."""
         return find_elections(self._admin, topics, ids)
 
-    def elect(self, wanted: Elections, journal_dir: Path) -> tuple[Election, ...]:
-        """Hold what elections are possible; those without success, and why.
+    def elect(
+        self, wanted: Elections, journal_dir: Path, by: str = ""
+    ) -> tuple[Election, ...]:
+        """Hold the elections that are possible; those without success, and why.
 
-        Raises GuardrailRefused while a run goes on, else as the cluster does.
+        Each request is in the journal before it is sent. Raises GuardrailRefused while
+        a run is in progress, else as the cluster and the journal do.
         """
-        stop = threading.Event()
-        with self._sole_writer(journal_dir, wanted.cluster_id, stop):
+        with self._action("elect", journal_dir, wanted.cluster_id, by) as journal:
+
+            def announce(elections: Sequence[Election]) -> None:
+                documents = [election.document() for election in elections]
+                journal.write(JournalEvent.ELECTING, elections=documents)
+
             ids = [election.id for election in wanted.possible]
-            return hold_elections(self._admin, self._timing, ids)
+            failed = hold_elections(self._admin, self._timing, ids, announce)
+            documents = [election.document() for election in failed]
+            words = f"{len(ids) - len(failed)} of {len(ids)} elected"
+            journal.write(JournalEvent.NOTED, note=words, not_elected=documents)
+            return failed
+
+    @contextlib.contextmanager
+    def creating_topic(
+        self,
+        topic: str,
+        how: Mapping[str, object],
+        *,
+        journal_dir: Path,
+        cluster_id: str,
+        by: str = "",
+    ) -> Iterator[None]:
+        """Under lock, lease and journal, for whoever creates a topic of plimsoll's own.
+
+        Raises GuardrailRefused while a run is in progress, and as the journal does.
+        """
+        with self._action("topic", journal_dir, cluster_id, by) as journal:
+            journal.write(JournalEvent.CREATING, topic=topic, how=dict(how))
+            if self._archive is not None:
+                self._archive.lease.need()
+            yield
+
+    @contextlib.contextmanager
+    def _action(
+        self, kind: str, journal_dir: Path, cluster_id: str, by: str
+    ) -> Iterator[Journal]:
+        """A change without a plan, under lock and lease, and the journal of it."""
+        with self._sole_writer(journal_dir, cluster_id, threading.Event()):
+            run_id = new_run_id(journal_dir, self._timing.now_ms(), kind)
+            about = Action(cluster_id)
+            journal = self._journal(journal_dir, about, run_id, resumed=False)
+            with contextlib.closing(journal):
+                journal.write(JournalEvent.STARTED, by=by)
+                try:
+                    yield journal
+                except Exception as exc:
+                    state, reason = RunState.FAILED, str(exc)
+                    journal.write(JournalEvent.ENDED, state=state, reason=reason)
+                    raise
+                journal.write(JournalEvent.ENDED, state=RunState.DONE, reason="")
 
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
@@ -323,7 +373,7 @@ class Executor(Closing):
         return new_run_id(journal_dir, self._timing.now_ms(), plan.hash[:8])
 
     def _journal(
-        self, journal_dir: Path, plan: Plan, run_id: str, *, resumed: bool
+        self, journal_dir: Path, plan: Plan | Action, run_id: str, *, resumed: bool
     ) -> Journal:
         sink = (
             self._archive.sink(journal_dir, plan, run_id)

@@ -4,9 +4,9 @@ The preferred leader is the first of the replica list. Kafka elects it only whil
 in sync; an unclean election is never asked for.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 from executor.admin import Admin
 from executor.answers import PartitionView, Reassignment
@@ -32,6 +32,16 @@ class Election:
     preferred: BrokerId
     obstacle: str = ""
     """Why its preferred replica cannot be elected, or was not; empty where it can."""
+
+    def document(self) -> dict[str, Any]:
+        """For the journal."""
+        return {
+            "topic": self.id.topic,
+            "partition": self.id.partition,
+            "led_by": self.leader,
+            "preferred": self.preferred,
+            "obstacle": self.obstacle,
+        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,16 +94,21 @@ def find_elections(
 
 
 def hold_elections(
-    admin: Admin, timing: Timing, ids: Collection[PartitionId]
+    admin: Admin,
+    timing: Timing,
+    ids: Collection[PartitionId],
+    announce: Callable[[Sequence[Election]], None] = lambda _: None,
 ) -> tuple[Election, ...]:
     """Elect the preferred leaders; those that do not lead after all, and why.
 
     What cannot be elected any more is left. Returns when all lead, at the latest after
-    10 s.
+    10 s. `announce` is called before each request with the elections it asks for.
     """
-    wanted = [e.id for e in _look(admin, ids, admin.partitions(ids)) if not e.obstacle]
+    wanted = [e for e in _look(admin, ids, admin.partitions(ids)) if not e.obstacle]
     for first in range(0, len(wanted), _BATCH):
-        admin.elect_preferred(wanted[first : first + _BATCH])
+        batch = wanted[first : first + _BATCH]
+        announce(batch)
+        admin.elect_preferred([election.id for election in batch])
     end_s = timing.steady_s() + _WAIT_S
     while True:
         open_now = _look(admin, ids, admin.partitions(ids))

@@ -122,6 +122,8 @@ class JournalEvent(StrEnum):
     DROPPED = "dropped"
     STUCK = "stuck"
     ENDED = "ended"
+    CREATING = "creating"
+    """Written and synced before a topic is created; `detail` says which and how."""
     REPAIRED = "repaired"
     """Damaged lines were taken out; `detail` names them and the original file."""
 

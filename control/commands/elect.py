@@ -13,6 +13,7 @@ from control.form import Form
 from control.render import json_text, table
 from control.settings import Settings
 from control.targets import KAFKA, check_file
+from control.terminal import operator
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.reassignment import election_of, read_election
 from model.files import write_document
@@ -66,7 +67,7 @@ def _held(
     asked = (_requests(found), found.cluster_id, "hold these elections")
     if not (yes or confirmed(*asked)):
         raise GuardrailRefused("not confirmed; nothing was changed")
-    return executor.elect(found, compose.journal_dir(settings))
+    return executor.elect(found, compose.journal_dir(settings), by=operator())
 
 
 def _tell_what_stays(found: "Elections") -> None:

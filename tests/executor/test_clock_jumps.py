@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from executor.connect import Executor
+from executor.history import past_run
 from executor.steering import Steering
 from executor.timing import RunLimits, Timing
 from lab.simulation.admin import SimulatedAdmin
 from model.run import RunReport, RunState
 from model.snapshot import StorageKind
-from tests.executor.simulated import MB, Site
+from tests.executor.simulated import MB, Killed, Site
 
 HOUR_S = 3600.0
 LOOKS = (0, 1, 20)
@@ -86,3 +87,36 @@ def test_a_cluster_that_goes_away_ends_the_run_after_its_time_out(
     assert report.state is RunState.FAILED
     assert "no answer for 60 s" in report.reason
     assert 60.0 <= shaken.cluster.now_s - gone_s < 120.0
+
+
+@pytest.mark.parametrize("command", ["resume", "rollback"])
+def test_the_newest_run_is_the_last_that_began_whatever_the_clock_says(
+    tmp_path: Path, command: str
+) -> None:
+    """Two hours back: the earlier run has the later time, in its id and records."""
+    at = site(tmp_path, StorageKind.REPLICATED)
+    first = run(at, at.cluster.timing)
+    assert first.state is RunState.DONE
+    at.cluster.advance(300.0)
+    back = replace(at, before=at.after, after={0: (1,), 1: (2,)})
+    back.cluster, back.faults = at.cluster, at.faults
+    steady = at.cluster.timing
+    late = replace(steady, now_s=lambda: steady.now_s() - 2 * HOUR_S)
+    back.kill_at(4, made=True)
+    with pytest.raises(Killed):
+        run(back, late)
+    back.live_on()
+    newest = past_run(tmp_path, back.plan.cluster_id)
+    assert newest.plan == back.plan
+    assert newest.started_at_ms < first.started_at_ms
+    at.cluster.advance(300.0)
+    admin = SimulatedAdmin(at.cluster, at.faults)
+    with Executor(admin, timing=late, limits=at.limits) as executor:
+        if command == "rollback":
+            plan, _ = executor.plan_back(tmp_path, None)
+            assert newest.run_id in plan.limited_by
+            return
+        report = executor.resume(
+            journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
+        )
+    assert (report.run_id, report.state) == (newest.run_id, RunState.DONE)
