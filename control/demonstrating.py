@@ -149,13 +149,17 @@ def serve(
             min=1, max=65535, metavar="PORT", help="Port on this machine (loopback)."
         ),
     ] = 8000,
+    sessions: Annotated[
+        int,
+        typer.Option(min=1, max=100, metavar="N", help="Windows at a time, at most."),
+    ] = 4,
 ) -> int:
     """Show the screen in a browser, on this machine alone and read-only."""
     from control.commands.serve import show
 
     looks = ["--ascii"] if ascii_only else []
     looks += ["--theme", theme] if theme is not None else []
-    return show([*(arguments or []), *looks], port=port)
+    return show([*(arguments or []), *looks], port=port, sessions=sessions)
 
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo, "serve": serve}

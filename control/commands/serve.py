@@ -17,7 +17,7 @@ WHY: Final = (
 )
 
 
-def show(arguments: Sequence[str], *, port: int) -> int:
+def show(arguments: Sequence[str], *, port: int, sessions: int = 4) -> int:
     """Serve the screen until interrupted; each browser gets a plimsoll of its own.
 
     Raises
@@ -36,7 +36,8 @@ def show(arguments: Sequence[str], *, port: int) -> int:
         ) from exc
     claim(port, "the screen in a browser")
     sys.stderr.write(WHY.format(port=port, host=HOST) + "\n")
-    OwnPage(command(arguments), host=HOST, port=port, title="plimsoll").serve()
+    served = command(arguments)
+    OwnPage(served, port=port, title="plimsoll", sessions=sessions).serve()
     return Exit.DONE
 
 

@@ -1,6 +1,7 @@
 """The screen in a browser: for this machine, without changes, and gone with it."""
 
 import asyncio
+import contextlib
 import os
 import re
 import shlex
@@ -117,14 +118,20 @@ Connect = Callable[..., Awaitable[Any]]
 @pytest.fixture
 async def connect(film: Path) -> AsyncIterator[Connect]:
     """Opens a window of a recording, as a page with this origin does."""
+    async with served(command(["--play", str(film)])) as opened:
+        yield opened
+
+
+@contextlib.asynccontextmanager
+async def served(what: str, **limits: float) -> AsyncIterator[Connect]:
+    """The same of any program."""
     pytest.importorskip("textual_serve")
     from aiohttp import ClientSession, web
 
     from control.browser import OwnPage
 
     (port,) = free_ports(1)
-    served = command(["--play", str(film)])
-    page = OwnPage(served, host=HOST, port=port, title="plimsoll")
+    page = OwnPage(what, port=port, title="plimsoll", **limits)  # type: ignore[arg-type]
     runner = web.AppRunner(await page._make_app())
     await runner.setup()
     await web.TCPSite(runner, HOST, port).start()
@@ -169,3 +176,82 @@ async def test_a_window_shows_the_screen_and_closed_it_takes_its_plimsoll_with_i
     await window.close()
     while any(child.is_running() for child in begun):
         await asyncio.sleep(0.05)
+
+
+@pytest.mark.parametrize("path", ["/", "/ws", "/static/css/xterm.css", "/download/x"])
+@pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "[::1]"])
+async def test_no_other_name_that_points_here_is_served(
+    connect: Connect, path: str, host: str
+) -> None:
+    before = set(psutil.Process().children(recursive=True))
+    page = await connect("/")
+    named = host.format(port=page.url.port)
+    if path == "/ws":
+        with pytest.raises(Exception, match="403"):
+            await connect(path, Host=named)
+    else:
+        assert (await connect(path, Host=named)).status == 403
+    assert set(psutil.Process().children(recursive=True)) == before
+
+
+DEAF = """
+import signal, sys, time
+for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+    signal.signal(number, signal.SIG_IGN)
+sys.stdout.write("__GANGLION__\\n")
+sys.stdout.flush()
+sys.stdout.buffer.write(b"D\\0\\0\\0\\1x")
+sys.stdout.flush()
+time.sleep(1000)
+"""
+"""It hears of nothing."""
+
+
+def _program(text: str) -> str:
+    return shlex.join([sys.executable, "-c", text])
+
+
+async def test_sessions_are_limited_and_a_closed_window_makes_room() -> None:
+    async with served(_program(DEAF), sessions=2, stop_s=0.2) as connect:
+        windows = [await connect(), await connect()]
+        with pytest.raises(Exception, match="503"):
+            await connect()
+        assert (await connect("/")).status == 503
+        await windows[0].close()
+        while (await connect("/")).status == 503:
+            await asyncio.sleep(0.05)
+        await connect()
+
+
+async def test_a_program_that_hears_nothing_ends_with_its_window() -> None:
+    before = set(psutil.Process().children(recursive=True))
+    async with served(_program(DEAF), stop_s=0.2) as connect:
+        window = await connect()
+        assert (await window.receive(timeout=60)).data == b"x"
+        begun = set(psutil.Process().children(recursive=True)) - before
+        assert len(begun) == 1
+        await window.close()
+        while any(child.is_running() for child in begun):
+            await asyncio.sleep(0.05)
+
+
+async def test_windows_close_with_their_programs_and_with_the_server() -> None:
+    before = set(psutil.Process().children(recursive=True))
+    async with served(_program("print('__GANGLION__')"), stop_s=0.2) as connect:
+        window = await connect()
+        while not window.closed:
+            await window.receive(timeout=60)
+    async with served(_program(DEAF), stop_s=0.2) as connect:
+        window = await connect()
+        assert (await window.receive(timeout=60)).data == b"x"
+    assert set(psutil.Process().children(recursive=True)) == before
+
+
+@pytest.mark.parametrize("sent", ["{", "[]", "{}", '["resize",{}]', '["resize",1]'])
+async def test_what_no_page_sends_ends_its_own_window_alone(sent: str) -> None:
+    async with served(_program(DEAF), stop_s=0.2) as connect:
+        other, window = await connect(), await connect()
+        await window.send_str(sent)
+        while not window.closed:
+            await window.receive(timeout=60)
+        assert not other.closed
