@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from control import demonstrating, journaling, planning, recording, synthesising
+from control import (
+    configuring,
+    demonstrating,
+    journaling,
+    planning,
+    recording,
+    synthesising,
+)
 from control.form import Form
 from control.grouped import OUTPUT, Command, Commands, hand_down
 from control.guard import guarded
@@ -188,6 +195,9 @@ for name, command in {
 app.add_typer(journaling.journal, name="journal")
 
 
+app.add_typer(configuring.GROUP, name="config")
+
+
 @app.command(cls=Command)
 @guarded
 @with_settings
@@ -261,11 +271,16 @@ def rollback(
 @app.command(cls=Command)
 @guarded
 @with_settings
-def cleanup(*, settings: "Settings", allow_changes: AllowChanges = False) -> int:
+def cleanup(
+    *,
+    settings: "Settings",
+    allow_changes: AllowChanges = False,
+    output: Output = Form.TABLE,
+) -> int:
     """Take back settings that runs which were cut off have left."""
     from control.commands.apply import clean_up
 
-    return clean_up(settings, allow_changes=allow_changes)
+    return clean_up(settings, allow_changes=allow_changes, output=output)
 
 
 @app.command(cls=Command)

@@ -89,6 +89,17 @@ def names_at(place: Any) -> list[str]:
     return [name for model in _models(place) for name in model.model_fields]
 
 
+def also_called(model: type[BaseModel], trail: Trail) -> Iterator[Trail]:
+    """The place of a setting, and then where its older names put it."""
+    yield trail
+    place: Any = model
+    for key in trail[:-1]:
+        place = inner_of(place, key)
+    for kind in _models(place):
+        old: Mapping[str, str] = getattr(kind, "old_names", {})
+        yield from ((*trail[:-1], was) for was, now in old.items() if now == trail[-1])
+
+
 def inner_of(place: Any, key: str) -> Any:
     """The type of what a table holds under a key; None where it holds no such key."""
     for kind in _kinds(place):

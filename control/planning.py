@@ -330,11 +330,15 @@ def schema(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="KIND", help="frontier, goals, plan, snapshot, state or what-if."
+            metavar="KIND",
+            help="A kind of file (plan, snapshot, goals ...), or what a command prints "
+            "with -o json (plan-output, status-output ...).",
         ),
     ],
+    *,
+    output: Output = Form.JSON,
 ) -> int:
-    """Print the JSON schema of a file kind."""
+    """Print a JSON schema; there is no other form of it."""
     from control.commands.schema import show
 
     return show(name)

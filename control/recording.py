@@ -85,12 +85,18 @@ def record(
     out: StateOut = None,
     anonymise: Anonymise = False,
     anonymise_key: AnonymiseKey = None,
+    output: Output = Form.TABLE,
 ) -> int:
     """Watch a cluster for a while and write down what was observed."""
     from control.commands.record import watch
 
     return watch(
-        settings, span_s=span, out=out, anonymise=anonymise, key_file=anonymise_key
+        settings,
+        span_s=span,
+        out=out,
+        anonymise=anonymise,
+        key_file=anonymise_key,
+        output=output,
     )
 
 

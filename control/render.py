@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from control.form import Form
 from control.output import json_of
 from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import Evaluation
@@ -28,6 +30,11 @@ if TYPE_CHECKING:
 def json_text(document: Mapping[str, Any]) -> str:
     """Indented JSON with sorted keys and a newline at the end."""
     return json_of(document, indent=2, sort=True) + "\n"
+
+
+def file_text(path: Path, output: Form) -> str:
+    """What a command says that only wrote a file: in a table's place, nothing."""
+    return json_text({"file": str(path)}) if output is Form.JSON else ""
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

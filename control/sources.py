@@ -1,6 +1,8 @@
 """Where each setting comes from: a flag, the environment, a profile or a file."""
 
-from collections.abc import Mapping
+import json
+import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -61,29 +63,19 @@ class Sources:
         """The source of the setting at a place; flags are not looked at."""
         if variable := self._variable(tuple(map(str, place))):
             return Source(kind=Kind.ENVIRONMENT, place=variable)
-        if place and place[0] in self.values and self._has(place):
+        if _has(self.values, place):
             in_profile = place[0] in self.profiled
             kind = Kind.PROFILE if in_profile else Kind.FILE
             return Source(kind=kind, place=self._line(place, in_profile=in_profile))
         return Source(kind=Kind.DEFAULT)
 
     def _variable(self, place: Trail) -> str | None:
-        """The variable that gives the place, or the table around it."""
-        beginnings = (place[:n] for n in range(len(place), 0, -1))
-        return next(
-            (self.variables[b] for b in beginnings if b in self.variables), None
-        )
-
-    def _has(self, place: tuple[int | str, ...]) -> bool:
-        """Whether the file gives a value at the place, or in a list around it."""
-        found: Any = self.values
-        for key in place:
-            if not isinstance(found, dict):
-                break
-            if key not in found:
-                return False
-            found = found[key]
-        return True
+        """The variable that gives the place, or a table in which it is."""
+        for depth in range(len(place), 0, -1):
+            variable = self.variables.get(place[:depth])
+            if variable and _has(_table(os.environ[variable]), place[depth:]):
+                return variable
+        return None
 
     def _line(self, place: tuple[int | str, ...], *, in_profile: bool) -> str:
         above = ("profiles", self.profile) if in_profile and self.profile else ()
@@ -99,3 +91,21 @@ class Sources:
         given = (s.place for s in around if s.kind is not Kind.DEFAULT)
         below = (v for trail, v in self.variables.items() if trail[:1] == place[:1])
         return next(given, None) or next(below, str(self.path or ""))
+
+
+def _has(found: Any, place: Sequence[int | str]) -> bool:
+    """Whether a table has a value at the place, or in a list around it."""
+    for key in place:
+        if not isinstance(found, Mapping):
+            break
+        if key not in found:
+            return False
+        found = found[key]
+    return True
+
+
+def _table(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text

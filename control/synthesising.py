@@ -9,7 +9,8 @@ from typing import Annotated, Final, Literal
 
 import typer
 
-from control.options import Verbose
+from control.form import Form
+from control.options import Output, Verbose
 from control.recording import parsed_span
 
 Out = Annotated[Path, typer.Option(metavar="DIR", help="Folder to write.")]
@@ -78,6 +79,7 @@ def synthesise(
     days: Days = 14,
     step: Step = "1h",  # type: ignore[assignment]  # the parser reads defaults, too
     seed: Seed = 1,
+    output: Output = Form.TABLE,
     verbose: Verbose = False,
 ) -> int:
     """Make up a cluster: a recorded state, and the history of its loads."""
@@ -103,7 +105,7 @@ def synthesise(
         days=days,
         step_ms=round(1000 * step),
     )
-    return make(order, out)
+    return make(order, out, output)
 
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {"synthesise": synthesise}

@@ -3,7 +3,7 @@
 import contextlib
 import signal
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -104,12 +104,15 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
         )
 
 
-def clean_up(settings: Settings, *, allow_changes: bool) -> int:
+def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
     """Take away what runs that were cut off have left set."""
     compose.bootstrap_of(settings)
     _refuse_read_only(allow_changes)
     with contextlib.closing(compose.executor(settings)) as executor:
         did = executor.clean_up(compose.journal_dir(settings))
+    if output is Form.JSON:
+        sys.stdout.write(json_text({"done": list(did)}))
+        return Exit.DONE
     for words in did or ["no run has left anything set"]:
         sys.stdout.write(f"{words}\n")
     return Exit.DONE
@@ -137,7 +140,7 @@ def _carried_out(
         in_order = plan.model_copy(update={"moves": foretold.order})
         requests = executor.dry_run(in_order)
         sys.stderr.write(f"plimsoll: {forecast_text(foretold)}")
-        sys.stdout.write("\n".join(requests) + "\n")
+        sys.stdout.write(requests_text(requests, output))
         return Exit.DONE
     if not (yes or _confirmed(executor, settings, plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
@@ -150,6 +153,13 @@ def _carried_out(
             steering=steering,
         )
     return told(report, output)
+
+
+def requests_text(requests: Sequence[str], output: Form) -> str:
+    """Requests that are not sent, one a line or as a document."""
+    if output is Form.JSON:
+        return json_text({"requests": list(requests)})
+    return "".join(f"{request}\n" for request in requests)
 
 
 def told(report: RunReport, output: Form) -> int:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from control import compose
-from control.commands.apply import confirmed
+from control.commands.apply import confirmed, requests_text
 from control.exits import Exit
 from control.form import Form
-from control.render import json_text, table
+from control.render import file_text, json_text, table
 from control.settings import Settings
 from control.targets import KAFKA, check_file
 from control.terminal import operator
@@ -53,9 +53,10 @@ def hold(
         _tell_what_stays(found)
         if out is not None:
             write_document(out, election_of(e.id for e in found.possible))
+            sys.stdout.write(file_text(out, output))
             return Exit.DONE
         if dry_run:
-            sys.stdout.write(_requests(found))
+            sys.stdout.write(requests_text(_requests(found), output))
             return Exit.DONE
         failed = _held(executor, settings, found, yes=yes) if found.possible else ()
     return _told(found, failed, output)
@@ -64,7 +65,8 @@ def hold(
 def _held(
     executor: "Executor", settings: Settings, found: "Elections", *, yes: bool
 ) -> "tuple[Election, ...]":
-    asked = (_requests(found), found.cluster_id, "hold these elections")
+    shown = requests_text(_requests(found), Form.TABLE)
+    asked = (shown, found.cluster_id, "hold these elections")
     if not (yes or confirmed(*asked)):
         raise GuardrailRefused("not confirmed; nothing was changed")
     return executor.elect(found, compose.journal_dir(settings), by=operator())
@@ -103,9 +105,8 @@ def _nothing(found: "Elections") -> str:
     return f"the first replica leads each of {many}; nothing to elect"
 
 
-def _requests(found: "Elections") -> str:
-    lines = (f"ElectLeaders preferred {e.id}: {e.preferred}" for e in found.possible)
-    return "".join(f"{line}\n" for line in lines)
+def _requests(found: "Elections") -> list[str]:
+    return [f"ElectLeaders preferred {e.id}: {e.preferred}" for e in found.possible]
 
 
 def _told(found: "Elections", failed: "Collection[Election]", output: Form) -> int:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 from control import compose
 from control.commands.status import FIRST_LOADS_S
 from control.exits import Exit
+from control.form import Form
 from control.judge import with_recent_moves
+from control.render import json_text
 from control.settings import Settings
 from model.errors import ClusterUnreachable, ConfigError
 from model.snapshot import Snapshot
@@ -29,6 +31,7 @@ def watch(
     out: Path | None,
     anonymise: bool,
     key_file: Path | None,
+    output: Form,
 ) -> int:
     """Watch the cluster for so long, counted from the first loads, then write."""
     from collector.recording import Recorder
@@ -51,7 +54,17 @@ def watch(
         read = compose.recent_moves(settings)
         snapshot = with_recent_moves(snapshot, settings.goals, read)
         state = recorder.finish(snapshot, collector.window)
-    seconds = seconds_text((state.ended_ms - state.begun_ms) / 1000)
+    duration_s = (state.ended_ms - state.begun_ms) / 1000
+    if output is Form.JSON:
+        answer = {
+            "folder": str(out),
+            "duration_s": duration_s,
+            "partitions": len(snapshot),
+            "batches": recorder.batches,
+        }
+        sys.stdout.write(json_text(answer))
+        return Exit.DONE
+    seconds = seconds_text(duration_s)
     sys.stdout.write(
         f"{out}: {seconds} of {count_text(len(snapshot), 'partition')} in "
         f"{count_text(recorder.batches, 'batch', 'batches')}\n"

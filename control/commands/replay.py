@@ -7,6 +7,7 @@ from control import compose
 from control.commands.status import cluster_text
 from control.exits import Exit
 from control.form import Form
+from control.render import file_text
 from control.settings import Settings
 from control.targets import check_file
 from model.snapshot_file import KIND, write_snapshot
@@ -32,6 +33,7 @@ def show(settings: Settings, folder: Path, *, out: Path | None, output: Form) ->
     sys.stderr.write(f"plimsoll: {batches} replayed; {words}\n")
     if out is not None:
         write_snapshot(out, found.snapshot)
+        sys.stdout.write(file_text(out, output))
         return Exit.DONE
     now_ms = recording.state.ended_ms
     sys.stdout.write(

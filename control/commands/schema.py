@@ -1,13 +1,14 @@
-"""`plimsoll schema`: the JSON schema of a file kind."""
+"""`plimsoll schema`: the JSON schema of a kind of file, or of what a command prints."""
 
 import sys
 
+from control.answers import ANSWERS
 from control.exits import Exit
 from control.render import json_text
-from model.exchange.schema import schema_of
+from model.exchange.schema import FILES, schema_of
 
 
 def show(name: str) -> int:
     """Print the schema."""
-    sys.stdout.write(json_text(schema_of(name)))
+    sys.stdout.write(json_text(schema_of(name, {**FILES, **ANSWERS})))
     return Exit.DONE

@@ -9,6 +9,7 @@ from control import compose
 from control.capacities import capacities_of
 from control.exits import Exit
 from control.form import Form
+from control.output import json_of
 from control.render import json_text, status_document, status_text, time_text
 from control.render_capacity import capacity_text
 from control.settings import Settings
@@ -38,6 +39,7 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
                     now_ms=now_ms,
                     given=given,
                     silent=collector.silent,
+                    in_one_line=watch,
                 )
             )
             sys.stdout.flush()
@@ -54,6 +56,7 @@ def cluster_text(
     now_ms: int,
     given: Capacities | None = None,
     silent: Sequence[Silence] = (),
+    in_one_line: bool = False,
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
     evaluation = evaluate(snapshot, goals, ())
@@ -70,11 +73,10 @@ def cluster_text(
         )
         return "\n".join(filter(None, parts))
     level = evaluation.within_band(goals)
-    return json_text(
-        status_document(
-            snapshot, evaluation, within_band=level, now_ms=now_ms, notes=notes
-        )
+    document = status_document(
+        snapshot, evaluation, within_band=level, now_ms=now_ms, notes=notes
     )
+    return json_of(document, sort=True) + "\n" if in_one_line else json_text(document)
 
 
 def silence_text(silence: Silence) -> str:

@@ -5,6 +5,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from control.exits import Exit
+from control.form import Form
+from control.render import json_text
 from lab.synthetic.shape import ClusterShape, young_brokers
 from lab.synthetic.synthetic import Order
 from lab.synthetic.write import write_synthetic
@@ -31,9 +33,18 @@ def shape_of(
     )
 
 
-def make(order: Order, out: Path) -> int:
+def make(order: Order, out: Path, output: Form) -> int:
     """Write it, and say what it is."""
     snapshot = write_synthetic(out, order)
+    if output is Form.JSON:
+        answer = {
+            "folder": str(out),
+            "brokers": len(snapshot.header.brokers),
+            "partitions": len(snapshot),
+            "days": order.days,
+        }
+        sys.stdout.write(json_text(answer))
+        return Exit.DONE
     brokers = count_text(len(snapshot.header.brokers), "broker")
     partitions = count_text(len(snapshot), "partition")
     days = count_text(order.days, "day")

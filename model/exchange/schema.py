@@ -31,20 +31,24 @@ FILES: Final[Mapping[str, type[BaseModel]]] = {
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 
 
-def schema_of(name: str) -> dict[str, Any]:
-    """The JSON schema of a file kind, draft 2020-12; fields have their docstrings.
+def schema_of(
+    name: str, kinds: Mapping[str, type[BaseModel]] = FILES
+) -> dict[str, Any]:
+    """The JSON schema of a kind of file or output; fields have their docstrings.
 
     Raises
     ------
     ConfigError
-        There is no such file kind.
+        There is no such kind.
     """
-    model = FILES.get(name)
+    model = kinds.get(name)
     if model is None:
-        raise ConfigError(f"there is no schema {name!r}{nearest(name, FILES)}")
+        raise ConfigError(f"there is no schema {name!r}{nearest(name, kinds)}")
     schema = model.model_json_schema()
     for inner in _all_models(model):
-        place = schema if inner is model else schema["$defs"][inner.__name__]
+        # A type that holds itself is defined beside the others, and referred to.
+        own = inner is model and "$ref" not in schema
+        place = schema if own else schema["$defs"][inner.__name__]
         for field, words in _docstrings(inner).items():
             place["properties"][field].setdefault("description", words)
     return {"$schema": DIALECT, **schema}

@@ -39,7 +39,10 @@ def test_ctrl_c_keeps_the_best_plan_so_far(tmp_path: Path) -> None:
     arguments = ("plan", "--snapshot", str(LARGE), "--out", str(out))
     config = ("--config", str(tmp_path / "long.toml"))
     with in_terminal(MAIN, *arguments, *config, **usual(tmp_path)) as (child, master):
-        assert b"Ctrl-C keeps it" in read_until(master, b"bound")
+        drawn = read_until(master, b"bound")
+        assert b"Ctrl-C keeps it" in drawn
+        assert b"\r0:0" in drawn
+        assert b"\\r" not in drawn
         child.send_signal(signal.SIGINT)
         read_until(master, b"stopped: ")
         # Else it waits for someone to read the rest.
