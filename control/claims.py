@@ -179,7 +179,7 @@ def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
 def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
     """What follows from the plan's prices alone, and what it claims beyond that."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    proved = price_bound(snapshot, plan.goals, prices)
+    proved = price_bound(snapshot, plan.goals, prices, plan.repaired)
     words = f"{proved:.9g} follows from the plan's prices, recomputed by weak duality"
     holds = _reaches(proved, plan.price_bound, plan)
     if not holds:

@@ -3,11 +3,13 @@
 from collections.abc import Callable
 
 from model.errors import PlimsollError
-from model.evaluate import Evaluation, evaluate
+from model.evaluate import Evaluation, evaluate_proposal
 from model.goals import Goals
 from model.plan import Plan
+from model.proposal import Proposal
 from model.snapshot import RecentMove, Snapshot
 from model.units import percent_text
+from model.violations import misstated
 
 
 def with_recent_moves(
@@ -44,10 +46,12 @@ def refuse_broken(snapshot: Snapshot, plan: Plan) -> None:
     Raises
     ------
     PlimsollError
-        The plan breaks a rule, or its objective is not what it claims.
+        The plan breaks a rule, or its objective, or what it states about limits and
+        racks, is not what it claims.
     """
-    verdict = evaluate(snapshot, plan.goals, plan.moves)
-    faults = [v.words for v in verdict.violations]
+    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
+    verdict = evaluate_proposal(proposal)
+    faults = [v.words for v in verdict.violations] + list(misstated(plan, proposal))
     if abs(verdict.objective - plan.objective) > 1e-6 * max(1.0, verdict.objective):
         faults.append(f"its objective is {verdict.objective}, not {plan.objective}")
     if faults:

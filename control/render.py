@@ -12,6 +12,7 @@ from model.evaluate import Evaluation
 from model.files import rounded
 from model.plan import BrokerChange, Move, Plan
 from model.printable import printable
+from model.remaining import present_words, repaired_words
 from model.skew import BrokerSkew, TopicSkew
 from model.snapshot import Count, Resource, Snapshot, SnapshotHeader
 from model.units import (
@@ -97,6 +98,24 @@ def status_document(
         **_forecast(header),
         "notes": list(notes),
         "within_band": within_band,
+        "over_limit": [
+            {
+                "broker": o.broker,
+                "dimension": o.dimension,
+                "load": o.before,
+                "limit": o.limit,
+                "capacity": o.capacity,
+            }
+            for o in evaluation.over_limit
+        ],
+        "rack_violations": {
+            "count": len(evaluation.rack_violations),
+            "movable": sum(not v.reason for v in evaluation.rack_violations),
+            "partitions": [
+                {"topic": v.topic, "partition": v.partition, "reason": v.reason}
+                for v in evaluation.rack_violations
+            ],
+        },
         "objective": rounded(evaluation.objective),
         "levels": {str(r): rounded(v) for r, v in evaluation.levels.items()},
         "brokers": [
@@ -162,6 +181,7 @@ def status_text(snapshot: Snapshot, evaluation: Evaluation, now_ms: int) -> str:
         for s in header.sources
     ]
     lines += forecast_lines(header.forecast)
+    lines += present_words(evaluation.over_limit, evaluation.rack_violations)
     resources = header.resources
     rows = [
         [
@@ -205,6 +225,7 @@ def plan_text(plan: Plan, summary: str) -> str:
         *_leaders_only(plan),
         *(f"warning: {words}" for words in plan.warnings),
         *plan_lines(plan),
+        *repaired_words(plan.over_limit, plan.rack_violations),
     ]
     text = "\n".join(lines) + "\n\n" + _brokers_text(plan)
     return text + ("\n" + _moves_text(plan.moves) if plan.moves else "")

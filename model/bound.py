@@ -13,7 +13,7 @@ lowers D. Topic measures add the least they can cost.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_FLOOR, Context
 from functools import cached_property
@@ -25,7 +25,7 @@ from model.dimensions import TOPIC_MEASURES, Weighted, replica_loads
 from model.evaluate import capacity_column, counted_dimensions, planned_price
 from model.files import DIGITS
 from model.goals import Goals, ObjectiveKind
-from model.ids import BrokerId
+from model.ids import BrokerId, PartitionId
 from model.proposal import Proposal
 from model.rowcosts import PricedLoad, RowCosts
 from model.rowrules import row_rules
@@ -44,8 +44,16 @@ _MOST_PRICE: Final = 1e100
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
-def price_bound(snapshot: Snapshot, goals: Goals, prices: Prices) -> float:
+def price_bound(
+    snapshot: Snapshot,
+    goals: Goals,
+    prices: Prices,
+    repaired: Iterable[PartitionId] = (),
+) -> float:
     """What no allowed plan's F is below, rounded down; 0 at least.
+
+    repaired: partitions whose racks the plan repairs. The bound is that of the plans
+    that repair them too.
 
     Prices of unknown dimensions, of brokers that must end empty, and what is no
     number count as 0; under `band` they are cut to their range.
@@ -58,7 +66,13 @@ def price_bound(snapshot: Snapshot, goals: Goals, prices: Prices) -> float:
     plain = tuple(g for g in counted if g.dimension.measure not in TOPIC_MEASURES)
     if plain and len(snapshot):
         price = planned_price(proposal, counted)
-        dual = Dual(proposal=proposal, dimensions=plain, price=price, prices=prices)
+        dual = Dual(
+            proposal=proposal,
+            dimensions=plain,
+            price=price,
+            prices=prices,
+            repaired=frozenset(repaired),
+        )
         least += max(0.0, dual.value)
     return float(_DOWN.create_decimal_from_float(least))
 
@@ -81,6 +95,8 @@ class Dual:
     price: float
     """lambda."""
     prices: Prices
+    repaired: frozenset[PartitionId] = frozenset()
+    """As `RowCosts.repaired`."""
 
     @property
     def value(self) -> float:
@@ -92,7 +108,7 @@ class Dual:
     @cached_property
     def rows(self) -> RowCosts:
         """h of every row."""
-        return RowCosts(self.proposal, self.loads, self.price)
+        return RowCosts(self.proposal, self.loads, self.price, self.repaired)
 
     @cached_property
     def pi(self) -> Floats:

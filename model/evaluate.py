@@ -18,9 +18,11 @@ from model.ids import BrokerId
 from model.plan import Move
 from model.prices import change_price, move_price, replica_prices
 from model.proposal import HOLDING, Proposal
+from model.remaining import OverLimit, RackViolation
 from model.rules import RULES, Violation
 from model.snapshot import Floats, Measure, Resource, Snapshot
 from model.topicspread import topic_cost
+from model.violations import over_limits, rack_violations
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,6 +49,11 @@ class Evaluation:
     deviations: dict[str, dict[BrokerId, float]]
     """Utilisation / level - 1 of each holding broker, per dimension that counts;
     without those that are levelled topic by topic."""
+    over_limit: tuple[OverLimit, ...]
+    """Brokers over a limit before or after the moves."""
+    rack_violations: tuple[RackViolation, ...]
+    """Partitions that break the rack rule before the moves. One that remains has a
+    reason only where it may not move at all."""
 
     def within_band(self, goals: Goals) -> bool:
         """Whether every broker lies within every counted dimension's tolerance."""
@@ -104,6 +111,8 @@ def evaluate_proposal(proposal: Proposal) -> Evaluation:
         loads=proposal.loads_after,
         deviations=deviations,
         violations=tuple(v for rule in RULES for v in rule.violations(proposal)),
+        over_limit=over_limits(proposal),
+        rack_violations=rack_violations(proposal),
     )
 
 

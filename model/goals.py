@@ -163,6 +163,8 @@ class Goals(FileModel):
     """The same for single resources."""
     replicas_per_broker: Annotated[int, Field(gt=0)] = 10_000
     rack_rule: RackRule = RackRule.SPREAD
+    repair_racks: bool = True
+    """Also move partitions for no other reason than that they break the rack rule."""
     cooldown: dict[StorageKind, Cooldown] = {
         StorageKind.SHARED: Cooldown(rest_s=600, return_window_s=3600),
         StorageKind.TIERED: Cooldown(rest_s=600, return_window_s=3600),
@@ -206,6 +208,8 @@ class Goals(FileModel):
         for name in ("stay", "deferred"):
             if not document[name]:
                 del document[name]
+        if document["repair_racks"]:
+            del document["repair_racks"]
         return document
 
     def keeps(self, topic: str, partition: int) -> bool:

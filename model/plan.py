@@ -19,6 +19,7 @@ from model.files import (
 from model.forecast import LoadForecast
 from model.goals import Goals, SolveLimits
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
+from model.remaining import OverLimit, RackViolation
 from model.snapshot import BrokerState, StorageKind
 from model.units import count_text, percent_text
 
@@ -184,6 +185,10 @@ class Plan(VersionedModel):
     leaders_only: LeadersOnly | None = None
     """Where the plan moves replicas: how far leader changes alone would get. None where
     they would not help, or were not looked for. Since 1.4."""
+    over_limit: tuple[OverLimit, ...] = ()
+    """Brokers over a limit before the plan or after it. Since 1.4."""
+    rack_violations: tuple[RackViolation, ...] = ()
+    """Partitions that break the rack rule before the plan. Since 1.4."""
     hash: str = ""
 
     @property
@@ -196,6 +201,11 @@ class Plan(VersionedModel):
         """The gap as a share of the improvement that could at most be had."""
         possible = self.objective_before - self.bound
         return self.gap / possible if possible > 0 else 0.0
+
+    @property
+    def repaired(self) -> tuple[PartitionId, ...]:
+        """Partitions whose racks it repairs."""
+        return tuple(v.id for v in self.rack_violations if v.repaired)
 
     @property
     def bytes_to_copy(self) -> int | None:
@@ -213,7 +223,13 @@ class Plan(VersionedModel):
     ) -> dict[str, Any]:
         # Plans of earlier versions keep their bytes, and with them their hash.
         document: dict[str, Any] = whole(self)
-        for name in ("forecast", "warnings", "leaders_only"):
+        for name in (
+            "forecast",
+            "warnings",
+            "leaders_only",
+            "over_limit",
+            "rack_violations",
+        ):
             if not document[name]:
                 del document[name]
         if _minor(self.schema_version) < 4:

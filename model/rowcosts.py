@@ -14,7 +14,7 @@ import numpy as np
 
 from model.cheapest import cheapest_placements
 from model.domains import Domain
-from model.ids import NO_BROKER
+from model.ids import NO_BROKER, PartitionId
 from model.prices import replica_prices
 from model.proposal import Proposal
 from model.rackcaps import RackCaps, rack_caps
@@ -46,20 +46,31 @@ class RowCosts:
     loads: tuple[PricedLoad, ...]
     move_price: float
     """lambda."""
+    repaired: frozenset[PartitionId] = frozenset()
+    """Partitions whose racks are to be repaired: like forced ones they may not stay
+    where they are, but their new replicas are not free."""
 
     @cached_property
     def costs(self) -> Floats:
         """(n,) least cost, less what forced moves are given for free."""
         forced = self.proposal.forced
         costs = self._stay.copy()
-        may = ~self._rules.fixed
-        hopeful = forced.rows | (self._least_of_moved < costs)
+        may, must = ~self._rules.fixed, self._must_change
+        hopeful = must | (self._least_of_moved < costs)
         for rows, domain, rf in self._blocks(np.flatnonzero(may & hopeful)):
             moved = self._moved(rows, domain, rf)
             # Where a row that must move cannot, no plan is allowed: any value will do.
-            stays = ~forced.rows[rows] | np.isinf(moved)
+            stays = ~must[rows] | np.isinf(moved)
             costs[rows] = np.where(stays, np.minimum(costs[rows], moved), moved)
         return np.asarray(costs - forced.replicas * self._new_price)
+
+    @cached_property
+    def _must_change(self) -> Bools:
+        """(n,) rows that may not stay where they are."""
+        must = self.proposal.forced.rows.copy()
+        found = map(self.proposal.snapshot.find, self.repaired)
+        must[[row for row in found if row is not None]] = True
+        return must
 
     @cached_property
     def magnitude(self) -> float:

@@ -35,6 +35,11 @@ def row_rules(proposal: Proposal) -> RowRules:
     )
 
 
+def resting_rows(proposal: Proposal) -> Bools:
+    """(n,) rows in cooldown."""
+    return _recent(proposal)[0]
+
+
 def _excluded(proposal: Proposal) -> Bools:
     """(n,) rows of excluded topics, and of internal ones off shared storage."""
     stays = [

@@ -14,6 +14,7 @@ from model.plan_warnings import plan_warnings
 from model.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
 from solver.explain import reason
+from solver.faults import over_limits, rack_violations
 from solver.leaders import leaders_alone
 from solver.placement import (
     Placement,
@@ -65,6 +66,8 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
             problem.snapshot, problem.goals, _ignored(problem), moves
         ),
         leaders_only=leaders_alone(problem, placement),
+        over_limit=over_limits(problem, placement),
+        rack_violations=rack_violations(problem, placement, search.unrepaired),
     ).seal()
 
 

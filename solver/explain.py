@@ -4,8 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from model.units import percent_text
 from solver.placement import Placement, row_shift
 from solver.problem import Problem
+from solver.spreading import RackMode
 
 
 def reason(problem: Problem, placement: Placement, row: int) -> str:
@@ -16,9 +18,40 @@ def reason(problem: Problem, placement: Placement, row: int) -> str:
         if problem.may.leaving[must[0]]:
             return f"leaves broker {broker.id}, which is {broker.state}"
         return f"leaves broker {broker.id}, where a pin or placement forbids it"
-    if problem.may.forced[row]:
+    spreading = problem.may.spreading
+    if (
+        problem.may.forced[row]
+        and spreading.mode[spreading.group[row]] == RackMode.EXACT
+    ):
         return "goes where its placement wants it"
-    return _balance(problem, placement, row)
+    if problem.may.forced[row]:
+        return f"repairs racks: {_racks(problem, row)} held all its replicas"
+    return _over_limit(problem, placement, row) or _balance(problem, placement, row)
+
+
+def _racks(problem: Problem, row: int) -> str:
+    """The racks that a row shares, by name."""
+    spreading = problem.may.spreading
+    home = problem.replicas[row]
+    names = sorted({str(spreading.racks[spreading.rack[b]]) for b in home[home >= 0]})
+    return f"{'rack' if len(names) == 1 else 'racks'} {', '.join(names)}"
+
+
+def _over_limit(problem: Problem, placement: Placement, row: int) -> str:
+    """The broker over a limit that a row takes most load off; empty if none."""
+    brokers, shift = row_shift(problem, placement, row)
+    limit, before = problem.limit[brokers], problem.loads_before[brokers]
+    over = before > limit * (1 + 1e-9)
+    relief = np.where(over, -shift / limit, 0.0)
+    if relief.max(initial=0.0) <= 0:
+        return ""
+    at, d = divmod(int(np.argmax(relief)), shift.shape[1])
+    share = percent_text(before[at, d] / limit[at, d])
+    key = problem.dimensions[d].key
+    return (
+        f"relieves broker {problem.brokers[brokers[at]]}, which is over its limit "
+        f"({key} at {share} of it)"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

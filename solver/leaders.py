@@ -23,11 +23,12 @@ MOST_SWEEPS: Final = 40
 def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
     """A plan of leader changes alone, found by descent; nothing is proved of it.
 
-    None where it would not lower F, where a partition has to move in any case, or where
-    the plan itself moves no replica.
+    None where it would not lower F, where a partition has to move in any case or the
+    plan repairs racks or limits, or where the plan itself moves no replica.
     """
     moves = (planned.replicas != problem.replicas).any()
-    if not moves or problem.may.forced.any() or int(problem.rf.max(initial=0)) < 2:
+    must = problem.may.forced.any() or problem.start is not None
+    if not moves or must or int(problem.rf.max(initial=0)) < 2:
         return None
     placement = _descend(problem)
     value = objective(problem, placement)

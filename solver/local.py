@@ -12,7 +12,7 @@ import numpy as np
 from solver.choices import has_choices
 from solver.dual import Relaxation, new_relaxation, solve_relaxation, warm_up
 from solver.giants import Tree, grow, plant
-from solver.kernels.columns import Columns, find_columns
+from solver.kernels.columns import Columns, find_columns, leader_first
 from solver.kernels.moves import State, copied, new_state, objective
 from solver.kernels.rounding import bring, evacuate, heaviest, round_off
 from solver.neighbourhoods import Arm, Neighbourhoods, largest_first
@@ -105,12 +105,15 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
     problem = search.problem
     columns = find_columns(problem)
     home = new_state(columns, columns.home)
+    start = home
+    if problem.start is not None:
+        start = new_state(columns, leader_first(columns, *problem.start))
     relaxation = new_relaxation(columns, home.v, search.limits.seed)
     local = LocalSearch(
         search=search,
         columns=columns,
         relaxation=relaxation,
-        state=home,
+        state=start,
         around=Neighbourhoods(
             columns=columns,
             relaxation=relaxation,
@@ -150,6 +153,8 @@ def _found(local: LocalSearch, work: float) -> bool:
 
 def _evacuated(local: LocalSearch) -> bool:
     """Take what must leave to where F rises least, largest first."""
+    if local.search.problem.start is not None:
+        return True
     c = local.columns
     rows = largest_first(c, np.flatnonzero(c.forced))
     return bool(evacuate(c, local.state, rows, local.relaxation.room))

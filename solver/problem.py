@@ -70,14 +70,19 @@ class Problem:
     """(K,) mean load per holding broker."""
     topic_goals: tuple[Goal, ...]
     """Goals levelled topic by topic that count."""
+    limit: Floats
+    """(B, D) limit x capacity; infinite where nothing limits."""
     allowed: Floats
-    """(B, D) highest load; infinite where nothing limits."""
+    """(B, D) highest load: the limit, or what a broker over it may keep."""
     allowed_replicas: Ints
     """(B,)"""
     may: Eligibility
     prices: Prices
     loads_before: Floats
     """(B, D)"""
+    start: tuple[Ints, Ints] | None = None
+    """Replicas, (n, M), and leaders, (n,), of a placement to search from where the one
+    at home is not allowed; None where none is known."""
 
     @property
     def band(self) -> bool:
@@ -162,6 +167,7 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
     counted = _counted(goals, dimensions, total, int(may.holding.sum()))
     column = np.array([d for _, d in counted], np.int64)
     topics = _topic_goals(goals, replicas, leader, int(may.holding.sum()))
+    limit = _limits(snapshot, goals, dimensions, may.holding)
     held = np.bincount(replicas[replicas >= 0], minlength=len(brokers))
     return Problem(
         snapshot=snapshot,
@@ -178,7 +184,8 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
         slope=_slopes(snapshot, dimensions, column, total, may.holding),
         level=total[column] / max(1, int(may.holding.sum())),
         topic_goals=topics,
-        allowed=_allowed(snapshot, goals, dimensions, before, may.holding),
+        limit=limit,
+        allowed=np.where(np.isfinite(limit), np.maximum(limit, before), np.inf),
         allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
         may=may,
         prices=find_prices(snapshot, goals, (*(g for g, _ in counted), *topics), may),
@@ -277,21 +284,19 @@ def _slopes(
     return slope
 
 
-def _allowed(
+def _limits(
     snapshot: Snapshot,
     goals: Goals,
     dimensions: tuple[Dimension, ...],
-    before: Floats,
     holding: Bools,
 ) -> Floats:
-    """Limit x capacity, or what a broker that is over it has already."""
-    allowed = np.full(before.shape, np.inf)
+    """(B, D) limit x capacity of brokers that may hold load."""
+    limits = np.full((len(snapshot.header.brokers), len(dimensions)), np.inf)
     for d, dimension in enumerate(dimensions):
         resource = dimension.measure
         if not isinstance(resource, Resource):
             continue
         for b, broker in enumerate(snapshot.header.brokers):
             if holding[b] and resource in broker.capacity:
-                limit = goals.limit_of(resource) * broker.capacity[resource]
-                allowed[b, d] = max(limit, before[b, d])
-    return allowed
+                limits[b, d] = goals.limit_of(resource) * broker.capacity[resource]
+    return limits

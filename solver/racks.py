@@ -14,8 +14,8 @@ def keeps_racks(
 ) -> bool:
     """Whether a row may move to these brokers, as far as racks go.
 
-    A row whose replicas stay where they are is asked only where an explicit placement
-    forbids that, or if it is judged as if it had moved there.
+    A row whose replicas stay where they are is asked only where it may not stay, or if
+    it is judged as if it had moved there.
     """
     spreading = problem.may.spreading
     g = int(spreading.group[row])
@@ -25,6 +25,7 @@ def keeps_racks(
         return bool((count == spreading.wanted[g]).all())
     home = problem.replicas[row]
     stays = set(brokers) == set(home[home >= 0].tolist())
+    stays = stays and not problem.may.forced[row]
     if mode == RackMode.OFF or (stays and not as_if_moved):
         return True
     if mode == RackMode.SPREAD:

@@ -1,6 +1,6 @@
 """What a solve knows so far."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from model.goals import SolveLimits
 from model.snapshot import Floats
@@ -33,6 +33,10 @@ class Search:
     """(B, K) prices of deviation that prove it; None without any."""
     method: str = "none"
     """What proved the bound."""
+    unrepaired: dict[int, str] = field(default_factory=dict)
+    """Rows that may move and still share racks, and why."""
+    repaired_most: bool = True
+    """Proved that no allowed plan repairs more."""
 
     @property
     def proved(self) -> bool:

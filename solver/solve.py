@@ -19,6 +19,7 @@ from solver.placement import Placement, changed_rows, without_needless
 from solver.problem import compile_problem
 from solver.reduced import prove_over_open_choices
 from solver.relax import relaxations
+from solver.repair import find_repair
 from solver.result import Result
 from solver.search import Search
 from solver.strong import improve_bound
@@ -58,12 +59,12 @@ def solve(
     """
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
-    search = Search(
-        problem=problem, limits=limits, observer=observer or SolveObserver()
-    )
+    observer = observer or SolveObserver()
     reasons = plain_reasons(problem)
+    search = Search(problem=problem, limits=limits, observer=observer)
     search.infeasible = bool(reasons)
     if not reasons:
+        _repair(search)
         _search(search)
         unknown = search.best is None and not search.stopped
         if unknown and problem.may.forced.any():
@@ -74,9 +75,18 @@ def solve(
     return result
 
 
+def _repair(search: Search) -> None:
+    """Repair what can be before plans are compared; they may not undo it."""
+    repair = find_repair(search.problem, search.limits, search.observer)
+    search.problem, search.work = repair.problem, repair.work
+    search.unrepaired, search.repaired_most = repair.unrepaired, repair.proved
+    if repair.placement is not None:
+        search.offer(repair.placement)
+
+
 def _search(search: Search) -> None:
     problem = search.problem
-    if not problem.may.forced.any():
+    if not problem.may.forced.any() and problem.start is None:
         search.offer(Placement.home(problem))
     if problem.band:
         solve_band(search)

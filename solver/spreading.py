@@ -54,6 +54,33 @@ class Spreading:
     """(Q,) names, also those that only a placement names; None for brokers that name
     none."""
 
+    def shared(self, replicas: Ints, takes: Bools) -> Bools:
+        """(n,) rows whose replicas share racks although more racks are usable.
+
+        replicas: (n, M); takes: (B,) brokers that may take a new replica. Rows with an
+        explicit placement, and those that no rack rule binds, share none.
+        """
+        mode, here = self.mode[self.group], replicas >= 0
+        count = self._in_racks(replicas, here)
+        found: Bools = (mode == RackMode.SPREAD) & (
+            (count > 0).sum(axis=1) < self.distinct[self.group]
+        )
+        if (mode == RackMode.EVEN).any():
+            found |= (mode == RackMode.EVEN) & self._uneven(replicas, count, takes)
+        return found
+
+    def _uneven(self, replicas: Ints, count: Ints, takes: Bools) -> Bools:
+        """(n,) rows with two replicas more in a rack than in one with a taker free."""
+        able = self.allow & takes
+        mine = (replicas >= 0) & able[self.group[:, None], replicas]
+        size = np.zeros(self.wanted.shape, np.int64)
+        for q in range(len(self.racks)):
+            size[:, q] = able[:, self.rack == q].sum(axis=1)
+        free = size[self.group] > self._in_racks(replicas, mine)
+        most = count.max(axis=1, initial=0)
+        least = np.where(free, count, most[:, None])
+        return np.asarray(most - least.min(axis=1, initial=most.max(initial=0)) > 1)
+
     def breaks(self, replicas: Ints, leader: Ints) -> Bools:
         """(n,) rows that an explicit placement forbids as they are.
 

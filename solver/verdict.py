@@ -5,8 +5,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from model.plan import PlanStatus
+from model.remaining import remaining_words
 from model.snapshot import Measure
 from model.units import count_text, percent_text
+from solver.faults import over_limits, rack_violations
 from solver.infeasible.words import amount_text
 from solver.placement import Placement, changed_rows, deviations
 from solver.problem import Problem
@@ -17,15 +19,15 @@ from solver.unmovable import unmovable_words
 def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
     """Status of the best placement found, and words for what it leaves as it is."""
     problem = search.problem
-    left = unmovable_words(problem)
+    left = (*unmovable_words(problem), *_remaining(search, placement))
     if search.stopped and not search.proved:
         return PlanStatus.STOPPED, (_stopped(search), *left)
     if changed_rows(problem, placement):
-        status = PlanStatus.OPTIMAL if search.proved else PlanStatus.IMPROVED
-        return status, left
+        best = search.proved and search.repaired_most
+        return PlanStatus.OPTIMAL if best else PlanStatus.IMPROVED, left
     idle = tuple(nothing_to_balance(problem))
     if idle:
-        return PlanStatus.LEVEL_ALREADY, idle
+        return PlanStatus.LEVEL_ALREADY, (*idle, *_remaining(search, placement))
     if within_band(problem):
         return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
     if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
@@ -36,10 +38,20 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
 
 
+def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
+    """What stays over a limit or shares racks."""
+    problem = search.problem
+    over = over_limits(problem, placement)
+    racks = rack_violations(problem, placement, search.unrepaired)
+    return tuple(remaining_words(over, racks))
+
+
 def limited_by(search: Search) -> str:
     """What ended a solve, in words; stands in the plan."""
     if search.infeasible:
         return "proved infeasible"
+    if search.proved and not search.repaired_most:
+        return "proved optimal among plans that repair as much"
     if search.proved:
         return "proved optimal"
     if search.stopped:

@@ -17,6 +17,7 @@ from model.exchange.reassignment import write_stock
 from model.goals import Goals, without_replica_moves
 from model.outages import outage_notes
 from model.plan import KIND, Plan, PlanStatus, write_plan
+from model.remaining import remaining_words
 from model.snapshot import Count, Snapshot
 from solver.result import Result
 from solver.solve import solve
@@ -56,6 +57,7 @@ def make(
     if result.best is not None:
         refuse_broken(snapshot, result.best)
         _write(result.best, out, reassignment_json)
+        _warn_of_what_remains(result.best)
     skew = skew_changes(snapshot, result.best, topics)
     sys.stdout.write(_text(result, skew, output, outage_notes(snapshot)))
     found = result.best is not None and result.best.moves
@@ -71,6 +73,11 @@ def _tell_unknown_loads(snapshot: Snapshot, goals: Goals) -> None:
             "plimsoll: no loads are known, so nothing but forced moves is planned; "
             "say --loads FILE, or level counts by --topic or --goals\n"
         )
+
+
+def _warn_of_what_remains(plan: Plan) -> None:
+    for words in remaining_words(plan.over_limit, plan.rack_violations):
+        sys.stderr.write(f"plimsoll: warning: {words}\n")
 
 
 def _write(plan: Plan, out: Path | None, reassignment_json: Path | None) -> None:

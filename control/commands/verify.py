@@ -201,7 +201,7 @@ def _plan_for(plan_file: Path, snapshot: Snapshot) -> Plan:
 def _bound_of(plan: Plan, snapshot: Snapshot) -> tuple[float, str]:
     """The plan's bound and who answers for it."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    proved = price_bound(snapshot, plan.goals, prices)
+    proved = price_bound(snapshot, plan.goals, prices, plan.repaired)
     if proved >= plan.bound:
         return proved, "the plan's prices, recomputed"
     return plan.bound, f"{plan.bound_method}, as the plan claims"

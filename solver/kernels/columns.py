@@ -1,6 +1,6 @@
 """What the compiled loops need of a problem, as flat arrays."""
 
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, cast
 
 import numpy as np
 
@@ -150,6 +150,13 @@ def find_columns(problem: Problem) -> Columns:
     )
 
 
+def relinked(c: Columns, **changes: Array) -> Columns:
+    """The same columns with some others instead."""
+    record = cast("Any", c).record
+    changed: Columns = record._replace(**changes)
+    return linked(_link_columns, changed)
+
+
 def _units(problem: Problem) -> Array:
     """(K,) levels per unit of load on a broker of mean slope."""
     held = problem.slope[problem.may.holding]
@@ -167,6 +174,18 @@ def _leader_first(problem: Problem) -> tuple[Array, Array]:
     home = np.take_along_axis(replicas, order, axis=1).astype(np.int64)
     go = np.take_along_axis(problem.may.must_go, order, axis=1)
     return np.ascontiguousarray(home), np.ascontiguousarray(~go)
+
+
+def leader_first(c: Columns, replicas: Array, leader: Array) -> Array:
+    """(n, M) brokers of a placement, leader first; home where nothing may move.
+
+    replicas: (n, M) in any order; leader: (n,).
+    """
+    rank = np.where(replicas >= 0, replicas, np.iinfo(np.int64).max)
+    rank = np.where(replicas == leader[:, None], -1, rank)
+    order = np.argsort(rank, axis=1, kind="stable")
+    at = np.take_along_axis(replicas, order, axis=1)
+    return np.where(c.free[:, None], at, c.home).astype(np.int64)
 
 
 def _most_in_rack(problem: Problem) -> Array:

@@ -343,7 +343,7 @@ def racks_hold(c: Columns, s: State, p: int) -> bool:
     if mode == 0:
         return True
     rf = c.rf[p]
-    if mode != 3:
+    if mode != 3 and not c.forced[p]:
         moved = False
         for k in range(rf):
             moved |= not had(c, p, s.at[p, k])

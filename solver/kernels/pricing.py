@@ -163,6 +163,9 @@ def cheapest(c: Columns, p: int, r: Scratch) -> float:
 def _cheapest_set(c: Columns, p: int, r: Scratch) -> float:
     rf, g = c.rf[p], c.group[p]
     cost, full = _greedy(c, p, r)
+    if not full:
+        # What is chosen is incomplete, and holds brokers of earlier rows.
+        return _or_home(c, p, r, INFINITE)
     least, leader, without = INFINITE, -1, -1
     for b in range(len(r.lead)):
         if r.lead[b] == INFINITE:
@@ -173,8 +176,6 @@ def _cheapest_set(c: Columns, p: int, r: Scratch) -> float:
         total = cost - r.follow[r.chosen[out]] + r.lead[b]
         if total < least:
             least, leader, without = total, b, out
-    if not full:
-        least = INFINITE
     if leader >= 0:
         r.best[0] = leader
         at = 1

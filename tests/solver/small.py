@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model.evaluate import evaluate_proposal
+from model.evaluate import Evaluation, evaluate_proposal
 from model.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
+from model.plan import Plan
 from model.proposal import Change, Proposal
 from model.rules import RULES
 from model.snapshot import (
@@ -25,9 +26,12 @@ from model.snapshot import (
     Topic,
     partitions_from_rows,
 )
+from solver.repair import IN_THE_WAY
 
 TAKEN_AT_MS = 1_700_000_000_000
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
+MAY_MOVE = ("", *IN_THE_WAY.values())
+"""Reasons of rows that share racks and may move, as evaluator and solver give them."""
 TOPIC = TopicName("orders")
 OTHER = TopicName("payments")
 
@@ -123,15 +127,52 @@ def goals(price: float | None = None, **others: object) -> Goals:
     )
 
 
-def least(snapshot: Snapshot, wanted: Goals) -> float | None:
-    """The least F of all placements without a violation; None where each has one."""
-    found = []
+def least(snapshot: Snapshot, wanted: Goals, plan: Plan | None = None) -> float | None:
+    """The least F of all placements without a violation; None where each has one.
+
+    plan: only placements count that repair what it repairs, and leave no broker further
+    over a limit than it does.
+    """
+    found = (
+        evaluation.objective
+        for evaluation in allowed_placements(snapshot, wanted)
+        if plan is None or repairs_as_much(evaluation, plan)
+    )
+    return min(found, default=None)
+
+
+def allowed_placements(snapshot: Snapshot, wanted: Goals) -> Iterator[Evaluation]:
+    """Every placement without a violation."""
     for places in itertools.product(*_all_places(snapshot, wanted)):
         changes = tuple(p for p in places if p is not None)
         evaluation = evaluate_proposal(Proposal(snapshot, wanted, changes))
         if not evaluation.violations:
-            found.append(evaluation.objective)
-    return min(found, default=None)
+            yield evaluation
+
+
+def repairs_as_much(evaluation: Evaluation, plan: Plan) -> bool:
+    """Whether a placement repairs all that a plan repairs."""
+    most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
+    mended = {v.id for v in evaluation.rack_violations if v.repaired}
+    return mended.issuperset(plan.repaired) and all(
+        o.after <= most.get((o.broker, o.dimension), 0.0) * (1 + 1e-8)
+        for o in evaluation.over_limit
+        if o.remains
+    )
+
+
+def left_broken(faults: Plan | Evaluation) -> tuple[int, float]:
+    """Rows that share racks and may move, and the excess over limits, in limits."""
+    left = [
+        v for v in faults.rack_violations if not v.repaired and v.reason in MAY_MOVE
+    ]
+    over = [o.after / o.limit - 1 for o in faults.over_limit if o.remains]
+    return len(left), sum(over)
+
+
+def most_repaired(snapshot: Snapshot, wanted: Goals) -> tuple[int, float]:
+    """The least that any placement leaves broken, racks before limits."""
+    return min(map(left_broken, allowed_placements(snapshot, wanted)))
 
 
 def ways(snapshot: Snapshot, wanted: Goals) -> int:

@@ -3,6 +3,7 @@
 import pytest
 from hypothesis import assume, given, settings
 
+from control.judge import refuse_broken
 from model.bound import price_bound
 from model.evaluate import evaluate
 from model.goals import Goals, ObjectiveKind, SolveLimits
@@ -41,6 +42,7 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> N
     assert result.bound is not None
     evaluation = evaluate(snapshot, wanted, result.best.moves)
     assert evaluation.violations == ()
+    refuse_broken(snapshot, result.best)
     assert evaluation.objective == pytest.approx(result.objective, rel=1e-9, abs=1e-9)
     assert result.bound <= evaluation.objective
     levels = result.best.levels
@@ -53,8 +55,8 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> N
 def test_no_placement_beats_the_bound(snapshot: Snapshot, wanted: Goals) -> None:
     """The bound holds for all placements; none is missed, none is made up."""
     assume(ways(snapshot, wanted) <= MOST_WAYS)
-    best = least(snapshot, wanted)
     result = solve(snapshot, wanted, LIMITS)
+    best = least(snapshot, wanted, result.best)
     if best is None:
         assert result.status is PlanStatus.INFEASIBLE
         return
@@ -77,7 +79,7 @@ def unproved(result: Result) -> bool:
 def bound_of(plan: Plan, snapshot: Snapshot) -> float:
     """What its prices prove."""
     prices = {b.id: b.bound_prices for b in plan.brokers}
-    return price_bound(snapshot, plan.goals, prices)
+    return price_bound(snapshot, plan.goals, prices, plan.repaired)
 
 
 @settings(max_examples=100, deadline=None)

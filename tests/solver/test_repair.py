@@ -1,0 +1,184 @@
+"""Rack violations and exceeded limits are repaired first, where that is possible."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+from control.claims import claims
+from control.judge import refuse_broken
+from model.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan import Plan, PlanStatus
+from model.snapshot import RecentMove, Snapshot
+from solver.repair import IN_THE_WAY
+from solver.solve import solve
+from tests.solver.anything import clusters, wishes
+from tests.solver.small import (
+    OTHER,
+    Row,
+    broker,
+    cluster,
+    goals,
+    left_broken,
+    most_repaired,
+    moved,
+    ways,
+)
+
+LIMITS = SolveLimits(work=1.0)
+MOST_WAYS = 2_000
+FOUR = [broker(0, "A"), broker(1, "B"), broker(2, "A"), broker(3, "B")]
+IN_ONE_RACK = [Row(replicas=p) for p in ((0, 2), (1, 3), (2, 0), (3, 1))]
+LARGE = SolveLimits(work=0.5)
+
+
+def planned(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Plan:
+    """The plan, once the evaluator has passed it and what it states."""
+    plan = solve(snapshot, wanted, limits).best
+    assert plan is not None
+    refuse_broken(snapshot, plan)
+    return plan
+
+
+def reasons(plan: Plan) -> list[str]:
+    """Why rack violations remain."""
+    return [v.reason for v in plan.rack_violations if not v.repaired]
+
+
+@pytest.mark.parametrize("objective", ObjectiveKind)
+def test_rack_violations_of_a_balanced_cluster_are_repaired(
+    objective: ObjectiveKind,
+) -> None:
+    """Moving costs more than it gains, and all four partitions move nevertheless."""
+    plan = planned(cluster(FOUR, IN_ONE_RACK), goals(objective=objective))
+    assert plan.status is PlanStatus.OPTIMAL
+    assert len(plan.repaired) == 4
+    assert len(plan.moves) == 4
+    assert "repairs racks: rack A held all its replicas" in plan.moves[0].reason
+
+
+def test_racks_are_left_alone_where_the_goals_say_so() -> None:
+    plan = planned(cluster(FOUR, IN_ONE_RACK), goals(repair_racks=False))
+    assert plan.moves == ()
+    assert reasons(plan) == ["the goals do not repair racks"] * 4
+
+
+@pytest.mark.parametrize(
+    ("changed", "recent", "left"),
+    [
+        ({"excluded_topics": ["orders"]}, [], ["its topic is excluded"] * 4),
+        (
+            {"stay": [{"topic": "orders", "partitions": [1]}]},
+            [],
+            ["the goals let it stay"],
+        ),
+        ({}, [moved(2, 1, 10)], ["it is in cooldown after a recent move"]),
+        ({"budgets": {"moves": 3}}, [], [IN_THE_WAY["budgets"]]),
+        ({}, [moved(0, 1, 700), moved(0, 3, 700)], [IN_THE_WAY["brokers"]]),
+    ],
+)
+def test_what_is_not_repaired_is_listed_with_the_reason(
+    changed: dict[str, object], recent: list[RecentMove], left: list[str]
+) -> None:
+    plan = planned(cluster(FOUR, IN_ONE_RACK, recent=recent), goals(None, **changed))
+    assert reasons(plan) == left
+    assert len(plan.repaired) == 4 - len(left)
+
+
+def test_full_brokers_leave_racks_as_they_are() -> None:
+    """What fills the brokers of the other rack is excluded."""
+    members = [broker(b.id, b.rack, capacity=2.6) for b in FOUR]
+    rows = [Row(replicas=(0, 2))]
+    rows += [Row(replicas=(b,), load=(2.0, 2.0), topic=OTHER) for b in (1, 3)]
+    plan = planned(cluster(members, rows), goals(excluded_topics=[OTHER]))
+    assert reasons(plan) == [IN_THE_WAY["limits"]]
+
+
+def test_a_broker_over_its_limit_is_relieved_within_the_tolerance_band() -> None:
+    """Variance asks for no move here: broker 1 carries 10 % more than the mean."""
+    members = [
+        broker(1, capacity=11.0),
+        broker(2, capacity=20.0),
+        broker(3, capacity=20.0),
+    ]
+    rows = [Row(replicas=(b,), load=(load, 0.1)) for b, load in ((1, 5.0), (1, 5.0))]
+    rows += [Row(replicas=(b,), load=(4.5, 0.1)) for b in (2, 2, 3, 3)]
+    plan = planned(cluster(members, rows), goals(5.0))
+    (over,) = (o for o in plan.over_limit if o.broker == 1)
+    assert (over.before, over.remains) == (10.0, False)
+    assert len(plan.moves) == 1
+    assert "which is over its limit" in plan.moves[0].reason
+
+
+def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
+    """Six partitions of 10 on one broker; no other may carry even one."""
+    members = [broker(i, capacity=10.0) for i in (1, 2, 3)]
+    state = cluster(members, [Row(replicas=(1,), load=(10.0, 10.0))] * 6)
+    result = solve(state, goals(), LIMITS)
+    assert result.best is not None
+    assert result.best.moves == ()
+    words = "broker 1 stays over its limit of net_in: 60 B/s, the limit is 8 B/s"
+    assert words in result.summary()
+
+
+def test_a_limit_exceeded_at_another_hour_is_repaired() -> None:
+    members = [broker(i, capacity=10.0) for i in (1, 2)]
+    rows = [Row(replicas=(1,), load=(1.0, 1.0), later=(6.0, 1.0)) for _ in range(2)]
+    plan = planned(cluster(members, rows), goals(50.0))
+    (over,) = plan.over_limit
+    assert (over.dimension, over.remains) == ("net_in@later", False)
+
+
+def test_too_many_replicas_on_a_broker_are_moved() -> None:
+    state = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 4)
+    plan = planned(state, goals(50.0, replicas_per_broker=3))
+    (over,) = plan.over_limit
+    assert (over.dimension, over.before, over.after) == ("replicas", 4.0, 3.0)
+
+
+@pytest.mark.search
+def test_large_clusters_are_repaired_too() -> None:
+    """By the kernels, with no exact model: racks, limits, and the proved bound."""
+    state, wanted = overloaded(7)
+    plan = planned(state, wanted, LARGE)
+    assert len(plan.rack_violations) > 20
+    assert reasons(plan) == []
+    assert any(o.before > o.limit for o in plan.over_limit)
+    assert not any(o.remains for o in plan.over_limit)
+    assert all(c.holds is not False for c in claims(plan, state))
+
+
+def overloaded(seed: int) -> tuple[Snapshot, Goals]:
+    """12 brokers in 3 racks, 400 partitions RF 3; racks shared, one broker over."""
+    rng = np.random.default_rng(seed)
+    members = [broker(i, "abc"[i % 3], capacity=160.0) for i in range(12)]
+    rows = []
+    for number in range(400):
+        among = rng.permutation(12) if number % 8 else rng.permutation(4) * 3
+        replicas = among[:3].tolist()
+        if number % 5 == 1:
+            others = [b for b in rng.permutation(12).tolist() if b % 3]
+            replicas = [0, others[0], next(b for b in others if b % 3 != others[0] % 3)]
+        rows.append(Row(replicas=tuple(map(int, replicas)), load=(1.0, 0.1)))
+    members[0] = broker(0, "a", capacity=130.0)
+    return cluster(members, rows), goals()
+
+
+@pytest.mark.search
+@settings(max_examples=80, deadline=None)
+@given(snapshot=clusters(most_rows=4), wanted=wishes())
+def test_no_placement_repairs_more_than_a_plan_called_optimal(
+    snapshot: Snapshot, wanted: Goals
+) -> None:
+    """Against every placement: what is left broken, and F among those that repair as
+    much."""
+    assume(ways(snapshot, wanted) <= MOST_WAYS)
+    result = solve(snapshot, wanted, LIMITS)
+    if result.best is None:
+        return
+    refuse_broken(snapshot, result.best)
+    rows, excess = left_broken(result.best)
+    least_rows, least_excess = most_repaired(snapshot, wanted)
+    assert (rows, excess + 1e-6) >= (least_rows, least_excess)
+    if result.status is PlanStatus.OPTIMAL:
+        assert rows == least_rows
+        assert excess <= least_excess + 1e-6
