@@ -4,23 +4,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from control.facts import LEAST, NEAR, Facts, are_near, differences, is_near
 from model.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
-from model.goals import SolveLimits
-from model.plan import BrokerChange, Move, Plan, PlanStatus, plan_hash
-from model.proposal import Proposal
+from model.goals import Goals, SolveLimits
+from model.plan import Plan, PlanStatus, plan_hash
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.result import Result
 from solver.solve import solve
-
-NEAR: Final = 1e-8
-"""Share by which figures of a file may differ from their recomputed values: ten times
-what the rounding of loads and figures to nine digits can amount to."""
-
-LEAST: Final = 1e-10
-"""The same in units of F, where F is nearly 0."""
 
 MOST_NAMED: Final = 5
 """Faults of one kind that are told."""
@@ -67,37 +60,69 @@ def snapshot_claim(plan: Plan, snapshot: Snapshot) -> Claim:
 
 def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
     """All that a plan claims of a snapshot that it was made for."""
+    facts = Facts(plan, snapshot)
+    before = evaluate(snapshot, plan.goals, ())
     after = evaluate(snapshot, plan.goals, plan.moves)
-    yield _moves(plan, snapshot)
+    yield _moves(facts)
     yield _rules(after)
-    yield _objective(plan, snapshot, after)
-    yield _brokers(plan, snapshot, after)
+    yield _objective(plan, before, after)
+    yield _brokers(facts, before, after)
     yield _gains(plan, snapshot, after)
     yield from bound_claims(plan, snapshot)
+    yield _status(plan, before)
+    yield _cluster(facts)
+
+
+# ---- what the settings say
+
+
+def settings_claims(
+    plan: Plan, goals: Goals, limits: SolveLimits, *, given: bool
+) -> Iterator[Claim]:
+    """Whether a plan was made for these goals, and with these limits.
+
+    given: the goals are named as those of this plan. Otherwise other goals are no
+    fault, and are not judged.
+    """
+    if differ := differences(plan.goals, goals):
+        words = f"the plan's goals differ from the given ones in {', '.join(differ)}"
+        if not given:
+            words += "; compare them with those it was made with by --goals FILE"
+        yield Claim(name="goals", holds=False if given else None, words=words)
+    else:
+        yield Claim(name="goals", holds=True, words="the given ones")
+    if differ := differences(plan.limits, limits):
+        words = ", ".join(f"{name} = {getattr(plan.limits, name):g}" for name in differ)
+        loose = plan.status is PlanStatus.OPTIMAL and plan.gap > limits.gap + LEAST
+        if loose:
+            words = f"called optimal only by its own limit of the gap: {words}"
+        else:
+            words = f"made with {words}, which the settings do not say"
+        yield Claim(name="limits", holds=False if loose else None, words=words)
+    else:
+        yield Claim(name="limits", holds=True, words="those of the settings")
 
 
 # ---- moves and figures
 
 
-def _moves(plan: Plan, snapshot: Snapshot) -> Claim:
-    wrong = [str(m.id) for m in plan.moves if not _starts_here(m, snapshot)]
+def _cluster(facts: Facts) -> Claim:
+    wrong = list(facts.cluster())
+    words = "identity, brokers, forecast and warnings are those of the snapshot"
     if wrong:
-        words = f"{_first(wrong)} are not as the snapshot has them"
+        words = f"{_first(wrong)}: not as the snapshot has it"
+    return Claim(name="cluster", holds=not wrong, words=words)
+
+
+def _moves(facts: Facts) -> Claim:
+    found = {m.id: list(facts.move(m)) for m in facts.plan.moves}
+    wrong = [f"{pid} ({', '.join(names)})" for pid, names in found.items() if names]
+    if wrong:
+        words = f"{_first(wrong)}: not as the snapshot has it"
         return Claim(name="moves", holds=False, words=words)
-    moves = count_text(len(plan.moves), "move")
-    return Claim(name="moves", holds=True, words=f"{moves} from where partitions lie")
-
-
-def _starts_here(move: Move, snapshot: Snapshot) -> bool:
-    row = snapshot.find(move.id)
-    if row is None:
-        return False
-    here = snapshot.row(row)
-    return (move.replicas_before, move.leader_before, move.topic_id) == (
-        here.replicas,
-        here.leader,
-        here.topic_id,
-    )
+    moves = count_text(len(found), "move")
+    words = f"{moves} from where partitions lie; bytes and loads are theirs"
+    return Claim(name="moves", holds=True, words=words)
 
 
 def _rules(after: Evaluation) -> Claim:
@@ -107,52 +132,31 @@ def _rules(after: Evaluation) -> Claim:
     return Claim(name="rules", holds=True, words="every rule is kept")
 
 
-def _objective(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
-    before = evaluate(snapshot, plan.goals, ())
+def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
     claimed = plan.objective_before, plan.objective, plan.move_price
     found = before.objective, after.objective, after.move_price
     words = f"{found[0]:.9g} -> {found[1]:.9g} recomputed"
     holds = all(map(is_near, claimed, found))
     if not holds:
         words += f", the plan says {claimed[0]:.9g} -> {claimed[1]:.9g}"
+        if not is_near(plan.move_price, after.move_price):
+            words += f", and a price of {plan.move_price:.9g} a move"
     return Claim(name="objective", holds=holds, words=words)
 
 
-def _brokers(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
-    proposal = Proposal.of_moves(snapshot, plan.goals, plan.moves)
-    wrong = [
-        f"broker {b.id}"
-        for b in plan.brokers
-        if not _is_right(b, proposal, after) or b.id not in snapshot.broker
-    ]
-    missing = set(snapshot.broker) - {b.id for b in plan.brokers}
-    wrong += [f"broker {b}" for b in sorted(missing)]
-    if not all(map(is_near, plan.levels.values(), after.levels.values())):
+def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
+    plan = facts.plan
+    found = {b.id: list(facts.broker(b, before, after)) for b in plan.brokers}
+    wrong = [f"broker {b} ({', '.join(names)})" for b, names in found.items() if names]
+    wrong += [f"broker {b}" for b in sorted(set(facts.snapshot.broker) - set(found))]
+    if len(found) < len(plan.brokers):
+        wrong.append("a broker that stands twice")
+    if not are_near(plan.levels, facts.levels()):
         wrong.append("the levels")
-    if wrong or plan.levels.keys() != after.levels.keys():
-        words = f"wrong figures of {_first(wrong) or 'the levels'}"
+    if wrong:
+        words = f"wrong figures of {_first(wrong)}"
         return Claim(name="brokers", holds=False, words=words)
     return Claim(name="brokers", holds=True, words="loads before and after are right")
-
-
-def _is_right(change: BrokerChange, proposal: Proposal, after: Evaluation) -> bool:
-    here = {k: by[change.id] for k, by in after.deviations.items() if change.id in by}
-    before = proposal.loads_before.get(change.id, {})
-    return (
-        all(is_near(load, before.get(k, 0.0)) for k, load in change.before.items())
-        and all(
-            is_near(load, after.loads[change.id].get(k, 0.0))
-            for k, load in change.after.items()
-        )
-        and change.deviation_after.keys() == here.keys()
-        # What rounding does to a load it does to the whole level.
-        and all(
-            abs(change.deviation_after[k] - v) <= NEAR * (1 + abs(v))
-            for k, v in here.items()
-        )
-        and change.replicas_before == proposal.replicas_before[change.id]
-        and change.replicas_after == proposal.replicas_after[change.id]
-    )
 
 
 def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
@@ -186,7 +190,6 @@ def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
         words += f"; the plan says {plan.price_bound:.9g}"
     yield Claim(name="price bound", holds=holds, words=words)
     yield _bound(plan, proved)
-    yield _status(plan)
 
 
 def _bound(plan: Plan, proved: float) -> Claim:
@@ -204,12 +207,36 @@ def _bound(plan: Plan, proved: float) -> Claim:
     return Claim(name="bound", holds=None, words=words)
 
 
-def _status(plan: Plan) -> Claim:
+def _status(plan: Plan, before: Evaluation) -> Claim:
+    fault = _status_fault(plan, before)
+    return Claim(name="status", holds=not fault, words=fault or str(plan.status))
+
+
+def _status_fault(plan: Plan, before: Evaluation) -> str:
+    """What the status, and the words on how the solve ended, do not fit; or empty."""
     near = plan.gap <= plan.limits.gap * (1 + NEAR) + LEAST
-    if plan.status is PlanStatus.OPTIMAL and not near:
-        words = f"called optimal with a gap of {plan.gap:.3g}"
-        return Claim(name="status", holds=False, words=words)
-    return Claim(name="status", holds=True, words=str(plan.status))
+    changes = any(m.added or m.leader_before != m.leader_after for m in plan.moves)
+    proved = plan.limited_by == "proved optimal"
+    match plan.status:
+        case PlanStatus.OPTIMAL if not near:
+            return f"called optimal with a gap of {plan.gap:.3g}"
+        case PlanStatus.OPTIMAL if plan.limited_by and not proved:
+            return f"called optimal, and {plan.limited_by}"
+        case PlanStatus.IMPROVED if proved or plan.gap < 0.99 * plan.limits.gap:
+            return "not called optimal, and its gap says that it is"
+        case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not changes:
+            return f"called {plan.status} without a change"
+        case PlanStatus.STOPPED | PlanStatus.OPTIMAL | PlanStatus.IMPROVED:
+            return ""
+        case _ if changes:
+            return f"called {plan.status}, and changes the placement"
+        case PlanStatus.LEVEL_ALREADY if not before.within_band(plan.goals):
+            return f"called {plan.status}, and brokers lie outside their bands"
+    return (
+        f"{plan.limited_by}, with a gap of {plan.gap:.3g}"
+        if proved and not near
+        else ""
+    )
 
 
 def prove_again(plan: Plan, snapshot: Snapshot, work: float) -> Claim:
@@ -234,11 +261,6 @@ def reproved(plan: Plan, result: Result, limits: SolveLimits) -> Claim:
         f"{limits.work:g} units of work; allow more with --work"
     )
     return Claim(name="bound", holds=None, words=words)
-
-
-def is_near(claimed: float, found: float) -> bool:
-    """Whether two figures are equal but for rounding."""
-    return abs(claimed - found) <= LEAST + NEAR * max(abs(claimed), abs(found))
 
 
 def _reaches(proved: float, claimed: float, plan: Plan) -> bool:

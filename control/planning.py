@@ -304,6 +304,7 @@ def verify(
         origin,
         reassignment=reassignment,
         election=election,
+        goals_given=goals is not None or origin.no_racks,
         prove=prove,
         work=work,
         output=output,

@@ -232,7 +232,7 @@ class Plan(VersionedModel):
         ):
             if not document[name]:
                 del document[name]
-        if _minor(self.schema_version) < 4:
+        if minor_of(self.schema_version) < 4:
             document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
         return document
 
@@ -264,8 +264,10 @@ class Plan(VersionedModel):
         return self.model_copy(update={"hash": plan_hash(self.model_dump(mode="json"))})
 
 
-def _minor(schema_version: str) -> int:
-    return int(schema_version.partition(".")[2])
+def minor_of(schema_version: str) -> int:
+    """The minor number of a schema version; 0 where there is none."""
+    tail = schema_version.partition(".")[2]
+    return int(tail) if tail.isascii() and tail.isdigit() else 0
 
 
 def plan_hash(document: dict[str, Any]) -> str:

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from control.claims import Claim, claims, hash_claim, prove_again, snapshot_claim
+from control.claims import (
+    Claim,
+    claims,
+    hash_claim,
+    prove_again,
+    settings_claims,
+    snapshot_claim,
+)
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
@@ -34,6 +41,7 @@ def make(
     *,
     reassignment: Path | None,
     election: Path | None,
+    goals_given: bool = False,
     prove: bool,
     work: float | None,
     output: Form,
@@ -41,8 +49,8 @@ def make(
     """Judge a plan file, or anyone's reassignment by the goals of a plan.
 
     Options: `PLAN`, which may be missing with `--reassignment FILE`; `--election FILE`
-    beside that; what `plan` takes for the cluster; `--prove` with `--work UNITS`. Exits
-    with 5 where a claim does not hold or a rule is broken.
+    beside that; what `plan` takes for the cluster and its goals; `--prove` with
+    `--work UNITS`. Exits with 5 where a claim does not hold or a rule is broken.
 
     Raises
     ------
@@ -62,31 +70,36 @@ def make(
         )
     if plan_file is None:
         raise ConfigError("nothing to verify; name a plan file or --reassignment FILE")
-    return _judge_plan(settings, plan_file, origin, prove, work, output)
+    plan, found = _claims_of(
+        settings, plan_file, origin, prove, work, given=goals_given
+    )
+    sys.stdout.write(_claims_text(plan, found, output))
+    return Exit.REFUSED if _broken(found) else Exit.DONE
 
 
-def _judge_plan(
+def _claims_of(
     settings: Settings,
     plan_file: Path,
     origin: Origin,
     prove: bool,
     work: float | None,
-    output: Form,
-) -> int:
+    *,
+    given: bool,
+) -> tuple[Plan, list[Claim]]:
     document = read_document(plan_file, KIND, major=1)
     plan = plan_of_document(document, plan_file)
     snapshot = origin.read(settings)
     found = [hash_claim(document), snapshot_claim(plan, snapshot)]
     if found[-1].holds:
         found += claims(plan, snapshot)
+        found += settings_claims(plan, settings.goals, settings.solve, given=given)
         if prove:
             budget = work or plan.limits.work
             again = shown(lambda _observer: prove_again(plan, snapshot, budget))
             found = [
                 again if c.name == "bound" and c.holds is None else c for c in found
             ]
-    sys.stdout.write(_claims_text(plan, found, output))
-    return Exit.REFUSED if _broken(found) else Exit.DONE
+    return plan, found
 
 
 def _broken(found: Sequence[Claim]) -> list[str]:

@@ -1,0 +1,191 @@
+"""Claims of a plan that restate its snapshot and goals, compared value by value."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+from model.dimensions import Dimension, replica_loads
+from model.evaluate import Evaluation, counted_dimensions, mean_load
+from model.goals import Goal, Goals, SolveLimits
+from model.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
+from model.plan_warnings import plan_warnings
+from model.proposal import Proposal
+from model.snapshot import BrokerState, Snapshot
+
+NEAR: Final = 1e-8
+"""Share by which figures of a file may differ from their recomputed values: ten times
+what the rounding of loads and figures to nine digits can amount to."""
+
+LEAST: Final = 1e-10
+"""The same in units of F, where F is nearly 0."""
+
+
+def is_near(claimed: float, found: float) -> bool:
+    """Whether two figures are equal but for rounding."""
+    return abs(claimed - found) <= LEAST + NEAR * max(abs(claimed), abs(found))
+
+
+def are_near(claimed: Mapping[str, float], found: Mapping[str, float]) -> bool:
+    """Whether two tables have the same keys and figures."""
+    return claimed.keys() == found.keys() and all(
+        is_near(claimed[key], found[key]) for key in claimed
+    )
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a snapshot says of a plan that was made for it."""
+
+    plan: Plan
+    snapshot: Snapshot
+
+    @cached_property
+    def proposal(self) -> Proposal:
+        """The placement that the plan leads to."""
+        return Proposal.of_moves(self.snapshot, self.plan.goals, self.plan.moves)
+
+    @cached_property
+    def minor(self) -> int:
+        """Of the plan's schema version: which fields it must have."""
+        return minor_of(self.plan.schema_version)
+
+    @cached_property
+    def _now(self) -> tuple[Dimension, ...]:
+        return tuple(d for d in self.proposal.dimensions if "@" not in d.key)
+
+    @cached_property
+    def _loads(self) -> Mapping[str, Any]:
+        return {d.key: replica_loads(self.snapshot, d) for d in self._now}
+
+    def cluster(self) -> Iterator[str]:
+        """Fields of the plan as a whole that the snapshot contradicts."""
+        plan, header = self.plan, self.snapshot.header
+        live = tuple(b.id for b in header.brokers if b.state is not BrokerState.DEAD)
+        pairs = {
+            "cluster_id": (plan.cluster_id, header.cluster_id),
+            "snapshot_taken_at_ms": (plan.snapshot_taken_at_ms, header.taken_at_ms),
+            "live_brokers": (plan.live_brokers, live),
+        }
+        if self.minor >= 3:
+            pairs["forecast"] = (plan.forecast, header.forecast)
+        if self.minor >= 4:
+            pairs["warnings"] = (plan.warnings, self._warnings())
+        yield from (name for name, (said, found) in pairs.items() if said != found)
+
+    def _warnings(self) -> tuple[str, ...]:
+        goals = self.plan.goals
+        return plan_warnings(self.snapshot, goals, self._ignored(), self.plan.moves)
+
+    def _ignored(self) -> Iterator[tuple[Goal, float]]:
+        before = Proposal(self.snapshot, self.plan.goals, ())
+        if not before.holding or not len(self.snapshot):
+            return
+        counted = {
+            weighted.dimension.measure for weighted in counted_dimensions(before)
+        }
+        table = dict(
+            zip((d.key for d in before.dimensions), before.table_before.T, strict=True)
+        )
+        for goal in self.plan.goals.balance:
+            if goal.resource not in counted:
+                column = table.get(goal.resource)
+                total = 0.0 if column is None else float(column.sum())
+                yield goal, total / len(before.holding)
+
+    def move(self, move: Move) -> Iterator[str]:
+        """Fields of a move that the snapshot contradicts."""
+        row = self.snapshot.find(move.id)
+        if row is None:
+            yield "partition"
+            return
+        here = self.snapshot.row(row)
+        size = here.bytes_to_copy(len(move.added))
+        if self.minor < 4:
+            size = size or 0
+        pairs: dict[str, tuple[object, object]] = {
+            "replicas_before": (move.replicas_before, here.replicas),
+            "leader_before": (move.leader_before, here.leader),
+            "topic_id": (move.topic_id, here.topic_id),
+            "storage": (move.storage, here.storage),
+            "bytes_to_copy": (move.bytes_to_copy, size),
+            "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
+        }
+        yield from (name for name, (said, found) in pairs.items() if said != found)
+        if self.minor >= 2:
+            leader = {key: float(both[0][row]) for key, both in self._loads.items()}
+            follower = {key: float(both[1][row]) for key, both in self._loads.items()}
+            if not are_near(move.leader_load, leader):
+                yield "leader_load"
+            if not are_near(move.follower_load, follower):
+                yield "follower_load"
+
+    def _log_dirs(self, move: Move, row: int) -> tuple[str, ...]:
+        if not move.log_dirs_after:
+            return ()
+        held = range(len(self.snapshot.replicas(row)))
+        return tuple(self.snapshot.log_dir(row, i) or ANY_DIR for i in held)
+
+    def broker(
+        self, change: BrokerChange, before: Evaluation, after: Evaluation
+    ) -> Iterator[str]:
+        """Fields of a broker that the snapshot contradicts."""
+        known = self.snapshot.broker.get(change.id)
+        if known is None:
+            yield "id"
+            return
+        proposal = self.proposal
+        capacity = {r.value: c for r, c in known.capacity.items()}
+        if self.minor < 4:
+            capacity = {}
+        now = [d.key for d in self._now]
+        exact: dict[str, tuple[object, object]] = {
+            "rack": (change.rack, known.rack),
+            "state": (change.state, known.state),
+            "replicas_before": (
+                change.replicas_before,
+                proposal.replicas_before[change.id],
+            ),
+            "replicas_after": (
+                change.replicas_after,
+                proposal.replicas_after[change.id],
+            ),
+        }
+        yield from (name for name, (said, found) in exact.items() if said != found)
+        tables = {
+            "capacity": (change.capacity, capacity),
+            "before": (
+                change.before,
+                {key: proposal.loads_before[change.id][key] for key in now},
+            ),
+            "after": (
+                change.after,
+                {key: proposal.loads_after[change.id][key] for key in now},
+            ),
+        }
+        yield from (name for name, pair in tables.items() if not are_near(*pair))
+        if not _deviates_as(change.deviation_before, before, change):
+            yield "deviation_before"
+        if not _deviates_as(change.deviation_after, after, change):
+            yield "deviation_after"
+
+    def levels(self) -> dict[str, float]:
+        """Mean load per holding broker of each dimension that counts."""
+        before = Proposal(self.snapshot, self.plan.goals, ())
+        return {w.key: mean_load(before, w) for w in counted_dimensions(before)}
+
+
+def _deviates_as(
+    claimed: Mapping[str, float], found: Evaluation, change: BrokerChange
+) -> bool:
+    here = {k: by[change.id] for k, by in found.deviations.items() if change.id in by}
+    # What rounding does to a load it does to the whole level.
+    return claimed.keys() == here.keys() and all(
+        abs(claimed[k] - v) <= NEAR * (1 + abs(v)) for k, v in here.items()
+    )
+
+
+def differences(claimed: Goals | SolveLimits, given: Goals | SolveLimits) -> list[str]:
+    """Names of the fields in which two values differ."""
+    fields = type(claimed).model_fields
+    return [n for n in fields if getattr(claimed, n) != getattr(given, n)]

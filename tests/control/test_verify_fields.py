@@ -1,0 +1,164 @@
+"""No field of a plan can be altered and re-sealed without `verify` noticing it.
+
+`UNCHECKED` is the whole list of exceptions; a field that is new in the model and that
+nothing checks fails here.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from control.claims import claims, settings_claims, snapshot_claim
+from model.errors import PlimsollError
+from model.goals import Goal, Goals, SolveLimits
+from model.plan import BrokerChange, Move, Plan, plan_hash, plan_of_document
+from model.snapshot import Resource, Snapshot, StorageKind
+from solver.solve import solve
+from tests.model.build import brokers, snapshot
+
+UNCHECKED: Final = {
+    "kind": "another kind is not a plan file",
+    "schema_version": "says which fields there must be; nobody acts on it",
+    "hash": "what this test makes fit again",
+    "bound_method": "a name; the bound itself is checked, or proved again by --prove",
+    "leaders_only": "advice for another plan, which is solved and judged by itself",
+    "brokers.bound_prices": "any prices prove what they prove: the bound is recomputed",
+    "moves.reason": "words for people; `explain` gives the figures behind them",
+}
+"""Fields that are not checked, and why that is no danger."""
+
+PART: Final[dict[str, type[Plan | Move | BrokerChange]]] = {
+    "moves": Move,
+    "brokers": BrokerChange,
+}
+CHECKED: Final = [name for name in Plan.model_fields if name not in UNCHECKED]
+CHECKED_PARTS: Final = [
+    (part, name)
+    for part, model in PART.items()
+    for name in model.model_fields
+    if f"{part}.{name}" not in UNCHECKED
+]
+GOALS = Goals(
+    balance=tuple(Goal(resource=r) for r in (Resource.NET_IN, Resource.NET_OUT))
+)
+LIMITS = SolveLimits(work=2.0)
+
+
+@pytest.fixture(scope="module")
+def state() -> Snapshot:
+    """Two replicas in three racks, with capacities and sizes."""
+    return snapshot(
+        brokers(3, racks="abc", capacity={1: 1e9, 2: 1e9, 3: 1e9}),
+        [(1, 2)] * 6,
+        [(1e7 * (i + 1), 1e7) for i in range(6)],
+        storage=StorageKind.REPLICATED,
+    )
+
+
+@pytest.fixture(scope="module")
+def document(state: Snapshot) -> dict[str, Any]:
+    plan = solve(state, GOALS, LIMITS).best
+    assert plan is not None
+    assert any(m.added for m in plan.moves)
+    return plan.model_dump(mode="json")
+
+
+def rejected(document: dict[str, Any], state: Snapshot) -> bool:
+    """Whether verify, or already the reader, finds a fault; the hash fits again."""
+    sealed = document | {"hash": plan_hash(document)}
+    try:
+        plan = plan_of_document(sealed, Path("forged.json"))
+        found = [snapshot_claim(plan, state)]
+        if found[0].holds:
+            found += claims(plan, state)
+            found += settings_claims(plan, GOALS, LIMITS, given=True)
+    except PlimsollError:
+        return True
+    noticed = [c.name for c in found if c.holds is False]
+    # Other limits than those of the settings are said, and no fault by themselves.
+    noticed += [c.name for c in found if c.name == "limits" and c.holds is None]
+    return bool(noticed)
+
+
+def altered(value: Any) -> Iterator[Any]:
+    """Other values of the same type."""
+    match value:
+        case None:
+            yield "x"
+        case int():
+            yield value + 1
+        case float():
+            yield value * 1.01 + 0.03
+        case str():
+            yield value + "x"
+        case []:
+            yield ["x"]
+        case [*items]:
+            yield items[:-1]
+        case dict():
+            yield value | {"x": 1.0}
+            for name in value:
+                yield {k: v for k, v in value.items() if k != name}
+                yield from (value | {name: v} for v in altered(value[name]))
+
+
+def changes(name: str, value: Any) -> Iterator[Any]:
+    if name == "status":
+        yield from ("improved", "level already", "infeasible")
+    elif name == "goals":
+        yield value | {"rack_rule": "off"}
+        yield value | {"capacity_limit": 1.0}
+        yield value | {"move_price": 1e-9}
+    elif name == "limits":
+        yield value | {"gap": 0.5}
+        yield value | {"work": 3.0}
+    elif name == "storage":
+        yield "shared"
+    elif name == "state":
+        yield "draining"
+    else:
+        yield from altered(value)
+
+
+def test_the_plan_itself_holds(document: dict[str, Any], state: Snapshot) -> None:
+    assert not rejected(document, state)
+
+
+@pytest.mark.parametrize("name", CHECKED)
+def test_no_field_can_be_altered(
+    document: dict[str, Any], state: Snapshot, name: str
+) -> None:
+    for value in changes(name, document.get(name, empty(Plan, name))):
+        assert rejected(document | {name: value}, state), value
+
+
+@pytest.mark.parametrize(("part", "name"), CHECKED_PARTS)
+def test_no_field_of_a_part_can_be_altered(
+    document: dict[str, Any], state: Snapshot, part: str, name: str
+) -> None:
+    for number, item in enumerate(document[part]):
+        for value in changes(name, item.get(name, empty(PART[part], name))):
+            items = list(document[part])
+            items[number] = item | {name: value}
+            assert rejected(document | {part: items}, state), (item, value)
+
+
+def empty(model: type[Plan | Move | BrokerChange], name: str) -> Any:
+    """What a field that was left out stands for."""
+    default = model.model_fields[name].get_default(call_default_factory=True)
+    return list(default) if isinstance(default, tuple) else default
+
+
+def test_an_optimum_by_a_loose_gap_is_not_believed(
+    document: dict[str, Any], state: Snapshot
+) -> None:
+    half = document | {"limits": document["limits"] | {"gap": 1e9}, "bound": 0.0}
+    plan = plan_of_document(half | {"hash": plan_hash(half)}, Path("forged.json"))
+    (found,) = [
+        c
+        for c in settings_claims(plan, GOALS, LIMITS, given=False)
+        if c.name == "limits"
+    ]
+    assert found.holds is False
