@@ -1,9 +1,11 @@
 """The plan that undoes a run."""
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
 from executor.answers import PartitionView
+from executor.balance import balance, view_of
 from executor.dialect import Progress, Stage
 from executor.history import PastRun
 from executor.placement import text
@@ -47,7 +49,7 @@ def plan_back(
         undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
         if not _changes_nothing(undoing):
             back.append(undoing)
-    return _plan_of(past, tuple(reversed(back)), alive), left
+    return _plan_of(past, tuple(reversed(back)), found, alive), left
 
 
 def restores(plan: Plan) -> bool:
@@ -105,19 +107,51 @@ def _reversed(
 
 
 def _plan_of(
-    past: PastRun, moves: tuple[Move, ...], alive: Collection[BrokerId]
+    past: PastRun,
+    moves: tuple[Move, ...],
+    found: Mapping[PartitionId, Progress],
+    alive: Collection[BrokerId],
 ) -> Plan:
     plan = past.plan
+    views = {m.id: view_of(m, made=False) for m in plan.moves}
+    views |= {pid: seen.view for pid, seen in found.items() if seen.view is not None}
     return plan.model_copy(
         update={
             "live_brokers": tuple(sorted(alive)),
             "objective_before": plan.objective,
             "objective": plan.objective_before,
             "limited_by": f"{_RESTORES}{past.run_id} had moved",
-            "brokers": tuple(map(_turned, plan.brokers)),
+            "brokers": _brokers(plan, views),
             "moves": moves,
         }
     ).seal()
+
+
+def _brokers(
+    plan: Plan, views: Mapping[PartitionId, PartitionView]
+) -> tuple[BrokerChange, ...]:
+    """From the balance that the run has left to the one before it.
+
+    Empty where the run ended early and its plan does not tell what partitions load
+    brokers with.
+    """
+    left = {broker.id: broker for broker in balance(plan, views)}
+    replicas = Counter(b for view in views.values() for b in view.replicas)
+    replicas.subtract(Counter(b for m in plan.moves for b in m.replicas_after))
+    return tuple(
+        _turned(change).model_copy(
+            update={
+                "before": left[change.id].achieved,
+                "deviation_before": change.deviation_after
+                | left[change.id].deviation_achieved,
+                "replicas_before": change.replicas_after + replicas[change.id],
+            }
+        )
+        if left[change.id].achieved != change.after
+        else _turned(change)
+        for change in plan.brokers
+        if change.id in left
+    )
 
 
 def _turned(change: BrokerChange) -> BrokerChange:

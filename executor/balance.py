@@ -36,19 +36,23 @@ def recounted(
     plan: Plan, moves: Mapping[PartitionId, MoveProgress]
 ) -> tuple[BrokerBalance, ...]:
     """The same from a journal: moves that were seen to end are made, no others."""
-    return balance(plan, {pid: _told(of) for pid, of in moves.items()})
+    views = {
+        pid: view_of(of.move, made=of.state is MoveState.DONE)
+        for pid, of in moves.items()
+    }
+    return balance(plan, views)
 
 
-def _told(of: MoveProgress) -> PartitionView:
-    move, is_made = of.move, of.state is MoveState.DONE
-    replicas = move.replicas_after if is_made else move.replicas_before
+def view_of(move: Move, *, made: bool) -> PartitionView:
+    """The partition as it is after its move, or before."""
+    replicas = move.replicas_after if made else move.replicas_before
     return PartitionView(
         id=move.id,
         topic_id=move.topic_id,
         replicas=replicas,
         in_sync=frozenset(replicas),
         offline=frozenset(),
-        leader=move.leader_after if is_made else move.leader_before,
+        leader=move.leader_after if made else move.leader_before,
     )
 
 
