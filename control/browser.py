@@ -6,6 +6,7 @@ import logging
 import os
 import shlex
 import signal
+import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
@@ -65,6 +66,12 @@ class OwnPage(Server):
         if request.host not in [f"{name}:{self.port}" for name in NAMES]:
             raise web.HTTPForbidden(text="only this machine's own names lead here")
         return await handler(request)
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Print where the page is; not the command behind it, which nobody types."""
+        sys.stderr.write(
+            f"Serving plimsoll on http://{HOST}:{self.port} (Ctrl-C to quit)\n"
+        )
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """The page; it would ask a server of fonts, and wait for it."""

@@ -107,7 +107,11 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
 def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
     """Take away what runs that were cut off have left set."""
     compose.bootstrap_of(settings)
-    _refuse_read_only(allow_changes)
+    if not allow_changes:
+        raise GuardrailRefused(
+            "plimsoll is read-only; say --allow-changes to restore the settings that "
+            "interrupted runs have left"
+        )
     with contextlib.closing(compose.executor(settings)) as executor:
         did = executor.clean_up(compose.journal_dir(settings))
     if output is Form.JSON:

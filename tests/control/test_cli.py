@@ -12,6 +12,7 @@ from typer.testing import CliRunner
 
 from collector.jars import default_cache_dir
 from control.cli import app
+from control.exits import Exit
 from model.exchange.schema import FILES
 from model.snapshot_file import write_snapshot
 from tests import offline
@@ -303,3 +304,10 @@ def test_a_master_that_is_none_of_sparks_is_refused_with_those_there_are(
     run = plimsoll("status", "--spark-master", "sc://a:15002")
     assert run.returncode == 2
     assert "is no master of Spark; say local[*], spark://HOST:PORT, yarn" in run.stderr
+
+
+def test_a_read_only_cleanup_names_an_option_that_it_has() -> None:
+    result = CliRunner().invoke(app, ["cleanup", "-b", "127.0.0.1:1"])
+    assert result.exit_code == Exit.REFUSED
+    assert "--allow-changes" in result.stderr
+    assert "--dry-run" not in result.stderr

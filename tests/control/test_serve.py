@@ -56,6 +56,20 @@ def test_it_says_why_it_listens_on_this_machine_alone() -> None:
     assert "ssh -L 8000:127.0.0.1:8000 HOST" in words
 
 
+async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("textual_serve")
+    from aiohttp import web
+
+    from control.browser import OwnPage
+
+    await OwnPage(command([]), host=HOST, port=8765).on_startup(web.Application())
+    told = capsys.readouterr()
+    assert f"http://{HOST}:8765" in told.err
+    assert "import main" not in told.err + told.out
+
+
 def test_odd_arguments_stay_one_each() -> None:
     odd = ["--play", "my film; rm -rf $HOME.jsonl"]
     assert shlex.split(command(odd))[-2:] == odd
