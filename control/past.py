@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -69,11 +70,17 @@ class Past:
     def runs(self) -> "tuple[PastRun, ...]":
         """The newest runs on the cluster, newest first; reads their files."""
         from executor.history import past_runs
+        from executor.lock import is_changing
 
         snapshot = self._host.view.snapshot
         if snapshot is None:
             return ()
-        found = past_runs(self._journal_dir, snapshot.header.cluster_id)
+        cluster_id = snapshot.header.cluster_id
+        # Asked first, so that a run that ends meanwhile is not taken for interrupted.
+        changing = is_changing(self._journal_dir, cluster_id)
+        found = past_runs(self._journal_dir, cluster_id)
+        if changing and found and found[-1].state is RunState.CUT_OFF:
+            found[-1] = replace(found[-1], state=RunState.RUNNING)
         return tuple(reversed(found))
 
     def replay(self, run_id: str) -> "Replay":

@@ -96,7 +96,11 @@ def test_one_that_another_process_carries_out_is_not(tmp_path: Path) -> None:
     past, _ = _past(at, host)
     with sole_writer(tmp_path, CLUSTER_ID):
         past(host.view)
+        (run,) = past.runs()
+        assert run.state is RunState.RUNNING
     assert past.cut_off is None
+    (run,) = past.runs()
+    assert run.state is RunState.CUT_OFF
 
 
 def test_neither_is_one_that_has_ended_nor_one_of_another_cluster(

@@ -64,7 +64,9 @@ async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
 
     from control.browser import OwnPage
 
-    await OwnPage(command([]), host=HOST, port=8765).on_startup(web.Application())
+    await OwnPage(command([]), port=8765, title="plimsoll").on_startup(
+        web.Application()
+    )
     told = capsys.readouterr()
     assert f"http://{HOST}:8765" in told.err
     assert "import main" not in told.err + told.out

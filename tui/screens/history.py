@@ -51,15 +51,18 @@ Enter replays a run from its journal.
 
     _runs: tuple[Listed, ...] | None = None
     """None until they are read."""
-    _was_running = False
+    _stage: tuple[bool, str | None] = (False, None)
+    """Whether a run is in progress, and which was the last; they are read again."""
 
     def body(self) -> ComposeResult:
         yield TablePane(self._table, table_id="runs")
 
     def show(self, moment: Moment) -> None:
         self.query_one(TablePane).show(moment)
-        if self._was_running != moment.running:
-            self._was_running = moment.running
+        run = moment.view.run
+        stage = moment.running, run.run_id if run is not None else None
+        if self._stage != stage:
+            self._stage = stage
             self._read()
 
     def on_screen_resume(self) -> None:
