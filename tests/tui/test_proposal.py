@@ -42,7 +42,7 @@ from tui.moment import Moment
 from tui.viewmodel.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.figures import figures
-from tui.viewmodel.frontier import PICKED, POINT, plot, point_words
+from tui.viewmodel.frontier import PICKED, POINT, plot, point_of, point_words, start_of
 from tui.viewmodel.moves import move_lines, moves_table, price_words, without
 from tui.viewmodel.plan import MOVES_SHOWN
 from tui.viewmodel.shown import shown
@@ -276,11 +276,28 @@ def test_without_room_the_frontier_is_not_drawn() -> None:
 def test_a_point_says_what_it_costs_reaches_and_proves() -> None:
     frontier = traced().frontier
     assert frontier.chosen is not None
-    words = " ".join(point_words(frontier, frontier.chosen, 60))
+    words = " ".join(point_words(frontier, frontier.chosen, 60, frontier.chosen))
     point = frontier.points[frontier.chosen]
     assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in words
     assert f"the plan): {point.moves} new replicas" in words
     assert f"under {point.bound:.4g}" in words
+
+
+def test_only_the_point_that_is_the_plan_is_called_so() -> None:
+    """The point of the same price may be another plan."""
+    found = traced()
+    frontier = found.frontier
+    plans = {at: a.best for at, a in enumerate(found.answers) if a and a.best}
+    for at, best in plans.items():
+        assert point_of(found, best) == start_of(found, best) == at
+        words = [
+            " ".join(point_words(frontier, picked, 60, point_of(found, best)))
+            for picked in range(len(frontier.points))
+        ]
+        assert [i for i, w in enumerate(words) if "the plan)" in w] == [at]
+    other = plan().model_copy(update={"moves": plan().moves[1:]})
+    assert point_of(found, other) is None
+    assert point_of(found, None) is None
 
 
 def test_the_real_plan_is_named_by_its_hash_alone() -> None:

@@ -6,6 +6,7 @@ from textwrap import wrap
 
 from control.proposed import Traced
 from model.frontier import Frontier, FrontierCorner, FrontierPoint
+from model.plan import Plan
 from model.units import bytes_text, count_text
 from tui.viewmodel.cells import Cell, Role, Span, cell
 
@@ -69,12 +70,14 @@ def _bound_at(corners: Sequence[FrontierCorner], cost: float) -> float:
     return max(0.0, corners[-1].balance) if corners else 0.0
 
 
-def point_words(frontier: Frontier, picked: int, width: int) -> tuple[str, ...]:
-    """What the picked point is, in a few lines."""
+def point_words(
+    frontier: Frontier, picked: int, width: int, planned: int | None
+) -> tuple[str, ...]:
+    """What the picked point is, in a few lines; planned: the point of the plan."""
     point = frontier.points[picked]
     marks = [
         words
-        for at, words in ((frontier.knee, "the knee"), (frontier.chosen, "the plan"))
+        for at, words in ((frontier.knee, "the knee"), (planned, "the plan"))
         if at == picked
     ]
     named = f" ({', '.join(marks)})" if marks else ""
@@ -96,8 +99,22 @@ def _cost(point: FrontierPoint) -> str:
     )
 
 
-def start_of(traced: Traced) -> int:
-    """The point that is picked first: the plan's, else the knee."""
+def point_of(traced: Traced, plan: Plan | None) -> int | None:
+    """The point that is this very plan, not only one of its price."""
+    if plan is None:
+        return None
+    moves = {move.id: (move.replicas_after, move.leader_after) for move in plan.moves}
+    for at, answer in enumerate(traced.answers):
+        best = answer.best if answer is not None else None
+        if best is not None and moves == {
+            move.id: (move.replicas_after, move.leader_after) for move in best.moves
+        }:
+            return at
+    return None
+
+
+def start_of(traced: Traced, plan: Plan | None) -> int:
+    """The point that is picked first: the plan's, else one of its price, the knee."""
     frontier = traced.frontier
-    found = (frontier.chosen, frontier.knee, 0)
+    found = (point_of(traced, plan), frontier.chosen, frontier.knee, 0)
     return next(at for at in found if at is not None)

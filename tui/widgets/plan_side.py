@@ -12,7 +12,7 @@ from tui.viewmodel.ages import ticking
 from tui.viewmodel.arrange import Wish, arranged
 from tui.viewmodel.broker_diff import broker_table
 from tui.viewmodel.cells import Role, Table, cell
-from tui.viewmodel.frontier import MEASURES, plot, point_words, start_of
+from tui.viewmodel.frontier import MEASURES, plot, point_of, point_words, start_of
 from tui.viewmodel.moves import move_lines
 from tui.viewmodel.shown import Shown, shown
 from tui.widgets.lines import Lines
@@ -106,13 +106,17 @@ is cut there be the plan, by its own hash.
 
     traced: Traced | None = None
     picked: int = 0
+    _planned: int | None = None
 
     def show_moment(self, moment: Moment) -> None:
         """Show the frontier of this moment, or how it is getting on."""
         proposed = moment.view.proposed
+        plan = moment.view.plan
         if proposed.traced is not self.traced:
             self.traced = proposed.traced
-            self.picked = start_of(self.traced) if self.traced is not None else 0
+            self.picked = start_of(self.traced, plan) if self.traced is not None else 0
+        if self.traced is not None:
+            self._planned = point_of(self.traced, plan)
         entitle(self, "Frontier", self._measure)
         if self.traced is not None:
             self._draw()
@@ -139,7 +143,7 @@ is cut there be the plan, by its own hash.
             why = "; ".join(frontier.reasons) or "no plan was found"
             self.show([cell(f"no frontier: {why}", Role.MUTED)])
             return
-        words = point_words(frontier, self.picked, width)
+        words = point_words(frontier, self.picked, width, self._planned)
         drawn = plot(frontier, self.picked, width, height - len(words))
         self.show([*drawn, *(cell(w) for w in words)])
 
