@@ -248,11 +248,18 @@ def load_settings(
     """The settings that the common options and some typed flags lead to."""
     # pydantic-settings costs a tenth of a second, which --help need not pay.
     from control import logs, settings
+    from model import private
 
+    private.begin()
     logs.configure(verbose=verbose, file=log_file)
     found = settings.load(
         flags | {"spark_master": spark_master}, config=config, profile=profile
     )
+    if found.spark_shared_state:
+        # Spark's workers, which may be another user's, read what lies there.
+        private.end()
+    else:
+        private.tighten(found.state_dir)
     return _drawn(found, ascii_only=ascii_only, theme=theme)
 
 

@@ -8,6 +8,7 @@ from model.errors import ConfigError
 from model.exchange.reassignment import election, reassignment, write_stock
 from model.files import write_document
 from model.plan import Plan, write_plan
+from model.private import shared_folder
 from model.scenario import WhatIf
 
 
@@ -29,7 +30,7 @@ def write_answer(folder: Path, answer: WhatIf) -> None:
     path = folder / "what-if.json"
     _refuse_taken(path)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        shared_folder(folder)
     except OSError as exc:
         raise ConfigError(f"cannot make the folder {folder}: {exc.strerror}") from exc
     write_document(path, answer.model_dump(mode="json"))

@@ -173,7 +173,7 @@ class Journal:
             if not self.path.exists() and isinstance(self._plan, Plan):
                 # Before the journal: a run that has one can be resumed.
                 plan = self._plan.model_dump(mode="json")
-                write_document(plan_path(folder, self.run_id), plan)
+                write_document(plan_path(folder, self.run_id), plan, private=True)
             opened = self.path.open("xb", buffering=0)
             _sync_folder(folder)
         except OSError as exc:

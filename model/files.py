@@ -16,6 +16,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from model.bounded import check_times, parse_json, read_bytes
 from model.errors import ConfigError
+from model.private import share
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -75,7 +76,9 @@ def digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(canonical(document)).hexdigest()
 
 
-def write_document(path: Path, document: Mapping[str, Any]) -> None:
+def write_document(
+    path: Path, document: Mapping[str, Any], *, private: bool = False
+) -> None:
     """Replace `path` in one step; gzip when its suffix is `.gz`.
 
     Raises
@@ -87,18 +90,23 @@ def write_document(path: Path, document: Mapping[str, Any]) -> None:
     if path.suffix == ".gz":
         data = gzip.compress(data, mtime=0)
     try:
-        replace_file(path, data)
+        replace_file(path, data, shared=not private)
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 
 
-def replace_file(path: Path, data: bytes) -> None:
-    """Replace `path` in one step: it has the old bytes or the new ones. OSError."""
+def replace_file(path: Path, data: bytes, *, shared: bool = False) -> None:
+    """Replace `path` in one step: it has the old bytes or the new ones. OSError.
+
+    shared: whoever the user's mask lets may read it, else the user alone.
+    """
     partial = path.with_name(path.name + ".partial")
     with partial.open("wb") as out:
         out.write(data)
         out.flush()
         os.fsync(out.fileno())
+    if shared:
+        share(partial)
     partial.replace(path)
 
 

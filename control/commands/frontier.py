@@ -69,7 +69,7 @@ def _traced(
 
 def _write(path: Path, text: str) -> None:
     try:
-        replace_file(path, text.encode())
+        replace_file(path, text.encode(), shared=True)
     except OSError as exc:
         raise ConfigError(f"cannot write {path}: {exc.strerror}") from exc
 

@@ -15,6 +15,7 @@ from model.exchange.source import object_at, read_json
 from model.files import VersionedModel, validate_document, write_document
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.plan import ANY_DIR, Move, Plan
+from model.private import shared_folder
 from model.snapshot import PartitionRow, Snapshot
 
 BrokerNumber = Annotated[BrokerId, Field(ge=0, lt=2**31)]
@@ -107,7 +108,7 @@ def write_stock(folder: Path, plan: Plan) -> None:
         The folder cannot be made or written.
     """
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        shared_folder(folder)
     except OSError as exc:
         raise ConfigError(f"cannot make the folder {folder}: {exc.strerror}") from exc
     write_document(folder / "reassignment.json", reassignment(plan))

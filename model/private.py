@@ -1,0 +1,78 @@
+"""Files that only their user may read: the process's mask, and folders of before."""
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+_PRIVATE: Final = 0o077
+"""What others may do, taken away."""
+_USERS: Final = os.umask(_PRIVATE)
+os.umask(_USERS)
+
+_OURS: Final = ("journal", "clusters", "spark", "replay-", "anonymise.key")
+"""How entries of a state folder begin."""
+_log = logging.getLogger("plimsoll.private")
+
+
+def begin() -> None:
+    """From now on, make files 0600 and folders 0700, child processes too."""
+    os.umask(_PRIVATE)
+
+
+def end() -> None:
+    """Make files as the user's own mask says again."""
+    os.umask(_USERS)
+
+
+def share(path: Path) -> None:
+    """Give what the user asked for the mode that the user's mask says. OSError."""
+    path.chmod((0o777 if path.is_dir() else 0o666) & ~_USERS)
+
+
+def shared_folder(path: Path) -> None:
+    """Make a folder, and those above it, as the user's mask says. OSError."""
+    missing = [p for p in (path, *path.parents) if not p.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for folder in missing:
+        share(folder)
+
+
+def tighten(state_dir: Path) -> None:
+    """Take from others what an earlier version left open; warn where that fails."""
+    for path in _open(state_dir):
+        try:
+            path.chmod(path.stat().st_mode & ~_PRIVATE)
+        except OSError as exc:
+            _log.warning(
+                "others can read %s, and its mode cannot be changed: %s",
+                path,
+                exc.strerror,
+            )
+
+
+def _open(state_dir: Path) -> Iterator[Path]:
+    """Folders and files of ours that others may enter or read, the outermost first."""
+    try:
+        entries = sorted(state_dir.iterdir())
+    except OSError:
+        return
+    # A folder that holds more than ours may be anything, such as /tmp.
+    if all(entry.name.startswith(_OURS) for entry in entries):
+        yield from _wide(state_dir)
+    elif any(_wide(state_dir)):
+        _log.warning(
+            "others can read the state folder %s; use one of its own", state_dir
+        )
+    for entry in entries:
+        if entry.name.startswith(_OURS):
+            yield from _wide(entry)
+    for pattern in ("journal/*", "clusters/*"):
+        for path in state_dir.glob(pattern):
+            yield from _wide(path)
+
+
+def _wide(path: Path) -> Iterator[Path]:
+    if not path.is_symlink() and path.stat().st_mode & _PRIVATE:
+        yield path

@@ -1,0 +1,112 @@
+"""What only its user may read, under a mask that lets others."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.private import tighten
+
+PLIMSOLL = Path(sys.executable).with_name("plimsoll")
+STATE = """
+import sys
+from pathlib import Path
+from control.options import load_settings
+from executor.journal import Action, Journal
+from executor.timing import Timing
+from collector.state import claim
+from model.files import replace_file
+from model.run import JournalEvent
+from tests.tui.views import plan
+
+settings = load_settings(log_file=Path("log"))
+folder = settings.state_dir / "journal"
+for of, run_id in ((Action("c"), "r1-a"), (plan(), "r2-b")):
+    journal = Journal(folder, of, run_id, Timing())
+    journal.write(JournalEvent.STARTED, planned=0, by="me")
+    journal.close()
+replace_file(folder / "copy", b"")
+claim(settings.state_dir, "c").release()
+"""
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o777
+
+
+def private(folder: Path) -> None:
+    paths = [folder, *folder.rglob("*")]
+    assert len(paths) > 5
+    for path in paths:
+        assert mode(path) == (0o700 if path.is_dir() else 0o600), path
+
+
+def run(folder: Path, *command: str, **more: str) -> None:
+    known = {k: v for k, v in os.environ.items() if not k.startswith("PLIMSOLL_")}
+    own = {"PLIMSOLL_STATE_DIR": "state", "XDG_CONFIG_HOME": "none", **more}
+    subprocess.run(
+        command,
+        cwd=folder,
+        env=known | own | {"PYTHONPATH": str(Path(__file__).parents[2])},
+        check=True,
+        umask=0o022,
+        timeout=300,
+    )
+
+
+def test_state_and_logs_are_private(tmp_path: Path) -> None:
+    run(tmp_path, sys.executable, "-c", STATE)
+    private(tmp_path / "state")
+    assert mode(tmp_path / "log") == 0o600
+
+
+def test_state_that_sparks_workers_share_is_as_the_users_mask_says(
+    tmp_path: Path,
+) -> None:
+    run(tmp_path, sys.executable, "-c", STATE, PLIMSOLL_SPARK_SHARED_STATE="true")
+    assert mode(tmp_path / "state" / "clusters" / "c") == 0o755
+
+
+def test_what_a_user_asks_for_is_as_the_users_mask_says(tmp_path: Path) -> None:
+    make = "from pathlib import Path; from tests.clusterfiles import *; "
+    run(tmp_path, sys.executable, "-c", make + "write_cluster_files(Path())")
+    plan = ("plan", "--from", "describe.txt", "--loads", "loads.csv", "--no-racks")
+    run(tmp_path, str(PLIMSOLL), *plan, "--out", "p.json", "--stock", "a/b")
+    assert mode(tmp_path / "p.json") == 0o644
+    assert mode(tmp_path / "a") == mode(tmp_path / "a" / "b") == 0o755
+    assert mode(tmp_path / "a" / "b" / "reassignment.json") == 0o644
+
+
+def test_a_state_folder_of_before_is_closed(tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    for name in ("journal", "clusters/c"):
+        (state / name).mkdir(parents=True)
+        (state / name).chmod(0o755)
+    (state / "journal" / "r.jsonl").touch(0o644)
+    (state / "clusters").chmod(0o775)
+    (state / "spark.log").touch(0o644)
+    state.chmod(0o755)
+    tighten(state)
+    private(state)
+
+
+def test_a_folder_with_files_of_others_stays_and_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import logging
+
+    monkeypatch.setattr(logging.getLogger("plimsoll"), "propagate", True)
+    (tmp_path / "journal").mkdir(mode=0o755)
+    (tmp_path / "somebody's").touch()
+    tmp_path.chmod(0o777)
+    tighten(tmp_path)
+    assert mode(tmp_path) == 0o777
+    assert mode(tmp_path / "journal") == 0o700
+    assert f"others can read the state folder {tmp_path}" in caplog.text
+
+
+def test_no_state_folder_is_no_fault(tmp_path: Path) -> None:
+    tighten(tmp_path / "none")
+    assert list(tmp_path.iterdir()) == []
