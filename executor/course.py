@@ -16,6 +16,7 @@ from model.units import seconds_text
 STOPPED: Final = "stopped by the operator"
 ABORTED: Final = "aborted by the operator"
 _PAUSED: Final = "paused by the operator"
+_RESUME: Final = "plimsoll run --resume"
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -175,4 +176,7 @@ class Course:
             yield
         except WriterBarred as exc:
             self.barred = True
-            self.halt_for(str(exc))
+            told = str(exc)
+            if _RESUME not in told:
+                told = f"{told}; continue with {_RESUME} once that is possible again"
+            self.halt_for(told)
