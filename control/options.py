@@ -228,6 +228,15 @@ NoRacks = Annotated[
     bool,
     typer.Option("--no-racks", help="Plan without racks; switches the rack rule off."),
 ]
+Placement = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--placement",
+        metavar="[TOPICS=]FILE",
+        help="Confluent's replica placement (JSON), for the topics that a regular "
+        "expression matches; may be repeated.",
+    ),
+]
 GoalsFile = Annotated[
     Path | None,
     typer.Option("--goals", metavar="FILE", help="Goals of this plan (TOML, JSON)."),
@@ -302,6 +311,7 @@ def _origin_of(
     storage: Storage = None,
     capacity: Capacity = None,
     no_racks: NoRacks = False,
+    placement: Placement = None,
 ) -> "Origin":
     from control.origin import Origin
 
@@ -313,6 +323,7 @@ def _origin_of(
         storage=storage,
         capacity=capacity,
         no_racks=no_racks,
+        placement=tuple(placement or ()),
     )
     origin.check(bootstrap_server, command_config)
     return origin

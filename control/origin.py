@@ -13,6 +13,7 @@ from model.capacities import Capacities, capacity_notes, with_capacities
 from model.errors import ConfigError, GuardrailRefused
 from model.exchange.cluster import ClusterFiles, read_cluster
 from model.exchange.goals_file import read_goals
+from model.exchange.placement import read_placement
 from model.exchange.source import nearest
 from model.goals import Goals, RackRule
 from model.plan_warnings import rack_warning, racks_unknown
@@ -38,6 +39,8 @@ class Origin:
     """Cruise Control's capacity file, over what the cluster tells itself."""
     no_racks: bool = False
     """Consent to plan without racks; switches the rack rule off."""
+    placement: tuple[str, ...] = ()
+    """Files of placement constraints, as `read_placement` takes them."""
 
     def check(self, bootstrap_server: str | None, command_config: Path | None) -> None:
         """Refuse flags that contradict each other.
@@ -124,7 +127,7 @@ def _live(settings: Settings, given: Capacities | None) -> Snapshot:
 def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
     """The goals of a file, those of the settings where none is named.
 
-    With `--no-racks` their rack rule is off.
+    With `--no-racks` their rack rule is off; rules of `--placement` come before theirs.
 
     Raises
     ------
@@ -132,6 +135,9 @@ def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
         The file cannot be used.
     """
     goals = settings.goals if file is None else read_goals(file)
+    if origin.placement:
+        rules = tuple(map(read_placement, origin.placement))
+        goals = goals.model_copy(update={"placements": (*rules, *goals.placements)})
     if not origin.no_racks:
         return goals
     return goals.model_copy(update={"rack_rule": RackRule.OFF})

@@ -304,7 +304,7 @@ def verify(
         origin,
         reassignment=reassignment,
         election=election,
-        goals_given=goals is not None or origin.no_racks,
+        goals_given=goals is not None or origin.no_racks or bool(origin.placement),
         prove=prove,
         work=work,
         output=output,
