@@ -11,6 +11,7 @@ from collector.metadata import ClusterState
 from model.capacities import Capacities
 from model.snapshot import (
     Broker,
+    BrokerState,
     CapacitySource,
     Ints,
     LogDir,
@@ -96,13 +97,27 @@ def with_directories(
 ) -> ClusterState:
     """The same state with what brokers told of their directories.
 
-    A broker with one directory has none to choose from, and none is listed.
+    A broker with one directory has none to choose from, and none is listed. One whose
+    directories are all cordoned, or have failed, takes no new replicas (KIP-1066).
     """
+    brokers = tuple(_with_cordon(b, known) for b in cluster.brokers)
+    if brokers != cluster.brokers:
+        cluster = replace(cluster, brokers=brokers)
     several = {b: d for b, d in known.items() if len(d.listed) > 1}
     if not several:
         return cluster
     brokers = tuple(_with_listed(b, several) for b in cluster.brokers)
     return replace(cluster, brokers=brokers, replica_dir=_homes(cluster, several))
+
+
+def _with_cordon(broker: Broker, known: Mapping[int, Directories]) -> Broker:
+    """The state that a live broker's directories tell."""
+    found = known.get(broker.id)
+    if broker.state is not BrokerState.ALIVE or found is None or not found.listed:
+        return broker
+    closed = all(directory.cordoned for directory in found.listed)
+    update = {"state": BrokerState.CORDONED}
+    return broker.model_copy(update=update) if closed else broker
 
 
 def _with_listed(broker: Broker, known: Mapping[int, Directories]) -> Broker:

@@ -219,7 +219,7 @@ def _table(cluster: ClusterState, columns: Mapping[str, Ints], rows: Ints) -> pa
 
 
 def _alive(cluster: ClusterState) -> list[int]:
-    return [b.id for b in cluster.brokers if b.state is BrokerState.ALIVE]
+    return [b.id for b in cluster.brokers if b.state is not BrokerState.DEAD]
 
 
 def _refuse_without_sizes(bootstrap: str, looks: Iterable[Look]) -> None:

@@ -15,7 +15,7 @@ from executor.paper import Timeline, on_paper
 from executor.work import Terms, Work
 from model.ids import PartitionId
 from model.plan import Plan
-from model.snapshot import BrokerState
+from model.snapshot import LEAVING
 
 _SLACKS: Final = (0.1, 0.2, 1.0)
 """Shares of the least time that `idle_lanes_first` is tried with."""
@@ -54,7 +54,7 @@ class Schedule:
 
 def urgent_of(plan: Plan) -> frozenset[PartitionId]:
     """The moves of a plan that cannot wait."""
-    leaving = {b.id for b in plan.brokers if b.state is not BrokerState.ALIVE}
+    leaving = {b.id for b in plan.brokers if b.state in LEAVING}
     return frozenset(m.id for m in plan.moves if leaving.intersection(m.removed))
 
 

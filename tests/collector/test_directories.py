@@ -16,7 +16,14 @@ from collector.directories import (
 from collector.metadata import ClusterState
 from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError, InvalidCluster
-from model.snapshot import CapacitySource, LogDir, Resource, StorageKind
+from model.ids import BrokerId
+from model.snapshot import (
+    BrokerState,
+    CapacitySource,
+    LogDir,
+    Resource,
+    StorageKind,
+)
 from tests.collector import answers
 from tests.collector.rows import cluster, topic
 
@@ -79,6 +86,27 @@ def test_a_single_directory_is_none_to_choose_from() -> None:
     state = cluster(topic("orders", [[1]]))
     told = read([folder("/a", (0, False))])
     assert with_directories(state, {1: told}) is state
+
+
+@pytest.mark.parametrize("paths", [("/a",), ("/a", "/b")])
+def test_a_broker_is_cordoned_if_all_its_directories_are(paths: tuple[str]) -> None:
+    """Those with a single directory too."""
+    state = cluster(topic("orders", [[1]]))
+    closed = read([folder(path, is_cordoned=True) for path in paths])
+    states = [b.state for b in with_directories(state, {1: closed}).brokers]
+    assert states[0] is BrokerState.CORDONED
+    assert set(states[1:]) <= {BrokerState.ALIVE, BrokerState.DEAD}
+
+
+def test_an_open_directory_is_enough_and_a_dead_broker_stays_dead() -> None:
+    state = cluster(topic("orders", [[1, 9]]))
+    half = read([folder("/a"), folder("/b", is_cordoned=True)])
+    closed = read([folder("/a", is_cordoned=True)])
+    found = {
+        b.id: b.state for b in with_directories(state, {1: half, 9: closed}).brokers
+    }
+    assert found[BrokerId(1)] is BrokerState.ALIVE
+    assert found[BrokerId(9)] is BrokerState.DEAD
 
 
 def disk(state: ClusterState) -> list[tuple[float | None, str | None]]:

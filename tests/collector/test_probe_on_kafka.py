@@ -14,6 +14,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from collector.directories import with_directories
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.samples import MOVING
@@ -222,6 +223,34 @@ def test_a_throttled_move_bends_no_load_of_what_is_moved(
     assert [v["broker"] for v in vectors] == [3, 3]
 
 
+def test_a_cordoned_broker_is_known_as_such(
+    watch: Watch, local_cluster: LocalCluster
+) -> None:
+    """Brokers have a single directory each; it may lead nothing."""
+    topic = "beside-a-cordon"
+    local_cluster.create_topic(topic, [[1], [1], [1], [1]])
+
+    def states(state: ClusterState) -> dict[int, BrokerState]:
+        found = with_directories(state, watch.probe.directories)
+        return {b.id: b.state for b in found.brokers}
+
+    with admin_of(local_cluster) as admin:
+        set_on(admin, 3, {"cordoned.log.dirs": "*"})
+        try:
+            watch.until(
+                lambda state: states(state)[3] is BrokerState.CORDONED,
+                "broker 3 is not seen to be cordoned",
+            )
+            seen = states(watch.look())
+            assert {seen[1], seen[2]} == {BrokerState.ALIVE}
+        finally:
+            set_on(admin, 3, {"cordoned.log.dirs": None})
+        watch.until(
+            lambda state: states(state)[3] is BrokerState.ALIVE,
+            "broker 3 is still seen to be cordoned",
+        )
+
+
 def moves(state: ClusterState) -> bool:
     return bool(state.moving.any())
 
@@ -248,9 +277,26 @@ def alter(
     """Set what has a value, and take the rest away."""
     places = [(ConfigResourceType.BROKER, str(b), of_brokers) for b in (1, 2, 3)]
     for kind, name, values in [*places, (ConfigResourceType.TOPIC, topic, of_topic)]:
-        changes = {
-            key: ("DELETE", None) if value is None else ("SET", value)
-            for key, value in values.items()
-        }
-        resource = ConfigResource(kind, name, changes)
-        admin.alter_configs([resource], raise_on_unknown=False, incremental=True)
+        configure(admin, kind, name, values)
+
+
+def set_on(
+    admin: KafkaAdminClient, broker: int, values: Mapping[str, str | None]
+) -> None:
+    """Set on one broker what has a value, and take the rest away."""
+    configure(admin, ConfigResourceType.BROKER, str(broker), values)
+
+
+def configure(
+    admin: KafkaAdminClient,
+    kind: ConfigResourceType,
+    name: str,
+    values: Mapping[str, str | None],
+) -> None:
+    """Set what has a value, and take the rest away."""
+    changes = {
+        key: ("DELETE", None) if value is None else ("SET", value)
+        for key, value in values.items()
+    }
+    resource = ConfigResource(kind, name, changes)
+    admin.alter_configs([resource], raise_on_unknown=False, incremental=True)
