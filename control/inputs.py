@@ -11,8 +11,8 @@ from model.ids import BrokerId, PartitionId
 from model.snapshot import Snapshot
 
 MATERIAL_DEVIATION: Final = 0.25
-"""Change of a broker's deviation, as a share of the tolerance, from which loads count
-as others. Loads that are measured again and again differ by noise."""
+"""Change of a broker's deviation, as a share of it or of the tolerance, whichever is
+larger, from which loads count as others: measured loads are noisy."""
 MATERIAL_LEVEL: Final = 0.25
 """The same of the mean load, as a share of it."""
 
@@ -68,12 +68,17 @@ class Inputs:
         if any(abs(now - old) > MATERIAL_LEVEL * old for now, old in levels):
             return True
         return any(
-            abs(now - before.deviations[key].get(broker, 0.0))
-            > MATERIAL_DEVIATION * (goals.tolerance_of(key.partition("@")[0]) or 1.0)
+            _material(before.deviations[key].get(broker, 0.0), now, key, goals)
             for key, by_broker in self.deviations.items()
             if key in before.deviations
             for broker, now in by_broker.items()
         )
+
+
+def _material(before: float, now: float, key: str, goals: Goals) -> bool:
+    """Whether a deviation changed: by more than noise of what is far off anyway."""
+    tolerance = goals.tolerance_of(key.partition("@")[0]) or 1.0
+    return abs(now - before) > MATERIAL_DEVIATION * max(tolerance, abs(before))
 
 
 def _resting(snapshot: Snapshot, goals: Goals) -> frozenset[tuple[PartitionId, bool]]:

@@ -391,6 +391,8 @@ class Loop(Closing):
         state = self._state
         if state.answered is None or state.evaluation is None:
             return False
+        if self.proposals.solves.left_s(self._parts.steady()) > 0:
+            return True
         now = self._inputs(snapshot, state.evaluation)
         return not now.differs(state.answered, self.settings.goals)
 

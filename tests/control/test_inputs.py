@@ -45,7 +45,7 @@ def moved(age_s: int) -> Snapshot:
     "now",
     [
         lambda: cluster([1, *HOMES[1:]], [MB] * 6),
-        lambda: cluster(HOMES, [1.5 * MB] + [MB] * 5),
+        lambda: cluster(HOMES, [*[MB] * 4, 3 * MB, MB]),
         lambda: cluster(HOMES, [1.5 * MB] * 6),
         cordoned,
         lambda: moved(60),
