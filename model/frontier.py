@@ -5,7 +5,9 @@ price of one move. Its balance is the part of F that is no price.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final, Literal
+from typing import Any, Final, Literal
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from model.files import FileModel, VersionedModel
 from model.goals import Goals, ObjectiveKind, SolveLimits
@@ -80,6 +82,15 @@ class Frontier(VersionedModel):
     """The highest of the lines, and 0."""
     reasons: tuple[str, ...] = ()
     """Why there is no point, in words."""
+    limited_by: str = ""
+    """What ended solves before their proof, in words; empty where nothing did."""
+
+    @model_serializer(mode="wrap")
+    def _without_no_limit(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if not document["limited_by"]:
+            del document["limited_by"]
+        return document
 
 
 def goals_at(goals: Goals, move_price: float, most_moves: int | None) -> Goals:

@@ -74,7 +74,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
 def _directories(search: Search, placement: Placement) -> Directories:
     if not search.problem.goals.level_directories:
         return Directories(chosen={}, gain={}, reason={})
-    return level_directories(search.problem, placement, search.limits)
+    return level_directories(search.problem, placement, search)
 
 
 def _levels(problem: Problem) -> dict[str, float]:

@@ -21,13 +21,18 @@ from typing import Final
 import numpy as np
 
 from model.snapshot import Floats, Ints
-from solver.chosen import WORK_PER_OPERATION, Chosen, begin, found_choice
+from solver.chosen import (
+    Chosen,
+    begin,
+    found_choice,
+)
 from solver.configurations import list_configurations
 from solver.counts import prove_by_counts
-from solver.kernels.branchbound import EXHAUSTED, FOUND, explore
+from solver.kernels.branchbound import EXHAUSTED, FOUND
 from solver.kernels.choosing import anneal_choice
 from solver.kernels.columns import NO_BUDGET
-from solver.kernels.nodebound import CUTOFF, EFFORT, FLOOR, new_tree
+from solver.kernels.nodebound import CUTOFF, FLOOR, new_tree
+from solver.kernels.nodebound import NODES as NODES_MADE
 from solver.kernels.smoothing import exponential, logarithm
 from solver.local import LocalSearch
 from solver.reduced import SLACK
@@ -36,6 +41,9 @@ FEWEST_FREE: Final = 4
 
 NODES: Final = 300
 """Nodes among rows set free."""
+
+WORK_PER_NEIGHBOURHOOD: Final = 3e-4
+"""Work of setting rows free, whatever the search among them takes; measured."""
 
 IDLE: Final = 150
 """Neighbourhoods without a gain after which the proof gets all work left."""
@@ -82,7 +90,7 @@ def branch_and_bound(local: LocalSearch) -> bool:
     _raise(b, search.work + FIRST * search.work_left)
     prove_by_counts(b, search.work + COUNTING * search.work_left)
     _anneal(b, search.work + ANNEALING * search.work_left)
-    while not search.proved and search.work_left > 0 and not search.stopped:
+    while not search.proved and not search.over():
         idle = _improve(b, search.work + IMPROVING * search.work_left)
         share = 1.0 if idle else IMPROVING
         if not _raise(b, search.work + share * search.work_left) and idle:
@@ -101,10 +109,7 @@ def _anneal(b: Chosen, end: float) -> None:
     search, price = b.local.search, b.local.relaxation.price
     reduced = _reduced(b)
     for within, hot in cycle(ARMS):
-        if search.work >= end or search.proved:
-            return
-        if search.observer.stops():
-            search.stopped = True
+        if search.proved or search.over(end):
             return
         b.offer(_annealed(b, reduced, within * price, hot * price))
 
@@ -138,10 +143,7 @@ def _reduced(b: Chosen) -> Floats:
 def _improve(b: Chosen, end: float) -> bool:
     """Look for better choices of some rows at a time; whether that ran idle."""
     search, idle = b.local.search, 0
-    while search.work < end and idle < IDLE and not search.proved:
-        if search.observer.stops():
-            search.stopped = True
-            return False
+    while idle < IDLE and not search.proved and not search.over(end):
         before = search.objective
         size = min(b.free, len(b.listed.rows))
         free = np.sort(b.rng.choice(len(b.listed.rows), size, replace=False))
@@ -164,12 +166,19 @@ def _neighbourhood(b: Chosen, free: Ints) -> bool:
     tree = new_tree(part, v, b.prices)
     tree.decided[0] = sum(c.price[others].tolist())
     tree.figure[CUTOFF] = search.objective - SLACK
-    while (found := explore(part, tree, NODES, b.heat)) == FOUND:
-        chosen = b.chosen.copy()
-        chosen[free] = kept[found_choice(tree)]
-        b.offer(chosen)
+    found, last = FOUND, NODES
+    while found == FOUND and tree.counter[NODES_MADE] < last and not search.over():
+        nodes = last - int(tree.counter[NODES_MADE])
+        found = b.explore(part, tree, nodes)
+        if found == FOUND:
+            chosen, before = b.chosen.copy(), search.objective
+            chosen[free] = kept[found_choice(tree)]
+            b.offer(chosen)
+            # A choice that breaks a limit is no plan, and earns no further nodes.
+            if search.objective < before:
+                last = int(tree.counter[NODES_MADE]) + NODES
         tree.figure[CUTOFF] = search.objective - SLACK
-    search.work += float(tree.counter[EFFORT]) * WORK_PER_OPERATION
+    search.work += WORK_PER_NEIGHBOURHOOD
     return bool(found == EXHAUSTED)
 
 

@@ -17,11 +17,17 @@ METHOD: Final = "branch and bound"
 
 WORK_PER_OPERATION: Final = 2e-9
 
+WORK_PER_OFFER: Final = 5e-4
+"""Work of judging one choice of all rows; measured."""
+
 HEAT: Final = 1e-3
 """Temperature of the smoothed bound, in prices of a move."""
 
 MANY_NODES: Final = 1_000
 """Nodes of a tree between two looks at the limits."""
+
+MOST_EFFORT: Final = 100_000_000
+"""Operations between two looks at the limits, about 0.2 s."""
 
 FIRST_FREE: Final = 10
 """Rows set free at first; more where the search among them ends, else fewer."""
@@ -54,6 +60,7 @@ class Chosen:
     def offer(self, chosen: Ints) -> None:
         """Offer a choice of all rows, (R,); one that breaks a rule is dropped."""
         search = self.local.search
+        search.work += WORK_PER_OFFER
         placement = self._placement(chosen)
         if not is_allowed(search.problem, placement):
             return
@@ -62,16 +69,25 @@ class Chosen:
         if search.objective < before:
             self.chosen = chosen
 
+    def explore(self, c: Configurations, tree: Tree, nodes: int) -> int:
+        """Explore a tree for so many nodes, or until it is time to look at the limits.
+
+        Returns what `solver.kernels.branchbound.explore` does.
+        """
+        search, before = self.local.search, int(tree.counter[EFFORT])
+        effort = min(MOST_EFFORT, int(search.work_left / WORK_PER_OPERATION))
+        found = int(explore(c, tree, nodes, effort, self.heat))
+        made = int(tree.counter[EFFORT]) - before
+        search.work += made * WORK_PER_OPERATION
+        return found
+
     def exhaust(self, c: Configurations, tree: Tree, end: float) -> bool:
         """Offer every better plan under a tree's cutoff; whether it ended in time.
 
         The tree is of all rows.
         """
-        search, begun = self.local.search, self.local.search.work
-        while search.work < end and not search.stopped:
-            found = explore(c, tree, MANY_NODES, self.heat)
-            search.work = begun + float(tree.counter[EFFORT]) * WORK_PER_OPERATION
-            search.stopped = search.observer.stops()
+        while not self.local.search.over(end):
+            found = self.explore(c, tree, MANY_NODES)
             if found == FOUND:
                 self.offer(found_choice(tree))
                 tree.figure[CUTOFF] = min(tree.figure[CUTOFF], self.goal)

@@ -71,10 +71,11 @@ class _Counts:
 
     def lowest(self) -> int:
         """The number with the least bound at its root, from the best plan's on."""
+        search = self.best.local.search
         k = int(self.costly[self.best.chosen].sum())
         bound = self.root(k)
         for step in (1, -1):
-            while (beside := self.root(k + step)) < bound:
+            while not search.over() and (beside := self.root(k + step)) < bound:
                 k, bound = k + step, beside
         return k
 

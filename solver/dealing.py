@@ -6,7 +6,9 @@ from typing import Final
 
 import numpy as np
 
+from model.goals import SolveLimits
 from model.snapshot import Bools, Ints
+from solver.budget import Budget
 from solver.levelling import Slopes
 
 GOLDEN: Final = 2654435769
@@ -65,6 +67,13 @@ def _scatter(row: int, seed: int, turn: int) -> int:
     return (mixed ^ (mixed >> 15)) * GOLDEN % 2**32
 
 
+WORK_OF_BROKER: Final = 1e-5
+"""Work of one look for a chain, by broker; measured."""
+
+WORK_OF_LOOK: Final = 1e-6
+"""The same by row; measured."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leadership:
     """Who may lead how much, and what it costs."""
@@ -76,19 +85,23 @@ class Leadership:
     slopes: Slopes
 
 
-def choose_leaders(replicas: Ints, rules: Leadership) -> Ints | None:
+def choose_leaders(
+    replicas: Ints, rules: Leadership, budget: Budget | None = None
+) -> Ints | None:
     """(n,) leader of each row of (n, M) brokers, of the least cost for these lists.
 
     Leadership is handed along chains of rows as long as that lowers the cost; no
     chain is left at the end, which proves the choice (the cost is convex). None where
-    some row has nobody to lead it.
+    some row has nobody to lead it. Where the budget ends first, the best so far.
     """
     able = [[b for b in row if rules.able[b]] for row in replicas.tolist()]
     if not all(able):
         return None
     state = _Leaders(able, rules)
-    while state.improve():
-        pass
+    budget = budget or Budget(limits=SolveLimits())
+    while not budget.over() and state.improve():
+        budget.work += WORK_OF_BROKER * len(state.count) + WORK_OF_LOOK * state.looks
+        state.looks = 0
     if (state.count > rules.cap).any():
         return None
     return np.array(state.leader, np.int64)
@@ -101,6 +114,8 @@ class _Leaders:
         self._able, self._rules = able, rules
         self.count = np.zeros(len(rules.cap), np.int64)
         self.leader: list[int] = []
+        self.looks = 0
+        """Rows that chains were looked for in."""
         self._led: list[set[int]] = [set() for _ in rules.cap]
         for row, choices in enumerate(able):
             first = min(choices, key=self._next)
@@ -148,6 +163,7 @@ class _Leaders:
         queue, dear = deque([source]), self._last(source)
         while queue:
             broker = queue.popleft()
+            self.looks += len(self._led[broker])
             for row in sorted(self._led[broker]):
                 for other in self._able[row]:
                     if other in came:

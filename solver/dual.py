@@ -5,6 +5,7 @@ rows could be split over, `solver.kernels.smoothing` finds the best prices over 
 in turns, while the smoothing is lowered.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -40,6 +41,9 @@ TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
 
 WARM_SWEEPS: Final = 20
 
+MOST_PRICED: Final = 100_000_000
+"""Rows x brokers x dimensions priced between two looks at the limits, about 0.1 s."""
+
 MOST_EVALUATIONS: Final = 100
 """Evaluations of the smoothed dual between two looks at all rows."""
 
@@ -66,6 +70,8 @@ class Relaxation:
     """A typical price of a move."""
     rng: np.random.Generator
     room: Scratch
+    stops: Callable[[], bool] = lambda: False
+    """Whether whoever follows the solve asks to stop."""
     bound: float = -np.inf
     """Best bound so far, less the refund of forced moves."""
     prices: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -82,7 +88,12 @@ class Relaxation:
         return squares + relaxed_prices(c, self.masses)
 
 
-def new_relaxation(columns: Columns, v: Floats, seed: int) -> Relaxation:
+def new_relaxation(
+    columns: Columns,
+    v: Floats,
+    seed: int,
+    stops: Callable[[], bool] = lambda: False,
+) -> Relaxation:
     """The relaxation with every row at home; v: (B, K) deviations there."""
     c = columns
     rows = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
@@ -95,6 +106,7 @@ def new_relaxation(columns: Columns, v: Floats, seed: int) -> Relaxation:
         price=float(np.sort(prices)[len(prices) // 2]) if len(rows) else 1.0,
         rng=np.random.default_rng(seed),
         room=scratch(c),
+        stops=stops,
     )
     q = unit_prices(c, 2.0 * c.weight * found.v)
     found.impossible = not begin(c, found.masses, found.v, q, found.room)
@@ -111,17 +123,24 @@ def solve_relaxation(r: Relaxation, work: float) -> None:
     pi[~r.columns.holding] = 0.0
     for temperature in TEMPERATURES:
         _at_temperature(r, pi, temperature * r.price, end)
-        if r.work >= end:
+        if r.work >= end or r.stops():
             break
 
 
-def warm_up(r: Relaxation) -> None:
-    """Bring the relaxed placement near its optimum, by sweeps over all rows."""
+def warm_up(r: Relaxation, work: float = float("inf")) -> None:
+    """Bring the relaxed placement near its optimum, by sweeps over all rows.
+
+    It ends early where that takes more than this much work, or on request.
+    """
+    end, size = r.work + work, max(1, MOST_PRICED // max(1, r.v.size))
     q = unit_prices(r.columns, 2.0 * r.columns.weight * r.v)
     for _ in range(WARM_SWEEPS):
         order = r.rng.permutation(r.rows)
-        priced = sweep(r.columns, r.masses, r.v, q, order, r.room)
-        _spend(r, priced)
+        for first in range(0, len(order), size):
+            if r.work >= end or r.stops():
+                break
+            part = order[first : first + size]
+            _spend(r, sweep(r.columns, r.masses, r.v, q, part, r.room))
     tidy(r.columns, r.masses, r.rows)
 
 
@@ -130,7 +149,7 @@ def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     for _ in range(MOST_ROUNDS):
         made = _price(r, pi, min(3.0 * t, 0.1 * r.price))
         _best_prices(r, pi, t)
-        if made <= len(r.rows) // 500 or r.work >= end:
+        if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
     prove(r, pi)
     tidy(r.columns, r.masses, r.rows)

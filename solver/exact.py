@@ -26,15 +26,27 @@ WORK_OF_PAIR: Final = 1e-4
 """Work of building and presolving a model, by pair of row and broker; measured."""
 
 
+WORK_OF_BUILDING: Final = 6e-5
+"""Work of building a model, by pair of row and broker over `FREE_PAIRS`; measured."""
+
+FREE_PAIRS: Final = 1_000
+
+
 def pairs(problem: Problem) -> int:
     """Size of the exact model: choices of a broker for a row, roughly."""
     return int(problem.may.alive.sum()) * int((problem.may.why_fixed == 0).sum())
 
 
 def solve_exactly(search: Search) -> None:
-    """Solve and refine until proved, or until the work is used up."""
+    """Solve and refine until proved, or until the search budget is exhausted."""
+    work = WORK_OF_BUILDING * max(0, pairs(search.problem) - FREE_PAIRS)
+    if search.over():
+        return
+    search.work += min(work, search.work_left)
+    if search.over():
+        return
     model = ExactModel(search.problem, search.objective)
-    while not search.proved and search.work_left > 0 and not search.stopped:
+    while not search.proved and not search.over():
         if not model.solve_round(search):
             break
 
@@ -72,7 +84,6 @@ class ExactModel:
         )
         found = _Solutions(self.variables, search)
         status = solve_heeding(search, solver, self.variables.model, found)
-        search.work += solver.response_proto.deterministic_time
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
         if status == cp_model.INFEASIBLE:
@@ -98,8 +109,9 @@ class ExactModel:
             search.limits.gap / 4 * self.objective.units
         )
         found = _Solutions(self.variables, search)
-        status = solve_heeding(search, solver, self.variables.model, found)
-        search.work += CUTS_WORK * solver.response_proto.deterministic_time
+        status = solve_heeding(
+            search, solver, self.variables.model, found, rate=CUTS_WORK
+        )
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
         if status == cp_model.INFEASIBLE:

@@ -18,14 +18,26 @@ from model.ids import BrokerId
 from model.scenario import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.snapshot import Bools, Floats, Ints, Snapshot
 from model.units import count_text
+from solver.budget import Budget
+from solver.observer import SolveObserver
 from solver.placement import deviations
 from solver.problem import CAPACITY_SLACK, Problem, compile_problem
 from solver.result import Result
-from solver.solve import solve
+from solver.search import Search
+from solver.solve import find_placement, solve
 from solver.spreading import RackMode
 
 FIRST_PLAN: Final = 1e9
 """A gap that any plan closes: a solve that ends with the first one."""
+
+TRIALS_SHARE: Final = 0.5
+"""Share of the work that goes to finding the number; the plan has the rest."""
+
+TRIAL_SHARE: Final = 0.3
+"""Share of what is left of that for each number that is tried."""
+
+WORK_OF_ROW: Final = 2e-5
+"""Work of compiling a problem, by partition; measured."""
 
 MOST_TIMES: Final = 3
 """So many times the brokers there are, or the bound, are the most that are tried."""
@@ -52,14 +64,22 @@ class Fewest:
     snapshot: Snapshot
     """What the plan is of: some brokers drain, or some have joined."""
     result: Result
+    limited_by: str
+    """What ended the search for fewer brokers before it was decided; else empty."""
 
 
-def fewest_brokers(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Fewest:
+def fewest_brokers(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver | None = None,
+) -> Fewest:
     """Find the smallest number of brokers that keeps every rule.
 
-    As many racks stay in use as the rack rule asks for now. The number found is the
-    smallest there is where it equals the bound; else fewer were tried by draining the
-    emptiest ones first, and not found.
+    limits: their work is shared by all trials and the plan. As many racks stay in use
+    as the rack rule asks for now. The number found is the smallest there is where it
+    equals the bound; else fewer were tried by draining the emptiest ones first, and
+    not found.
     """
     problem = compile_problem(snapshot, goals)
     need = fewest_needed(problem)
@@ -68,14 +88,21 @@ def fewest_brokers(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Few
     def at(brokers: int) -> Snapshot:
         return _with(snapshot, problem, order, brokers)
 
+    budget = Budget(limits=limits, observer=observer or SolveObserver())
+    trials = budget.part(TRIALS_SHARE * limits.work)
+    undecided: list[int] = []
+
     def can_do(brokers: int) -> bool:
-        quick = limits.model_copy(update={"gap": FIRST_PLAN})
-        return solve(at(brokers), goals, quick).best is not None
+        search = _trial(at(brokers), goals, trials)
+        if search.best is None and not search.infeasible:
+            undecided.append(brokers)
+        return search.best is not None
 
     most = MOST_TIMES * max(need.brokers, len(order))
-    found = _least(can_do, need.brokers, most) if order else None
+    found = _least(can_do, need.brokers, most, trials.over) if order else None
+    budget.spend(trials)
     supposed = at(len(order) if found is None else found)
-    result = solve(supposed, goals, limits)
+    result = solve(supposed, goals, limits, budget.observer, spent=budget.work)
     answer = None
     if found is not None:
         answer = FewestBrokers(
@@ -86,7 +113,39 @@ def fewest_brokers(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Few
             removed=tuple(sorted(problem.brokers[b] for b in order[found:])),
             added=tuple(b.id for b in supposed.header.brokers[len(problem.brokers) :]),
         )
-    return Fewest(need=need, answer=answer, snapshot=supposed, result=result)
+    limited_by = "" if found == need.brokers else _limited(undecided, trials)
+    return Fewest(
+        need=need,
+        answer=answer,
+        snapshot=supposed,
+        result=result,
+        limited_by=limited_by,
+    )
+
+
+def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
+    """A search that ends with the first placement."""
+    part = trials.part(TRIAL_SHARE * trials.work_left)
+    search = Search(
+        problem=compile_problem(snapshot, goals),
+        limits=part.limits.model_copy(update={"gap": FIRST_PLAN}),
+        observer=part.observer,
+    )
+    search.work += WORK_OF_ROW * len(snapshot)
+    find_placement(search)
+    trials.spend(search)
+    return search
+
+
+def _limited(undecided: list[int], trials: Budget) -> str:
+    """What ended the trials before they were decided, in words."""
+    if trials.stopped:
+        return "stopped before fewer brokers were ruled out"
+    if not undecided and trials.work_left > 0:
+        return ""
+    numbers = ", ".join(map(str, sorted(undecided)))
+    which = f": {count_text(len(undecided), 'number')} undecided, {numbers}"
+    return "search budget exhausted" + (which if undecided else "")
 
 
 def _with(
@@ -99,14 +158,19 @@ def _with(
     return suppose(snapshot, Scenario(remove=removed, add=add))
 
 
-def _least(can_do: Callable[[int], bool], bound: int, most: int) -> int | None:
-    """The least number from `bound` to `most` that can do, if more never hurt."""
+def _least(
+    can_do: Callable[[int], bool], bound: int, most: int, over: Callable[[], bool]
+) -> int | None:
+    """The least number from `bound` to `most` that can do, if more never hurt.
+
+    over: asked before each further number whether to stop with what is known.
+    """
     low, high, step = bound - 1, bound, 1
     while not can_do(high):
-        if high >= most:
+        if high >= most or over():
             return None
         low, high, step = high, min(most, high + step), 2 * step
-    while high - low > 1:
+    while high - low > 1 and not over():
         middle = (low + high) // 2
         if can_do(middle):
             high = middle

@@ -26,6 +26,8 @@ from model.frontier import (
 from model.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan import Move, PlanStatus, bytes_of
 from model.snapshot import Snapshot
+from model.units import count_text
+from solver.budget import Budget
 from solver.exact import MAX_PAIRS, pairs
 from solver.observer import SolveObserver
 from solver.problem import Problem, compile_problem
@@ -34,6 +36,9 @@ from solver.solve import solve
 
 FACTORS: Final = (100.0, 50.0, 25.0, 12.0, 6.0, 3.0, 1.5, 1.0, 0.5, 0.2)
 """Prices tried, over the present one."""
+
+WORK_OF_ROW: Final = 4e-5
+"""Work of compiling a problem and judging its plan, by partition; measured."""
 
 MOST_BUDGETS: Final = 10
 """Budgets of 1, 2, 4, ... moves that are tried besides, where the model is exact."""
@@ -68,21 +73,43 @@ def trace_plans(
     """
     problem = compile_problem(snapshot, goals)
     exact = pairs(problem) <= MAX_PAIRS
-    share = limits.work / (len(FACTORS) * (2 if exact else 1))
-    each = limits.model_copy(update={"work": share})
+    solves = len(FACTORS) * (2 if exact else 1)
     present = rounded(_present_price(problem))
-    tries = [
-        _attempt(snapshot, goals, each, factor * present, None, observer)
-        for factor in FACTORS
-    ]
+    whole = Budget(limits=limits, observer=observer)
+
+    def attempt(price: float, budget: int | None) -> _Try:
+        part = whole.part(limits.work / solves)
+        found = _attempt(snapshot, goals, part.limits, price, budget, observer)
+        whole.work += found.result.work + WORK_OF_ROW * len(snapshot)
+        return found
+
+    # The present price first: whatever ends the trace, its plan is there.
+    made: dict[float, _Try] = {}
+    for factor in sorted(FACTORS, key=lambda f: f != 1.0):
+        if not made or not whole.over():
+            made[factor] = attempt(factor * present, None)
+    tries = [made[factor] for factor in FACTORS if factor in made]
+    skipped = len(FACTORS) - len(tries)
     if exact and not _stuck(tries):
         price = FACTORS[-1] * present
         most = max(_count(t.result) for t in tries)
-        tries += [
-            _attempt(snapshot, goals, each, price, budget, observer)
-            for budget in _budgets(problem, goals, most)
-        ]
-    return _frontier(problem, limits, present, tries)
+        for budget in _budgets(problem, goals, most):
+            if whole.over():
+                skipped += 1
+            else:
+                tries.append(attempt(price, budget))
+    return _frontier(problem, limits, present, tries, _limited(whole, tries, skipped))
+
+
+def _limited(whole: Budget, tries: list[_Try], skipped: int) -> str:
+    """What ended solves before their proof, in words; empty where nothing did."""
+    if whole.stops():
+        return "stopped"
+    open_ = sum(t.result.exhausted for t in tries) + skipped
+    if not open_:
+        return ""
+    solves = count_text(len(tries) + skipped, "solve")
+    return f"search budget exhausted in {open_} of {solves}"
 
 
 def _present_price(problem: Problem) -> float:
@@ -132,7 +159,11 @@ def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
 
 
 def _frontier(
-    problem: Problem, limits: SolveLimits, present: float, tries: list[_Try]
+    problem: Problem,
+    limits: SolveLimits,
+    present: float,
+    tries: list[_Try],
+    limited_by: str,
 ) -> tuple[Frontier, tuple[Result | None, ...]]:
     snapshot, goals = problem.snapshot, problem.goals
     lines = _lines(goals, tries)
@@ -157,6 +188,7 @@ def _frontier(
         lines=lines,
         lower=tuple(_corners(lines, most)),
         reasons=() if points else tries[0].result.reasons,
+        limited_by=limited_by,
     )
     behind = [next((t.result for t, p in made if p is point), None) for point in points]
     return frontier, tuple(behind)

@@ -38,6 +38,9 @@ SMALL: Final = 1e-6
 
 MOST_LOOKS: Final = 300
 
+MOST_EFFORT: Final = 200_000_000
+"""Operations of one node at most, about 0.5 s: a bound of less is as valid."""
+
 WHOLE: Final = 3.0
 """What splitting any row saves at most in a start, in prices of a move."""
 
@@ -137,16 +140,14 @@ def grow(tree: Tree, work: float) -> None:
     followed down to a start.
     """
     search, end = tree.search, tree.search.work + work
-    while tree.waiting and search.work < end and tree.solved < MOST_SOLVED:
-        if search.observer.stops():
-            search.stopped = True
-            return
+    while tree.waiting and tree.solved < MOST_SOLVED and not search.over(end):
         node: Node | None = heappop(tree.waiting)[2]
         follow = tree.solved & (tree.solved + 1) == 0
         while node is not None:
             children = _branch(tree, node)
             node = min(children, key=lambda n: n.bound, default=None)
-            if not follow or (node is not None and node.started):
+            ended = node is not None and (node.started or search.over(end))
+            if not follow or ended:
                 node = None
             for child in children:
                 if child is not node:
@@ -204,7 +205,9 @@ def _solve(tree: Tree, node: Node, cut: float) -> None:
     p = node.point
     restore(x, p.at, p.row, p.broker, p.mass)
     within = WITHIN * tree.search.objective
-    bound, _, effort = relax(x, within, cut, MOST_LOOKS, SMALL * tree.price)
+    left = int(tree.search.work_left / WORK_PER_OPERATION)
+    most = MOST_LOOKS, min(MOST_EFFORT, left)
+    bound, _, effort = relax(x, within, cut, *most, SMALL * tree.price)
     tree.search.work += effort * WORK_PER_OPERATION
     tree.solved += 1
     node.bound = max(node.bound, bound)

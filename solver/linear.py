@@ -7,13 +7,17 @@
 It grows by columns and is solved again from where it stood (GLOP, primal simplex).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 from ortools.linear_solver import pywraplp
 
 from model.snapshot import Bools, Floats, Ints
+
+SLICE: Final = 1_000
+"""Simplex steps between two looks at the limits."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,7 +56,8 @@ class BandProgram:
     def __post_init__(self) -> None:
         self._solver = pywraplp.Solver.CreateSolver("GLOP")
         self._solver.SetSolverSpecificParametersAsString(
-            "use_preprocessing: false use_scaling: false use_dual_simplex: false"
+            "use_preprocessing: false use_scaling: false use_dual_simplex: false "
+            f"max_number_of_iterations: {SLICE}"
         )
         objective = self._solver.Objective()
         bounds = zip(
@@ -104,15 +109,31 @@ class BandProgram:
         ):
             objective.SetCoefficient(excess, cost)
 
-    def solve(self) -> LinearSolution:
+    def solve(
+        self, most: int = SLICE, stops: Callable[[], bool] = lambda: False
+    ) -> LinearSolution:
         """Solve over all columns.
+
+        Parameters
+        ----------
+        most
+            Simplex steps after which it gives up, rounded up to a slice.
+        stops
+            Asked after each slice whether to give up.
 
         Raises
         ------
         ArithmeticError
-            The solver gives up, for reasons of its arithmetic.
+            The solver gives up: as asked, or for reasons of its arithmetic.
         """
+        end = self.iterations + most
         status = self._solver.Solve()
+        while status != pywraplp.Solver.OPTIMAL:
+            steps = self._solver.Iterations()
+            if steps < SLICE or self.iterations + steps >= end or stops():
+                break
+            self.iterations += steps
+            status = self._solver.Solve()
         if status != pywraplp.Solver.OPTIMAL:
             raise ArithmeticError(f"the linear program ends with status {status}")
         self.iterations += self._solver.Iterations()

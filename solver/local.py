@@ -15,10 +15,14 @@ from solver.giants import Tree, grow, plant
 from solver.kernels.columns import Columns, find_columns, leader_first
 from solver.kernels.moves import State, copied, new_state, objective
 from solver.kernels.rounding import bring, evacuate, heaviest, round_off
-from solver.neighbourhoods import Arm, Neighbourhoods, largest_first
+from solver.neighbourhoods import Arm, Draw, Neighbourhoods, largest_first
 from solver.placement import NOTHING, Placement, is_allowed
 from solver.problem import Problem
 from solver.search import Search
+
+WARM_SHARE: Final = 2.0
+"""Work that the warm-up may charge, as a share of what the search may do: pricing is
+charged 2.7 times the time it takes (measured)."""
 
 DUAL_SHARE: Final = 0.5
 """Share of the work that the prices may take."""
@@ -108,7 +112,7 @@ def search_locally(search: Search, work: float) -> LocalSearch | None:
     start = home
     if problem.start is not None:
         start = new_state(columns, leader_first(columns, *problem.start))
-    relaxation = new_relaxation(columns, home.v, search.limits.seed)
+    relaxation = new_relaxation(columns, home.v, search.limits.seed, search.stops)
     local = LocalSearch(
         search=search,
         columns=columns,
@@ -132,7 +136,7 @@ def _found(local: LocalSearch, work: float) -> bool:
     if _evacuated(local):
         offer(local)
     home = copied(local.state)
-    warm_up(relaxation)
+    warm_up(relaxation, WARM_SHARE * work)
     _round(local, home)
     _price(local, work)
     _round(local, home)
@@ -146,7 +150,7 @@ def _found(local: LocalSearch, work: float) -> bool:
         if first > 0:
             local.state = copied(home)
         _anneal(local, ARMS[first:] + ARMS[:first], end)
-        if search.stopped or search.proved or search.work >= end:
+        if search.proved or search.over(end):
             break
     return True
 
@@ -197,6 +201,8 @@ def _keep_giants_whole(local: LocalSearch, work: float) -> None:
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
     for start in (s for s in local.tree.starts if s.bound < middle):
+        if search.over():
+            break
         local.state = copied(plain)
         local.around.follow(start.prices)
         size = c.lead[start.rows].max(axis=1, initial=0.0)
@@ -214,9 +220,9 @@ def _try(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
     """Some rounds of annealing."""
     end = local.search.work + work
     for turn in range(TRIALS):
-        _round_of(local, arms[turn % len(arms)], TRIAL_EFFORT, turn)
-        if local.search.work >= end:
+        if local.search.over(end):
             break
+        _round_of(local, arms[turn % len(arms)], TRIAL_EFFORT, turn)
 
 
 def has_giants(c: Columns) -> bool:
@@ -266,10 +272,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     gained, turn, told = 0.0, 0, search.work
     glance, since = 0.0, search.work
     hasty = len(local.columns.scale) >= MANY and local.columns.home.shape[1] == 1
-    while search.work < end and not search.proved:
-        if search.observer.stops():
-            search.stopped = True
-            break
+    while not search.proved and not search.over(end):
         arm = max(arms, key=lambda a: profit[a])
         if turn % ROUND_ROBIN == ROUND_ROBIN - 1:
             arm = arms[turn // ROUND_ROBIN % len(arms)]
@@ -302,6 +305,9 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
 
 def _round_of(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
     """Anneal all neighbourhoods of one draw; change of F."""
-    change, steps = local.around.anneal(local.state, arm, effort, turn)
-    local.search.work += steps * WORK_PER_STEP
+    search = local.search
+    most = int(search.work_left / WORK_PER_STEP)
+    draw = Draw(effort=effort, turn=turn, most=most, stops=search.stops)
+    change, steps = local.around.anneal(local.state, arm, draw)
+    search.work += steps * WORK_PER_STEP
     return change

@@ -3,6 +3,7 @@
 Small neighbourhoods one after another: Shaw, 1998.
 """
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from os import cpu_count
@@ -62,6 +63,20 @@ class Arm:
     """First temperature, in prices of a move."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draw:
+    """One draw of neighbourhoods, and how far they are annealed."""
+
+    effort: int
+    """Steps for each item."""
+    turn: int
+    """Number of the replica by which rows belong to a neighbourhood."""
+    most: int
+    """Steps in all neighbourhoods together."""
+    stops: Callable[[], bool]
+    """Asked before each neighbourhood whether to leave the others as they are."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Field:
     """An arm's candidates, and room for each of its concurrent annealings."""
@@ -89,14 +104,12 @@ class Neighbourhoods:
         """Find candidates at other prices from now on."""
         self.guide, self.ready = guide, {}
 
-    def anneal(
-        self, state: State, arm: Arm, effort: int, turn: int
-    ) -> tuple[float, int]:
-        """Anneal disjoint neighbourhoods of all brokers, `effort` steps an item.
+    def anneal(self, state: State, arm: Arm, draw: Draw) -> tuple[float, int]:
+        """Anneal disjoint neighbourhoods of all brokers.
 
         They share no broker, and a row belongs to the one in which its replica number
-        `turn` lies; so they cannot meet, and their order is of no account. Each thread
-        works on a state of its own, so that none waits for another's cache.
+        `draw.turn` lies; so they cannot meet, and their order is of no account. Each
+        thread works on a state of its own, so that none waits for another's cache.
 
         Returns
         -------
@@ -107,9 +120,10 @@ class Neighbourhoods:
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
         seeds = self.rng.integers(1, 2**63, groups, dtype=np.uint64)
-        mine = _shared_out(c, state, ready.candidates, subsets, turn)
+        mine = _shared_out(c, state, ready.candidates, subsets, draw.turn)
         heat = (arm.hot * self.relaxation.price, COLD * self.relaxation.price)
         done = np.zeros((groups, 2))
+        most = max(1, min(MOST_STEPS, draw.most // groups))
 
         def run(s: State, batch: range) -> None:
             random, room = np.zeros(CACHE_LINE, np.uint64), ready.rooms.get()
@@ -117,8 +131,10 @@ class Neighbourhoods:
             for g in batch:
                 random[0] = seeds[g]
                 among = (mine[g], subsets[g])
+                if draw.stops():
+                    break
                 done[g] = anneal(
-                    own, s, x, *among, effort, MOST_STEPS, *heat, random, room
+                    own, s, x, *among, draw.effort, most, *heat, random, room
                 )
             ready.rooms.put(room)
 

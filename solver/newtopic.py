@@ -109,6 +109,8 @@ class Placing:
     evenness: Evenness | None = None
     """Of replicas; None where there is no placement."""
     leader_evenness: Evenness | None = None
+    limited_by: str = ""
+    """What ended the search for better leaders, in words; empty where nothing did."""
     load_evenness: LoadEvenness | None = None
     """None where no load is expected, or none of it is levelled."""
 

@@ -8,19 +8,21 @@ Racks, placements, pins and limits bind as they bind a plan.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 
 from model.errors import ConfigError
-from model.goals import Goals
+from model.goals import Goals, SolveLimits
 from model.ids import NO_BROKER
 from model.snapshot import Bools, Ints, Partitions, Snapshot, Topic
 from model.units import count_text
+from solver.budget import Budget
 from solver.dealing import Leadership, choose_leaders, deal, ordered
 from solver.levelling import Room, greatest_lowest, least_highest, level
 from solver.newtopic import Evenness, LoadEvenness, NewTopic, Placing
+from solver.observer import SolveObserver
 from solver.problem import Problem, compile_problem
 from solver.spreading import RackMode, Spreading, find_spreading
 from solver.topicload import TopicLoad, expected_load
@@ -30,6 +32,9 @@ DEALS: Final = 16
 
 MOST_DEALT: Final = 20_000
 """Replicas above which the first deal is taken: there it is level anyway."""
+
+WORK_OF_REPLICA: Final = 1e-5
+"""Work of dealing one replica; measured."""
 
 ROUNDING: Final = 1e-9
 
@@ -56,8 +61,16 @@ class _Group:
     """(Q,) how many of them are observers."""
 
 
-def place(snapshot: Snapshot, goals: Goals, topic: NewTopic) -> Placing:
+def place(
+    snapshot: Snapshot,
+    goals: Goals,
+    topic: NewTopic,
+    limits: SolveLimits | None = None,
+    observer: SolveObserver | None = None,
+) -> Placing:
     """Place the partitions of a new topic.
+
+    limits, observer: end the search for better leaders; lists are dealt in any case.
 
     Raises
     ------
@@ -69,6 +82,9 @@ def place(snapshot: Snapshot, goals: Goals, topic: NewTopic) -> Placing:
             f"the topic {topic.name} exists; plan --topic {topic.name} moves its "
             "partitions"
         )
+    budget = Budget(
+        limits=limits or SolveLimits(), observer=observer or SolveObserver()
+    )
     problem = compile_problem(snapshot, goals)
     load = expected_load(problem, topic)
     reasons = tuple(_too_few(problem, topic))
@@ -82,11 +98,17 @@ def place(snapshot: Snapshot, goals: Goals, topic: NewTopic) -> Placing:
     brokers = tuple(problem.brokers[b] for b in np.flatnonzero(able))
     if reasons:
         return Placing(topic=topic, brokers=brokers, reasons=reasons)
-    lists = _lists(problem, topic, groups, load)
+    lists = _lists(problem, topic, groups, load, budget)
     if lists is None:
         words = "no leaders were found that keep every limit; place fewer partitions"
-        return Placing(topic=topic, brokers=brokers, reasons=(words,))
-    return _judged(problem, topic, load, groups, lists)
+        limited = f" ({_limited(budget)})" if budget.over() else ""
+        return Placing(topic=topic, brokers=brokers, reasons=(words + limited,))
+    found = _judged(problem, topic, load, groups, lists)
+    return replace(found, limited_by=_limited(budget) if budget.over() else "")
+
+
+def _limited(budget: Budget) -> str:
+    return "stopped" if budget.stopped else "search budget exhausted"
 
 
 def _too_few(problem: Problem, topic: NewTopic) -> Iterator[str]:
@@ -207,7 +229,11 @@ def _short(
 
 
 def _lists(
-    problem: Problem, topic: NewTopic, groups: tuple[_Group, ...], load: TopicLoad
+    problem: Problem,
+    topic: NewTopic,
+    groups: tuple[_Group, ...],
+    load: TopicLoad,
+    budget: Budget,
 ) -> dict[int, tuple[int, ...]] | None:
     """Replica lists by partition number, brokers by position; None if none is found."""
     lists: dict[int, tuple[int, ...]] = {}
@@ -219,7 +245,7 @@ def _lists(
         if not room.enough:
             return None
         count = level(room, now.replica)
-        dealt = _dealt(count, group, now)
+        dealt = _dealt(count, group, now, budget)
         if dealt is None:
             return None
         replicas, leader = dealt
@@ -230,7 +256,9 @@ def _lists(
     return lists
 
 
-def _dealt(count: Ints, group: _Group, load: TopicLoad) -> tuple[Ints, Ints] | None:
+def _dealt(
+    count: Ints, group: _Group, load: TopicLoad, budget: Budget
+) -> tuple[Ints, Ints] | None:
     """Lists, (n, M), and leaders, (n,), of the best of several deals."""
     rules = Leadership(able=group.leads, cap=load.lead_cap, slopes=load.leader)
     lead_room = _lead_room((group,), load)
@@ -239,8 +267,11 @@ def _dealt(count: Ints, group: _Group, load: TopicLoad) -> tuple[Ints, Ints] | N
     bound = load.leader.cost(level(lead_room, load.leader))
     found = []
     for seed in range(DEALS):
+        if seed and budget.over():
+            break
+        budget.work += WORK_OF_REPLICA * int(count.sum())
         replicas = deal(count, group.rack, len(group.numbers), seed)
-        leader = choose_leaders(replicas, rules)
+        leader = choose_leaders(replicas, rules, budget)
         if leader is not None:
             cost = load.leader.cost(np.bincount(leader, minlength=len(count)))
             found.append((cost, seed, replicas, leader))

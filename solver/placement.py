@@ -7,8 +7,12 @@ from typing import Final
 import numpy as np
 
 from model.snapshot import Bools, Count, Floats, Ints
+from solver.budget import Budget
 from solver.problem import CAPACITY_SLACK, Problem, spread_out, sum_loads
 from solver.racks import keeps_racks
+
+WORK_OF_GAIN: Final = 2e-4
+"""Work of one look at what a change is worth; measured."""
 
 NOTHING: Final = 1e-12
 """A difference of F under this is rounding of floats."""
@@ -292,9 +296,12 @@ def usage(problem: Problem, placement: Placement) -> dict[str, int]:
     }
 
 
-def without_needless(problem: Problem, placement: Placement) -> Placement:
-    """The placement less those changes that F does not miss."""
-    while True:
+def without_needless(
+    problem: Problem, placement: Placement, budget: Budget
+) -> Placement:
+    """The placement less those changes that F does not miss, within a budget."""
+    while not budget.over():
+        budget.work += WORK_OF_GAIN * len(changed_rows(problem, placement))
         gain = gains(problem, placement)
         needless = [
             row
@@ -302,9 +309,11 @@ def without_needless(problem: Problem, placement: Placement) -> Placement:
             if gain[row] <= NOTHING and not problem.may.forced[row]
         ]
         for row in needless:
+            budget.work += WORK_OF_GAIN
             reverted = placement.reverted(problem, row)
             if is_allowed(problem, reverted):
                 placement = reverted
                 break
         else:
-            return placement
+            break
+    return placement

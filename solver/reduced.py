@@ -24,7 +24,7 @@ def prove_over_open_choices(local: LocalSearch) -> None:
     if search.best is None:
         return
     model = ExactModel(search.problem, search.objective, open_choices(local))
-    while not search.proved and search.work_left > 0:
+    while not search.proved and not search.over():
         if not model.solve_round(search):
             break
 

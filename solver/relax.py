@@ -10,16 +10,22 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.goals import SolveLimits
 from model.snapshot import Bools, BrokerState
 from model.units import count_text
+from solver.budget import Budget
 from solver.eligible import WHY, WhyFixed
-from solver.infeasible.core import modelled_rows, quick_solver
+from solver.infeasible.core import (
+    WORK_OF_TIME,
+    affordable,
+    modelled_rows,
+    quick_solver,
+)
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import LimitedSum, keep_limits
 from solver.infeasible.things import Kind, Thing
 from solver.infeasible.words import budget_text, names_text, pin_text
 from solver.problem import Problem
+from solver.stopping import solve_heeding
 
 MOST_TOLD: Final = 3
 """Ways out that are told; each does without all that those before it change."""
@@ -61,15 +67,15 @@ COST_OF_MORE: Final = {Kind.CAPACITY: 2}
 """Of one more percent; one more move, replica or part of a budget of bytes costs 1."""
 
 
-def relaxations(problem: Problem, limits: SolveLimits) -> tuple[str, ...]:
+def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """Ways out of an infeasible problem, the cheapest first, each a sentence.
 
-    Empty where none was found within the limits.
+    Empty where none was found within the search budget.
     """
     rows = modelled_rows(problem)
-    if not rows:
+    if not rows or not affordable(problem, rows, budget):
         return ()
-    relaxed = _Relaxed(Feasibility(problem, rows, racks=_open_racks(problem)), limits)
+    relaxed = _Relaxed(Feasibility(problem, rows, racks=_open_racks(problem)), budget)
     whole = len(rows) == int((problem.leader >= 0).sum())
     # Where not all rows are placed anew, more may be needed than is found here.
     start = "it would be feasible" if whole else "it may become feasible"
@@ -97,8 +103,8 @@ class _Limit:
 class _Relaxed:
     """The same rules, each of which may be given up at its cost."""
 
-    def __init__(self, feasibility: Feasibility, limits: SolveLimits) -> None:
-        self._feasibility, self._limits = feasibility, limits
+    def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
+        self._feasibility, self._budget = feasibility, budget
         self._problem, self._model = feasibility.problem, feasibility.model
         self._raised: dict[Thing, _Limit] = {}
         for limit in keep_limits(feasibility):
@@ -116,7 +122,7 @@ class _Relaxed:
 
     def _cheapest_ways(self) -> Iterator[str]:
         """The cheapest; then the cheapest without all that those before change."""
-        while solver := self._solve(self._limits.work):
+        while solver := self._solve():
             used = [t for t, gone in self._given_up.items() if solver.value(gone)]
             if not used:
                 return
@@ -131,18 +137,20 @@ class _Relaxed:
             self._allow(thing, most=0)
         for thing in order[:MOST_TRIED]:
             self._allow(thing, most=1)
-            solver = self._solve(self._limits.work)
+            solver = self._solve()
             if solver is not None and solver.value(self._given_up[thing]):
                 yield self._sentence([thing], solver)
             self._allow(thing, most=0)
 
-    def _solve(self, work: float) -> cp_model.CpSolver | None:
+    def _solve(self) -> cp_model.CpSolver | None:
         """A solver with the cheapest way out, None where none was proved."""
-        solver = quick_solver(self._limits, min(work, MOST_WORK))
+        if self._budget.over():
+            return None
+        solver = quick_solver(self._budget, min(self._budget.work_left, MOST_WORK))
         # Linear relaxations of what may be dropped are too weak to be of use: 165
         # rows of three replicas took 11 s with them and 0.1 s without.
         solver.parameters.linearization_level = 0
-        found = solver.solve(self._model)
+        found = solve_heeding(self._budget, solver, self._model, rate=WORK_OF_TIME)
         return solver if found == cp_model.OPTIMAL else None
 
     def _allow(self, thing: Thing, most: int) -> None:

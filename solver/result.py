@@ -22,6 +22,10 @@ class Result:
     """Wall time; never part of a plan."""
     reasons: tuple[str, ...] = ()
     """Why there is no plan, in words; or what a plan has to leave as it is."""
+    limited_by: str = ""
+    """What ended the solve, in words, as in the plan."""
+    exhausted: bool = False
+    """The search budget ended it before its proof."""
     relaxation: tuple[str, ...] = ()
     """Where infeasible: what would make a plan possible, the cheapest first."""
 

@@ -2,31 +2,30 @@
 
 from dataclasses import dataclass, field
 
-from model.goals import SolveLimits
 from model.snapshot import Floats
-from solver.observer import SolveObserver
+from solver.budget import Budget
 from solver.placement import Placement, changed_rows, objective
 from solver.problem import Problem
 
 
 @dataclass(slots=True, kw_only=True)
-class Search:
+class Search(Budget):
     """The best placement and the best bound; both only get better."""
 
     problem: Problem
-    limits: SolveLimits
-    observer: SolveObserver
     best: Placement | None = None
     objective: float = float("inf")
     """True F of the best placement; infinite without one."""
     bound: float = 0.0
     """Proved: no allowed placement has an F below this."""
-    work: float = 0.0
-    """Deterministic work done."""
     infeasible: bool = False
     """Proved that there is no allowed placement."""
-    stopped: bool = False
-    """The observer asked to stop."""
+    set_aside: float = 0.0
+    """Work that is kept for the steps after the search."""
+    exhausted: bool = False
+    """The search has done all the work that it may."""
+    for_reasons: float = 0.0
+    """The same while no placement is known: to find out why there is none."""
     price_bound: float = 0.0
     """The part of the bound that prices prove alone."""
     prices: Floats | None = None
@@ -45,8 +44,9 @@ class Search:
 
     @property
     def work_left(self) -> float:
-        """Deterministic work that may still be done."""
-        return max(0.0, self.limits.work - self.work)
+        """Deterministic work that the search may still do."""
+        kept = self.set_aside + (self.for_reasons if self.best is None else 0.0)
+        return max(0.0, self.limits.work - kept - self.work)
 
     def offer(self, placement: Placement) -> None:
         """Keep a placement if it is the best."""

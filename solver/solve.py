@@ -11,6 +11,7 @@ from solver.answer import build_plan
 from solver.band import solve_band
 from solver.branchbound import branch_and_bound
 from solver.choices import MOST_CHOICES
+from solver.directories import work_aside
 from solver.exact import MAX_PAIRS, pairs, solve_exactly
 from solver.infeasible import conflict, plain_reasons
 from solver.local import search_locally
@@ -23,7 +24,7 @@ from solver.repair import find_repair
 from solver.result import Result
 from solver.search import Search
 from solver.strong import improve_bound
-from solver.verdict import verdict
+from solver.verdict import limited_by, verdict
 
 FEW_PAIRS: Final = 100
 """Choices, times replicas, up to which the exact model alone is the quickest."""
@@ -36,6 +37,17 @@ SEARCH_SHARE: Final = 0.5
 
 PROVABLE_SEARCH_SHARE: Final = 0.1
 """The same where branch and bound finds better plans, and sooner."""
+
+TIDYING_SHARE: Final = 0.1
+"""Share of the work, beyond the search, in which needless changes are taken back."""
+
+REASONS_SHARE: Final = 0.25
+"""Share of the work that is kept, while no placement is known, to find out why."""
+
+UNEXPLAINED: Final = (
+    "it is proved that no placement keeps every rule; the search budget was exhausted "
+    "before it was found which rules conflict"
+)
 
 LARGE_SEARCH_SHARE: Final = 0.7
 """The same where only the bound can still be better."""
@@ -51,25 +63,25 @@ def solve(
     goals: Goals,
     limits: SolveLimits,
     observer: SolveObserver | None = None,
+    *,
+    spent: float = 0.0,
 ) -> Result:
     """The plan with the least F, proved as far as the limits allow.
+
+    spent: work that earlier steps of the same command have done already.
 
     Equal arguments give an equal plan, byte for byte: only `Result.seconds` is
     taken from a clock.
     """
     started = time.perf_counter()
     problem = compile_problem(snapshot, goals)
-    observer = observer or SolveObserver()
-    reasons = plain_reasons(problem)
-    search = Search(problem=problem, limits=limits, observer=observer)
-    search.infeasible = bool(reasons)
-    if not reasons:
-        _repair(search)
-        _search(search)
-        unknown = search.best is None and not search.stopped
-        if unknown and problem.may.forced.any():
-            reasons = conflict(problem, limits)
-            search.infeasible = bool(reasons)
+    search = Search(
+        problem=problem,
+        limits=limits,
+        observer=observer or SolveObserver(),
+        work=spent,
+    )
+    reasons = find_placement(search) or _conflict(search)
     result = _result(search, reasons, started)
     log.info("%s", result.summary())
     return result
@@ -78,10 +90,38 @@ def solve(
 def _repair(search: Search) -> None:
     """Repair what can be before plans are compared; they may not undo it."""
     repair = find_repair(search.problem, search.limits, search.observer)
-    search.problem, search.work = repair.problem, repair.work
+    search.problem = repair.problem
+    search.work += repair.work
     search.unrepaired, search.repaired_most = repair.unrepaired, repair.proved
     if repair.placement is not None:
         search.offer(repair.placement)
+
+
+def find_placement(search: Search) -> tuple[str, ...]:
+    """Look for the best placement; reasons where it is plain that there is none."""
+    search.set_aside = work_aside(search.problem, search.limits)
+    search.for_reasons = REASONS_SHARE * search.limits.work
+    reasons = plain_reasons(search.problem, search)
+    search.infeasible = bool(reasons)
+    if not reasons:
+        _repair(search)
+        _search(search)
+    search.exhausted = search.work_left <= 0.0
+    search.set_aside = search.for_reasons = 0.0
+    return reasons
+
+
+def _conflict(search: Search) -> tuple[str, ...]:
+    """Why there is no placement, as far as the work left shows it."""
+    if search.best is not None or search.stopped:
+        return ()
+    reasons: tuple[str, ...] = ()
+    if search.problem.may.forced.any():
+        reasons = conflict(search.problem, search)
+    if search.infeasible and not reasons:
+        return (UNEXPLAINED,)
+    search.infeasible = bool(reasons)
+    return reasons
 
 
 def _search(search: Search) -> None:
@@ -95,7 +135,9 @@ def _search(search: Search) -> None:
     else:
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:
-        search.offer(without_needless(problem, search.best))
+        part = search.part(TIDYING_SHARE * search.limits.work)
+        search.offer(without_needless(problem, search.best, part))
+        search.spend(part)
 
 
 def _approximate(search: Search) -> None:
@@ -109,10 +151,10 @@ def _approximate(search: Search) -> None:
     if local is None:
         if search.best is None and few:
             solve_exactly(search)
-    elif not search.stopped and provable:
+    elif not search.over() and provable:
         if not branch_and_bound(local):
             prove_over_open_choices(local)
-    elif not search.stopped and wholes:
+    elif not search.over() and wholes:
         improve_bound(local, search.work_left)
 
 
@@ -121,7 +163,7 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
     relaxation: tuple[str, ...] = ()
     if search.infeasible:
         status = PlanStatus.INFEASIBLE
-        relaxation = relaxations(search.problem, search.limits)
+        relaxation = relaxations(search.problem, search)
     elif search.best is None and search.stopped:
         status = PlanStatus.STOPPED
         reasons = ("no placement that keeps every rule was found until then",)
@@ -143,6 +185,8 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
         seconds=time.perf_counter() - started,
         reasons=reasons,
         relaxation=relaxation,
+        limited_by=limited_by(search),
+        exhausted=search.exhausted and not search.proved and not search.infeasible,
     )
 
 

@@ -39,6 +39,9 @@ FEW_NODES: Final = 1_000
 MOST_NODES: Final = 64_000
 """Branchings for one broker, at first and at last."""
 
+MOST_BRANCHED: Final = 64_000
+"""Branchings between two looks at the limits."""
+
 EXACT: Final = 1e-3
 """How exactly brokers and master are solved, in prices of a move."""
 
@@ -165,11 +168,11 @@ def _unit(dims: int, parts: dict[int, int]) -> Floats:
 def _ascend(a: Ascent, end: float) -> None:
     """Try multipliers until the sets known promise no more, or the work is used up."""
     search, small = a.local.search, EXACT * a.local.relaxation.price
-    while search.work < end and a.null_steps < MOST_NULL_STEPS:
-        if search.observer.stops():
-            search.stopped = True
+    while a.null_steps < MOST_NULL_STEPS and not search.over(end):
+        found = _evaluate(a, small)
+        if found is None:
             return
-        bound, open_ = _evaluate(a, small)
+        bound, open_ = found
         search.prove(min(bound - SLACK, search.objective), METHOD)
         if search.proved:
             return
@@ -184,12 +187,22 @@ def _ascend(a: Ascent, end: float) -> None:
             return
 
 
-def _evaluate(a: Ascent, small: float) -> tuple[float, float]:
-    """The bound of `mu`, and how far the sets found may be from the best ones."""
-    value, open_, effort = solve_brokers(
-        a.problems, a.mu, a.eta, a.held, small, a.nodes, a.tree
-    )
-    a.local.search.work += effort * WORK_PER_OPERATION
+def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
+    """The bound of `mu`, and how far the sets found may be from the best ones.
+
+    None where the search budget ends before all brokers are solved.
+    """
+    search, brokers = a.local.search, len(a.problems.start) - 1
+    value = open_ = 0.0
+    step = max(1, MOST_BRANCHED // a.nodes)
+    for first in range(0, brokers, step):
+        if search.over():
+            return None
+        end = min(brokers, first + step)
+        at = a.problems, first, end, a.mu, a.eta, a.held
+        more, apart, effort = solve_brokers(*at, small, a.nodes, a.tree)
+        value, open_ = value + more, open_ + apart
+        search.work += effort * WORK_PER_OPERATION
     add_sets(a.master, a.problems, a.held)
     return a.decided + sum(a.mu.tolist()) + value, open_
 

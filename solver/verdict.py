@@ -56,9 +56,9 @@ def limited_by(search: Search) -> str:
         return "proved optimal"
     if search.stopped:
         return "stopped"
-    if search.work_left <= 0:
-        return f"{work_text(search.limits.work)} used up"
-    return "nothing better was found before the work was used up"
+    if search.exhausted or search.work_left <= 0:
+        return f"search budget exhausted ({work_text(search.limits.work)})"
+    return "nothing better was found before the search budget was exhausted"
 
 
 def work_text(work: float) -> str:

@@ -83,6 +83,8 @@ def _text(frontier: Frontier) -> str:
     }
     count = count_text(len(frontier.points), "plan")
     lines = [f"{count} of which none beats another; {what[frontier.measure]}"]
+    if frontier.limited_by:
+        lines.append(f"limited by: {frontier.limited_by}; solve.work allows more")
     if frontier.knee is not None:
         point = frontier.points[frontier.knee]
         lines.append(

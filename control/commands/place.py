@@ -37,7 +37,9 @@ def make(
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)
-    placing = shown(lambda _observer: place(snapshot, goals, topic))
+    placing = shown(
+        lambda observer: place(snapshot, goals, topic, settings.solve, observer)
+    )
     if placing.replicas and out is not None:
         write_document(out, stock_document(placing))
     if output is Form.JSON:
@@ -74,6 +76,8 @@ def _document(placing: Placing) -> dict[str, Any]:
         "leaders_per_broker": _evenness(placing.leader_evenness),
         "load": None,
     }
+    if placing.limited_by:
+        found["limited_by"] = placing.limited_by
     if placing.load_evenness is not None:
         load = placing.load_evenness
         found["load"] = {
@@ -118,6 +122,8 @@ def _text(snapshot: Snapshot, placing: Placing) -> str:
         load = placing.load_evenness
         end = "the least there is" if load.proved else f"proved bound {load.bound:.6g}"
         lines.append(f"unevenness of the expected load {load.cost:.6g}; {end}")
+    if placing.limited_by:
+        lines.append(f"limited by: {placing.limited_by}; solve.work allows more")
     tables = (_brokers(snapshot, placing), _partitions(placing))
     command = f"--replica-assignment {replica_assignment(placing)}\n"
     return "\n".join(lines) + "\n\n" + "\n".join((*tables, command))

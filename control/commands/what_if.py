@@ -72,12 +72,16 @@ def _answer(
             lambda observer: solve(supposed, goals, limits, observer), kept=PLAN
         )
         return judged(supposed, scenario, result, lost)
-    fewest = shown(lambda _observer: fewest_brokers(supposed, goals, limits))
+    fewest = shown(
+        lambda observer: fewest_brokers(supposed, goals, limits, observer), kept=PLAN
+    )
     result, reasons = fewest.result, fewest.result.reasons
     if fewest.answer is None:
         words = f"no number of brokers was found that can do; {fewest.need.words}"
         reasons = (words, *reasons)
     found = judged(fewest.snapshot, scenario, result, lost)
+    if fewest.limited_by:
+        reasons = (*reasons, f"search for fewer brokers: {fewest.limited_by}")
     told = {"fewest_brokers": fewest.answer, "reasons": reasons}
     return found.model_copy(update=told)
 

@@ -101,7 +101,7 @@ class Growth:
             if solution is None:
                 break
             best.excess = solution.excess
-            if search.work_left <= enough:
+            if search.stops() or search.work_left <= enough:
                 break
             if self._is_close(solution, best):
                 if not self._raise_price(solution):
@@ -162,14 +162,16 @@ class Growth:
 
     def _solve(self) -> LinearSolution | None:
         """The optimum; None where arithmetic fails, and what is proved has to do."""
+        rows = len(self._program.must_move) + len(self._program.low)
+        most = int(self._search.work_left / (WORK_OF_STEP * rows))
         try:
-            solution = self._program.solve()
+            solution = self._program.solve(most, self._search.stops)
         except ArithmeticError as exc:
-            log.warning("the band's bound is not the best: %s", exc)
+            if not self._search.over():
+                log.warning("the band's bound is not the best: %s", exc)
             return None
         steps = self._program.iterations - self._steps
         self._steps = self._program.iterations
-        rows = len(self._program.must_move) + len(self._program.low)
         self._search.work += WORK_OF_STEP * (steps + 1) * rows
         return solution
 

@@ -67,8 +67,7 @@ class Master:
         solver = new_solver(search.limits, work / WORK_OF_TIME)
         # The relaxation over all constraints is what guides it best here.
         solver.parameters.linearization_level = 2
-        status = solve_heeding(search, solver, model)
-        search.work += WORK_OF_TIME * solver.response_proto.deterministic_time
+        status = solve_heeding(search, solver, model, rate=WORK_OF_TIME)
         if status == cp_model.MODEL_INVALID:
             raise ValueError(model.validate())
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):

@@ -12,7 +12,7 @@ from solver.band.grow import Grown, Growth
 from solver.band.lift import Lift, find_lift
 from solver.band.master import Master
 from solver.band.walking import EVEN_SHARE, Walking
-from solver.exact import MAX_PAIRS, ExactModel, pairs, solve_exactly
+from solver.exact import MAX_PAIRS, WORK_OF_PAIR, ExactModel, pairs, solve_exactly
 from solver.search import Search
 
 log = logging.getLogger("plimsoll.solver")
@@ -55,7 +55,7 @@ def solve_by_prices(search: Search) -> None:
     lift = find_lift(dual, grown.prices)
     search.prove(lift.of(grown.bound))
     log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
-    if search.proved or search.work_left <= 0:
+    if search.proved or search.over():
         return
     candidates = find_candidates(dual, grown.prices)
     rounds = _Rounds(search, grown, lift, candidates)
@@ -115,8 +115,7 @@ class _Rounds:
     def _done(self) -> bool:
         search = self._search
         left = search.work_left - EVEN_SHARE * search.limits.work
-        search.stopped = search.stopped or search.observer.stops()
-        return search.stopped or search.proved or left <= 0
+        return search.stops() or search.proved or left <= 0
 
     def _improve(self) -> None:
         """Walk, and recombine what walks and the linear program found."""
@@ -152,6 +151,8 @@ class _Rounds:
 
     def _model(self, size: int) -> None:
         search, needed = self._search, self._needed()
+        if WORK_OF_PAIR * size > search.work_left:
+            return
         reach = min(self._candidates.reach(size), needed)
         work = search.work_left * (1.0 if reach >= needed else PART)
         known = self._candidates.within(reach, search.best)

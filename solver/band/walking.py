@@ -9,7 +9,7 @@ from model.snapshot import Floats, Ints
 from solver.band.candidates import Candidates
 from solver.band.dual import BandDual
 from solver.kernels.annealing import exponential_quantiles
-from solver.kernels.bandwalk import new_walk, walk
+from solver.kernels.bandwalk import begin_walk, new_walk, walk
 from solver.kernels.moves import new_state
 from solver.placement import (
     NOTHING,
@@ -24,6 +24,8 @@ from solver.search import Search
 
 STEPS: Final = 500_000
 """Tries of one walk at most."""
+SLICE: Final = 100_000
+"""Tries between two looks whether to stop."""
 EFFORT: Final = 250
 """Tries of one walk, by candidate."""
 WORK_OF_TRY: Final = 4e-7
@@ -69,8 +71,10 @@ class Walking:
         at = self._at if self._walks == 0 else self.best()
         pairs = candidates.pairs(reach)
         for phase in PHASES:
+            if self._search.over():
+                return
             at = self._phase(at, pairs, phase, EFFORT)
-        if self._has_excess and self._search.work_left > 0:
+        if self._has_excess and not self._search.over():
             far, effort = MENDING
             pairs = candidates.pairs(max(reach, far * price))
             self._phase(self.best(), pairs, PHASES[-1], effort)
@@ -103,7 +107,7 @@ class Walking:
         """
         search, dual = self._search, self._dual
         uneven = 0.0 if search.best is None else self._uneven(search.best)
-        if search.best is None or uneven <= NOTHING:
+        if search.best is None or uneven <= NOTHING or search.stopped:
             return
         price = EVEN_PRICE * search.problem.prices.move / uneven
         level = price * search.problem.weight[dual.kept]
@@ -146,9 +150,27 @@ class Walking:
         memory = new_walk(c, *deviation_prices, self._dual.tolerance, seed)
         gain = LEAST_GAIN * search.problem.prices.move
         state = new_state(c, at)
-        walk(c, state, memory, *pairs, start, steps, heat, self._noise, gain, best)
+        value = least = begin_walk(c, state, memory)
         self._walks += 1
-        search.work += steps * self._work_of_try
+        for first in range(0, steps if len(pairs[0]) else 0, SLICE):
+            if search.stops():
+                break
+            part = first, min(steps, first + SLICE), steps
+            value, least = walk(
+                c,
+                state,
+                memory,
+                *pairs,
+                start,
+                part,
+                heat,
+                self._noise,
+                gain,
+                best,
+                value,
+                least,
+            )
+            search.work += (part[1] - first) * self._work_of_try
         return best
 
     @property

@@ -4,6 +4,11 @@ Brokers are settled first. Then each broker is a problem of its own: replicas th
 arrive get a directory, and those that stay change theirs where that pays.
 """
 
-from solver.directories.level import Directories, DirectoryUse, level_directories
+from solver.directories.level import (
+    Directories,
+    DirectoryUse,
+    level_directories,
+    work_aside,
+)
 
-__all__ = ["Directories", "DirectoryUse", "level_directories"]
+__all__ = ["Directories", "DirectoryUse", "level_directories", "work_aside"]

@@ -15,6 +15,13 @@ CLOSE: Final = 1e-4
 """A bound this near to the objective, as a share of it, is good enough."""
 
 
+WORK_OF_CALL: Final = 1e-4
+"""Work of one look at any number of replicas; measured."""
+
+WORK_OF_PLACE: Final = 2e-8
+"""Work of judging one replica in one directory, or one swap; measured."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerDirs:
     """One broker with m log directories and k replicas that may lie in several.

@@ -10,11 +10,12 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.goals import SolveLimits
 from model.snapshot import Ints
+from solver.budget import Budget
 from solver.directories.dirs import CLOSE, BrokerDirs
 from solver.exact import new_solver
 from solver.objective import F_BITS, FIRST_TANGENTS, LEVEL_UNITS, MOST_BITS
+from solver.stopping import solve_heeding
 
 MAX_PAIRS: Final = 400
 """Replicas x directories up to which a broker is solved exactly."""
@@ -74,10 +75,8 @@ class _Choices:
         return found
 
 
-def fit(
-    dirs: BrokerDirs, where: Ints, limits: SolveLimits, work: float
-) -> tuple[Ints, float]:
-    """A `where` with as many bytes in directories as possible, and the work done.
+def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
+    """A `where` with as many bytes in directories as possible.
 
     Others that could stay make room for arrivals that fit nowhere; costs do not count.
     """
@@ -87,32 +86,28 @@ def fit(
     parts = [1 + math.floor(dirs.size[i] / unit) for i, _ in choices.on]
     placed = cp_model.LinearExpr.weighted_sum(list(choices.on.values()), parts)
     choices.model.maximize(placed)
-    solver = new_solver(limits, work)
-    status = solver.solve(choices.model)
-    done = solver.response_proto.deterministic_time
+    solver = new_solver(budget.limits, budget.work_left)
+    status = solve_heeding(budget, solver, choices.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-        return where, done
+        return where
     found = choices.where(solver)
     more = dirs.size[found >= 0].sum() > dirs.size[where >= 0].sum()
-    return (found if more and dirs.fits(found) else where), done
+    return found if more and dirs.fits(found) else where
 
 
-def solve_exactly(
-    dirs: BrokerDirs, where: Ints, limits: SolveLimits, work: float
-) -> tuple[Ints, float, float]:
-    """The best `where` from a start in which all are placed, its bound, work done.
+def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, float]:
+    """The best `where` from a start in which all are placed, and its bound.
 
-    Ends when the bound is close, at the latest when `work` is used up.
+    Ends when the bound is close, at the latest when the search budget is exhausted.
     """
     most = dirs.objective(where)
-    model, gap = _Model(dirs, most), max(limits.gap, CLOSE * most)
-    best, bound, done = where, 0.0, 0.0
-    while done < work and dirs.objective(best) - bound > gap:
-        solver = new_solver(limits, work - done)
+    model, gap = _Model(dirs, most), max(budget.limits.gap, CLOSE * most)
+    best, bound = where, 0.0
+    while not budget.over() and dirs.objective(best) - bound > gap:
+        solver = new_solver(budget.limits, budget.work_left)
         solver.parameters.absolute_gap_limit = gap / 4 * model.units
         model.choices.hint(best)
-        status = solver.solve(model.choices.model)
-        done += solver.response_proto.deterministic_time
+        status = solve_heeding(budget, solver, model.choices.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             break
         bound = max(bound, model.bound(solver.best_objective_bound))
@@ -122,7 +117,7 @@ def solve_exactly(
             best = found
         if status != cp_model.OPTIMAL or not finer:
             break
-    return best, bound, done
+    return best, bound
 
 
 class _Model:

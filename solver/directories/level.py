@@ -9,6 +9,7 @@ import numpy as np
 from model.goals import SolveLimits
 from model.ids import BrokerId
 from model.plan import ANY_DIR
+from solver.budget import Budget
 from solver.directories.dirs import CLOSE, BrokerDirs, find_dirs
 from solver.directories.exact import fit, is_small, solve_exactly
 from solver.directories.proof import price_bound
@@ -18,15 +19,22 @@ from solver.placement import Placement
 from solver.problem import Problem
 
 WORK_SHARE: Final = 0.05
-"""Share of the limit on work that exact models of single brokers may use together."""
+"""Share of the limit on work that directories may use, more where there are many."""
+
+MOST_SHARE: Final = 0.2
+"""The same at most."""
+
+WORK_OF_REPLICA: Final = 1e-4
+"""Work that one replica may take, whose broker has several directories."""
+
+FREE_WORK: Final = 0.25
+"""Work that moves and swaps may do beyond that."""
 
 BROKER_SHARE: Final = 0.25
-"""Share of what is left of that for one broker, so that each gets some."""
+"""Share of what is left for one broker's exact model, so that each gets some."""
 
 LEAST_WORK: Final = 0.005
 """With less an exact model ends before it finds anything."""
-
-USUAL: Final = SolveLimits()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,50 +97,65 @@ class Directories:
         return tuple(told.get(b, ANY_DIR) for b in replicas)
 
 
+def work_aside(problem: Problem, limits: SolveLimits) -> float:
+    """Work that directories may do after the brokers are settled."""
+    if not problem.goals.level_directories:
+        return 0.0
+    several = [len(b.log_dirs) > 1 for b in problem.snapshot.header.brokers]
+    held = problem.replicas[problem.replicas >= 0]
+    replicas = int(np.array(several, np.bool_)[held].sum())
+    work = WORK_SHARE * limits.work + WORK_OF_REPLICA * replicas
+    return min(MOST_SHARE * limits.work, work) if replicas else 0.0
+
+
 def level_directories(
-    problem: Problem, placement: Placement, limits: SolveLimits = USUAL
+    problem: Problem, placement: Placement, budget: Budget | None = None
 ) -> Directories:
     """Choose directories on every broker that may take load and has several.
 
-    Each broker's are the best where few replicas may lie in several, as far as the
-    work allows; elsewhere no single move or swap betters them.
+    Each broker's are the best where few replicas may lie in several, elsewhere no
+    single move or swap betters them: both as far as the search budget allows.
     """
-    work = limits.work * WORK_SHARE
-    levelled: list[Levelled] = []
-    for dirs in find_dirs(problem, placement):
-        found = _level(dirs, limits, work * BROKER_SHARE)
-        work -= found.work
-        levelled.append(found)
-    return _gather(problem, placement, levelled)
+    whole = budget or Budget(limits=SolveLimits())
+    part = whole.part(
+        max(WORK_SHARE * whole.limits.work, work_aside(problem, whole.limits))
+    )
+    levelled = [_level(dirs, part) for dirs in find_dirs(problem, placement)]
+    whole.spend(part)
+    return _gather(problem, placement, levelled, part.work)
 
 
-def _level(dirs: BrokerDirs, limits: SolveLimits, work: float) -> Levelled:
+def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:
     if not dirs.counts(dirs.total):
         stays = dirs.home >= 0
         return Levelled(dirs=dirs.only(stays), where=dirs.home[stays])
-    where, done = settle(dirs), 0.0
+    steps = budget.part(budget.work_left + FREE_WORK)
+    where = settle(dirs, steps)
+    work = budget.work_left * BROKER_SHARE
     small = is_small(dirs) and work >= LEAST_WORK
+    exact = budget.part(work)
     if small and (where < 0).any():
-        where, done = fit(dirs, where, limits, work)
+        where = fit(dirs, where, exact)
     homeless = dirs.row[where < 0]
     if len(homeless):
         dirs, where = dirs.only(where >= 0), where[where >= 0]
-        where = improve(dirs, where)
-    bound = price_bound(dirs, where)
-    if small and dirs.objective(where) * (1 - CLOSE) - bound > limits.gap:
-        where, proved, more = solve_exactly(dirs, where, limits, work - done)
-        bound, done = max(bound, proved), done + more
+        where = improve(dirs, where, steps)
+    bound = price_bound(dirs, where, steps)
+    if small and dirs.objective(where) * (1 - CLOSE) - bound > budget.limits.gap:
+        where, proved = solve_exactly(dirs, where, exact)
+        bound = max(bound, proved)
+    budget.spend(steps)
+    budget.spend(exact)
     return Levelled(
         dirs=dirs,
         where=where,
         bound=min(bound, dirs.objective(where)),
         homeless=tuple(homeless.tolist()),
-        work=done,
     )
 
 
 def _gather(
-    problem: Problem, placement: Placement, levelled: list[Levelled]
+    problem: Problem, placement: Placement, levelled: list[Levelled], work: float
 ) -> Directories:
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
@@ -159,7 +182,7 @@ def _gather(
             for found in levelled
             for row in found.homeless
         ),
-        work=sum(found.work for found in levelled),
+        work=work,
     )
 
 

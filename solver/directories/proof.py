@@ -5,13 +5,14 @@ from typing import Final
 import numpy as np
 
 from model.snapshot import Bools, Floats, Ints
-from solver.directories.dirs import CLOSE, BrokerDirs
+from solver.budget import Budget
+from solver.directories.dirs import CLOSE, WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 
 STEPS: Final = 100
 """Steps of the ascent; more than 100 gain next to nothing."""
 
 
-def price_bound(dirs: BrokerDirs, where: Ints) -> float:
+def price_bound(dirs: BrokerDirs, where: Ints, budget: Budget) -> float:
     """A bound of one broker's objective, from prices of deviation.
 
     Ascends from the prices that hold at a `where`, with steps as long as what is
@@ -23,6 +24,9 @@ def price_bound(dirs: BrokerDirs, where: Ints) -> float:
     price = dirs.cost_slope(dirs.deviation(dirs.used(where)))
     best, length = 0.0, 1.0
     for step in range(STEPS):
+        if budget.over():
+            break
+        budget.work += WORK_OF_CALL + WORK_OF_PLACE * len(dirs.size) * len(dirs.fixed)
         value, ascent = dual.value(price)
         if value <= best and step % 10 == 9:
             length /= 2

@@ -5,7 +5,8 @@ from typing import Final
 import numpy as np
 
 from model.snapshot import Bools, Floats, Ints
-from solver.directories.dirs import BrokerDirs
+from solver.budget import Budget
+from solver.directories.dirs import WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 from solver.placement import NOTHING
 
 SWAPPED: Final = 512
@@ -19,9 +20,9 @@ STEPS_PER_REPLICA: Final = 4
 """Moves and swaps after which a search ends: far more than are ever useful."""
 
 
-def settle(dirs: BrokerDirs) -> Ints:
+def settle(dirs: BrokerDirs, budget: Budget) -> Ints:
     """(k,) a directory for each replica; -1 for arrivals that fit nowhere."""
-    search = _Search(dirs, dirs.home)
+    search = _Search(dirs, dirs.home, budget)
     search.place()
     search.improve()
     while search.place():
@@ -29,9 +30,9 @@ def settle(dirs: BrokerDirs) -> Ints:
     return search.where
 
 
-def improve(dirs: BrokerDirs, where: Ints) -> Ints:
+def improve(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
     """A `where` that no single move or swap makes better, from another."""
-    search = _Search(dirs, where)
+    search = _Search(dirs, where, budget)
     search.improve()
     return search.where
 
@@ -39,8 +40,8 @@ def improve(dirs: BrokerDirs, where: Ints) -> Ints:
 class _Search:
     """A `where` that changes step by step, each of them for the better."""
 
-    def __init__(self, dirs: BrokerDirs, where: Ints) -> None:
-        self.dirs, self.where = dirs, where.copy()
+    def __init__(self, dirs: BrokerDirs, where: Ints, budget: Budget) -> None:
+        self.dirs, self.where, self._budget = dirs, where.copy(), budget
         self._slope = dirs.slope
         self._used = dirs.used(where)
         self._steps = STEPS_PER_REPLICA * len(where) + 100
@@ -63,7 +64,9 @@ class _Search:
 
     def improve(self) -> None:
         """Move or swap as long as that pays."""
-        while self._steps > 0 and (self._by_move() or self._by_swap()):
+        while self._steps > 0 and not self._budget.over():
+            if not (self._by_move() or self._by_swap()):
+                return
             self._steps -= 1
 
     def _by_move(self) -> bool:
@@ -83,6 +86,7 @@ class _Search:
     def _move_deltas(self, j: int, items: Ints) -> Floats:
         """(items, m) change of the objective by moves from j to each directory."""
         dirs, size, used = self.dirs, self.dirs.size[items], self._used
+        self._charge(len(items) * len(used))
         taken = used + size[:, None]
         may = dirs.allowed(items) & (taken <= dirs.limit)
         may[:, j] = False
@@ -118,6 +122,7 @@ class _Search:
     def _swap_deltas(self, j: int, k: int, a: Ints, b: Ints) -> Floats:
         """(a, b) change of the objective by swaps of a in j with b in k."""
         dirs, used, slope = self.dirs, self._used, self._slope
+        self._charge(len(a) * len(b))
         flow = dirs.size[a, None] - dirs.size[b]
         less, more = used[j] - flow, used[k] + flow
         may: Bools = (less <= dirs.limit[j]) & (more <= dirs.limit[k])
@@ -156,6 +161,9 @@ class _Search:
 
     def _cost(self, used: Floats) -> Floats:
         return self.dirs.cost(used * self._slope - 1.0)
+
+    def _charge(self, places: int) -> None:
+        self._budget.work += WORK_OF_CALL + WORK_OF_PLACE * places
 
     def _fullest_first(self) -> list[int]:
         """Directories by what a byte less saves there."""

@@ -24,7 +24,6 @@ class Levelled:
     bound: float = 0.0
     homeless: tuple[int, ...] = ()
     """Rows that fit nowhere."""
-    work: float = 0.0
 
     @property
     def used(self) -> Floats:

@@ -7,6 +7,7 @@ import numpy as np
 from model.goals import SolveLimits
 from model.snapshot import Floats
 from model.units import count_text
+from solver.budget import Budget
 from solver.infeasible.core import (
     Conflict,
     conflict_of_rows,
@@ -24,26 +25,27 @@ from solver.spreading import RackMode
 __all__ = ["Conflict", "conflict", "find_conflict", "plain_reasons"]
 
 
-def plain_reasons(problem: Problem) -> tuple[str, ...]:
+def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, ...]:
     """What makes every plan impossible, and shows without a search."""
     if not problem.may.forced.any():
         return ()
     if not problem.may.alive.any():
         return (f"{_emptying(problem)} must empty and no alive broker is left",)
     stuck = _stuck(problem)
-    told = [_why_stuck(problem, rows[0]) for rows in stuck[:MOST_NAMED]]
+    budget = budget or Budget(limits=SolveLimits())
+    told = [_why_stuck(problem, rows[0], budget) for rows in stuck[:MOST_NAMED]]
     more = sum(map(len, stuck)) - len(told)
     if more > 0:
         told.append(f"and {count_text(more, 'more partition')} alike")
     return tuple(told) or tuple(_too_little_room(problem))
 
 
-def conflict(problem: Problem, limits: SolveLimits) -> tuple[str, ...]:
+def conflict(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """The smallest set of things that cannot all be kept, in words.
 
-    Empty where none was found within the limits.
+    Empty where none was found within the search budget.
     """
-    found = find_conflict(problem, limits)
+    found = find_conflict(problem, budget)
     return () if found is None else conflict_words(problem, found)
 
 
@@ -78,8 +80,8 @@ def _has_no_place(problem: Problem, row: int) -> bool:
     return bool((room > 0).sum() < spreading.distinct[group])
 
 
-def _why_stuck(problem: Problem, row: int) -> str:
-    found = conflict_of_rows(problem, [row], SolveLimits())
+def _why_stuck(problem: Problem, row: int, budget: Budget) -> str:
+    found = conflict_of_rows(problem, [row], budget)
     if found is None:
         return f"{problem.snapshot.id(row)} has to move and may lie nowhere"
     return "; ".join(conflict_words(problem, found))

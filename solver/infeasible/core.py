@@ -13,16 +13,19 @@ does not see, the same questions take CP-SAT up to a hundred times longer.
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, TypeVar
 
 from ortools.sat.python import cp_model
 
-from model.goals import SolveLimits
+from solver.budget import Budget
 from solver.exact import new_solver
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.things import Kind, Thing
 from solver.problem import Problem
+from solver.stopping import solve_heeding
+
+T = TypeVar("T")
 
 MOST_PAIRS: Final = 3_000
 """Rows x brokers up to which all rows are placed anew; above, those that must move."""
@@ -36,6 +39,18 @@ left out, though a smaller one may exist."""
 
 MOST_ROWS: Final = 12
 """Rows up to which those without which there is no conflict are looked for."""
+
+WORK_OF_TIME: Final = 2.0
+"""Work of a unit of CP-SAT's deterministic time in these models; measured."""
+
+WORK_OF_KEEP: Final = 1e-5
+"""Work of one question, by thing that is kept or dropped; measured."""
+
+WORK_OF_PAIR: Final = 1e-4
+"""Work of building a model, by pair of row and broker; measured."""
+
+FREE_WORK: Final = 0.5
+"""Work of a model that is built even where less of the search budget is left."""
 
 _ONE: Final = 1_000_000
 """Weight of one thing; its kind only decides between sets that are equally small."""
@@ -55,19 +70,36 @@ class Conflict:
     """None of the rows can be left out."""
 
 
-def find_conflict(problem: Problem, limits: SolveLimits) -> Conflict | None:
-    """The smallest conflict; None where none was found within the limits."""
+def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
+    """The smallest conflict; None where none was found within the search budget."""
     rows = modelled_rows(problem)
-    return conflict_of_rows(problem, rows, limits) if rows else None
+    return conflict_of_rows(problem, rows, budget) if rows else None
 
 
 def conflict_of_rows(
-    problem: Problem, rows: Sequence[int], limits: SolveLimits
+    problem: Problem, rows: Sequence[int], budget: Budget
 ) -> Conflict | None:
-    """The same with only some rows placed anew; a conflict of theirs is a true one."""
+    """A conflict that shows where only these rows are placed again.
+
+    None where none was found within the search budget.
+    """
+    if not affordable(problem, rows, budget):
+        return None
     feasibility = Feasibility(problem, rows)
     keep_limits(feasibility)
-    return _Core(feasibility, limits).conflict()
+    try:
+        return _Core(feasibility, budget).conflict()
+    except _BudgetError:
+        return None
+
+
+def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
+    """Charge a model of these rows; whether the search budget has room for it."""
+    work = WORK_OF_PAIR * len(rows) * len(problem.brokers)
+    if budget.over() or work > budget.work_left + FREE_WORK:
+        return False
+    budget.work += work
+    return True
 
 
 def modelled_rows(problem: Problem) -> list[int]:
@@ -79,12 +111,12 @@ def modelled_rows(problem: Problem) -> list[int]:
     return rows if len(rows) * brokers <= MOST_FORCED_PAIRS else []
 
 
-def quick_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
+def quick_solver(budget: Budget, work: float) -> cp_model.CpSolver:
     """A solver for many easy questions: most of their time would be presolve's.
 
     403 rows of three replicas on 50 brokers: 2 s a question, 18 s with all of presolve.
     """
-    solver = new_solver(limits, work)
+    solver = new_solver(budget.limits, work / WORK_OF_TIME)
     solver.parameters.cp_model_probing_level = 0
     solver.parameters.symmetry_level = 0
     solver.parameters.max_presolve_iterations = 1
@@ -95,12 +127,15 @@ class _TooManyError(Exception):
     """More is needed than is wanted."""
 
 
+class _BudgetError(Exception):
+    """The search budget is exhausted, or the observer asks to stop."""
+
+
 class _Core:
     """Solves the same model with this or that kept."""
 
-    def __init__(self, feasibility: Feasibility, limits: SolveLimits) -> None:
-        self._feasibility, self._limits = feasibility, limits
-        self._left = limits.work
+    def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
+        self._feasibility, self._budget = feasibility, budget
         self._rules = feasibility.rules
         self._rows = [Thing(Kind.ROW, row) for row in feasibility.rows]
 
@@ -110,15 +145,24 @@ class _Core:
         rules = self._needed(
             self._rules, lambda kept: self._conflicts([*kept, *self._rows])
         )
-        least = self._smallest(len(rules))
+        least = self._within(lambda: self._smallest(len(rules)), None)
         rules = rules if least is None else least
-        rows, needed = self._needed_rows(rules)
+        rows, needed = self._within(
+            lambda: self._needed_rows(rules), (self._rows, False)
+        )
         return Conflict(
             things=tuple(sorted(rules)),
             rows=tuple(sorted(t.at for t in rows)),
             smallest=least is not None,
             rows_needed=needed,
         )
+
+    def _within(self, find: Callable[[], T], otherwise: T) -> T:
+        """What is found within the search budget."""
+        try:
+            return find()
+        except _BudgetError:
+            return otherwise
 
     # ---- nothing can be left out
 
@@ -186,7 +230,7 @@ class _Core:
             kept = self._most_beside(tried)
             if kept is None:
                 return tried
-            if self._left <= 0 or len(tried) > known:
+            if len(tried) > known:
                 return None
             missed.append(set(self._rules) - kept)
         return None
@@ -199,7 +243,8 @@ class _Core:
         weight = [_ONE + 10 * t.kind + t.part for t in self._rules]
         model.minimize(cp_model.LinearExpr.weighted_sum([*takes.values()], weight))
         solver = self._solver()
-        self._solve(solver, model)
+        if self._solve(solver, model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise _BudgetError
         return [t for t in self._rules if solver.value(takes[t])]
 
     def _most_beside(self, tried: Sequence[Thing]) -> set[Thing] | None:
@@ -213,8 +258,7 @@ class _Core:
         if status == cp_model.INFEASIBLE:
             return None
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            self._left = 0.0
-            return set(self._rules)
+            raise _BudgetError
         return {t for t in self._rules if solver.value(keeps[t])}
 
     # ---- questions
@@ -238,9 +282,10 @@ class _Core:
             domain[1] = 1 if thing in wanted or others is None else others
 
     def _solver(self) -> cp_model.CpSolver:
-        return quick_solver(self._limits, max(0.01, self._left))
+        if self._budget.over():
+            raise _BudgetError
+        return quick_solver(self._budget, self._budget.work_left)
 
     def _solve(self, solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
-        status = int(solver.solve(model))
-        self._left -= solver.response_proto.deterministic_time
-        return status
+        self._budget.work += WORK_OF_KEEP * len(self._feasibility.keeps)
+        return int(solve_heeding(self._budget, solver, model, rate=WORK_OF_TIME))

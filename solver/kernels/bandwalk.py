@@ -87,16 +87,22 @@ def walk(
     row: Ints,
     broker: Ints,
     start: Ints,
-    steps: int,
+    part: tuple[int, int, int],
     heat: Floats,
     noise: Floats,
     least_gain: float,
     best: Ints,
-) -> float:
-    """Walk, and fill `best`, (n, M), with the cheapest placement seen; its cost.
+    value: float,
+    least: float,
+) -> tuple[float, float]:
+    """Walk, and fill `best`, (n, M), with the cheapest placement seen.
 
     Parameters
     ----------
+    part
+        The first step, the one before which to pause, and the steps in all.
+    value, least
+        Cost of the state and of `best`, as `begin_walk` or the part before left them.
     row, broker
         (m,) pairs that a step may bring together, by row.
     start
@@ -107,13 +113,13 @@ def walk(
         (size,) quantiles of the exponential distribution.
     least_gain
         What a placement must be cheaper by than the best before it.
+
+    Returns
+    -------
+    `value` and `least` after these steps.
     """
-    value = _start(c, s, w)
-    best[:] = s.at
-    least = value
-    if len(row) == 0:
-        return least
-    for step in range(steps):
+    first, end, steps = part
+    for step in range(first, end):
         delta, gained = _try(c, s, w, row, broker, start)
         hot = heat[step * len(heat) // steps]
         if gained and delta <= hot * noise[below(w.random, len(noise))]:
@@ -124,11 +130,12 @@ def walk(
                 best[:] = s.at
         else:
             _undo(c, s, w)
-    return least
+    return value, least
 
 
 @compiled
-def _start(c: Columns, s: State, w: Walk) -> float:
+def begin_walk(c: Columns, s: State, w: Walk) -> float:
+    """Work out what the brokers and the rows of a state cost; the sum of that."""
     value = 0.0
     for b in range(len(w.cost)):
         w.cost[b] = _uneven(c, s, w, b)

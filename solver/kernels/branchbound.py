@@ -10,6 +10,7 @@ depth first needs no more memory than one node a row.
 from solver.kernels.compiled import compiled
 from solver.kernels.nodebound import (
     CUTOFF,
+    EFFORT,
     FLOOR,
     FRESH,
     LEVEL,
@@ -140,11 +141,13 @@ def _enter(c: Configurations, t: Tree, level: int, heat: float) -> bool:
 
 
 @compiled
-def explore(c: Configurations, t: Tree, nodes: int, heat: float) -> int:
-    """Go on until a choice under the cutoff is found, or for so many nodes.
+def explore(c: Configurations, t: Tree, nodes: int, effort: int, heat: float) -> int:
+    """Continue until a choice under the cutoff is found, or for so many nodes.
 
     Parameters
     ----------
+    effort
+        Operations after which the search is interrupted too.
     heat
         Temperature of the smoothing, in units of F.
 
@@ -152,15 +155,16 @@ def explore(c: Configurations, t: Tree, nodes: int, heat: float) -> int:
     -------
     `FOUND`: `chosen` of the level below the present one has the choice, and
     `figure[VALUE]` its value; the caller may lower the cutoff. `EXHAUSTED`: no choice
-    has a value under `figure[FLOOR]`. `INTERRUPTED`: too many nodes.
+    has a value under `figure[FLOOR]`. `INTERRUPTED`: too many nodes
+    or operations.
     """
-    last = t.counter[NODES] + nodes
+    last, most = t.counter[NODES] + nodes, t.counter[EFFORT] + effort
     while t.counter[LEVEL] >= 0:
         level = t.counter[LEVEL]
         if t.counter[FRESH]:
             if _enter(c, t, level, heat):
                 return FOUND
-        elif t.counter[NODES] >= last:
+        elif t.counter[NODES] >= last or t.counter[EFFORT] >= most:
             return INTERRUPTED
         elif t.tried[level] == t.children[level]:
             t.counter[LEVEL] -= 1

@@ -135,7 +135,7 @@ def _shift(x: Relaxed, p: int) -> None:
 
 @compiled
 def relax(
-    x: Relaxed, within: float, cut: float, looks: int, small: float
+    x: Relaxed, within: float, cut: float, looks: int, most: int, small: float
 ) -> tuple[float, float, int]:
     """Solve from the masses on; the best prices are left in `prices`.
 
@@ -147,6 +147,8 @@ def relax(
         The bound from which on nothing more need be known.
     looks
         Most looks at all rows.
+    most
+        Operations after which no further look is taken.
     small
         Gain of a row that is none.
 
@@ -167,7 +169,7 @@ def relax(
                     x.prices[b, d] = 2.0 * x.weight[d] * x.v[b, d]
         if k % LOOK_EVERY == LOOK_EVERY - 1:
             value = relaxed_value(x)
-        if best >= cut or value - best < within:
+        if best >= cut or value - best < within or effort >= most:
             break
         for i in range(many):
             _shift(x, x.active[i])

@@ -18,6 +18,9 @@ from solver.kernels.strong import Subproblems
 SWEEPS = 300
 """Most rounds over all brokers in one solution."""
 
+MOST_EFFORT = 200_000_000
+"""Operations after which no further round begins."""
+
 
 class Master(NamedTuple):
     """Up to C sets of each of B brokers, of up to L rows each."""
@@ -195,7 +198,7 @@ def solve_master(
         for b in range(len(m.used)):
             effort += _price(m, mu, b)
             over += _mix(m, b, t, mu, mark)
-        if over <= small:
+        if over <= small or effort >= MOST_EFFORT:
             break
     total = 0.0
     for p in range(len(mu)):

@@ -86,6 +86,8 @@ def choice_costs(c: Columns, rows: Ints, r: Scratch, cost: Floats) -> None:
 @compiled
 def solve_brokers(
     p: Subproblems,
+    first: int,
+    end: int,
     mu: Floats,
     eta: Floats,
     held: Bools,
@@ -93,10 +95,12 @@ def solve_brokers(
     nodes: int,
     t: Tree,
 ) -> tuple[float, float, int]:
-    """Solve every broker's problem at the multipliers mu (n,) of rows.
+    """Solve some brokers' problems at the multipliers mu (n,) of rows.
 
     Parameters
     ----------
+    first, end
+        The brokers from `first` to before `end`, by position.
     eta
         (B, K) any prices; those of a broker are moved to where its base is higher.
     held
@@ -110,7 +114,7 @@ def solve_brokers(
     about how many operations that took.
     """
     total, open_, effort = 0.0, 0.0, 0
-    for b in range(len(p.start) - 1):
+    for b in range(first, end):
         base = _reduce(p, mu, eta, b, t)
         best, done = _improve(p, eta, b, held, t)
         effort += done + _centre(p, eta, b, t, best)

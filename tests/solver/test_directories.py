@@ -24,6 +24,7 @@ from model.snapshot import (
     Snapshot,
     StorageKind,
 )
+from solver.budget import Budget
 from solver.directories import Directories, level_directories
 from solver.placement import Placement, price_of
 from solver.problem import Problem, compile_problem
@@ -86,7 +87,8 @@ def solved(
 ) -> Directories:
     """Directories where no replica leaves its broker."""
     problem = compile_problem(state, goals)
-    return level_directories(problem, Placement.home(problem), limits or SolveLimits())
+    budget = Budget(limits=limits or SolveLimits())
+    return level_directories(problem, Placement.home(problem), budget)
 
 
 def sent(problem: Problem, *moves: tuple[int, int, int]) -> Placement:
@@ -421,7 +423,7 @@ def test_directories_are_the_best_of_all(case: Case) -> None:
 @settings(max_examples=25, deadline=None)
 @given(tiny())
 def test_gains_are_what_each_row_would_cost_if_it_stayed(case: Case) -> None:
-    found = level_directories(*case, NO_WORK)
+    found = level_directories(*case, Budget(limits=NO_WORK))
     told = proposal_of(*case, found)
     value = plain_objective(told)
     assert sorted(found.gain) == sorted(told.changed)

@@ -84,7 +84,7 @@ def test_a_node_is_solved_to_the_value_that_its_prices_prove(
     rows: int, brokers: int, dims: int, seed: int
 ) -> None:
     x = relaxed(rows, brokers, dims, seed)
-    bound, value, _ = relax(x, 1e-6, np.inf, 2_000, 1e-12)
+    bound, value, _ = relax(x, 1e-6, np.inf, 2_000, 10**9, 1e-12)
     assert bound <= min(values(x).values()) + 1e-9
     assert value - bound <= 1e-4
     assert x.mass.sum(axis=1) == pytest.approx(1.0, abs=1e-9)
@@ -96,7 +96,7 @@ def test_no_placement_is_below_the_bound_with_which_a_child_waits(
     rows: int, brokers: int, dims: int, seed: int
 ) -> None:
     x = relaxed(rows, brokers, dims, seed)
-    bound, _, _ = relax(x, 1e-3, np.inf, 100, 1e-9)
+    bound, _, _ = relax(x, 1e-3, np.inf, 100, 10**9, 1e-9)
     more, known = np.empty(brokers), values(x)
     for p in range(rows):
         price_children(x, p, more)

@@ -17,6 +17,7 @@ from model.snapshot import (
     StorageKind,
     partitions_from_rows,
 )
+from solver.budget import Budget
 from solver.eligible import WHY, WhyFixed
 from solver.infeasible import conflict, find_conflict, plain_reasons
 from solver.infeasible.core import modelled_rows
@@ -174,7 +175,7 @@ def all_rows(problem: Problem) -> range:
 def test_a_conflict_is_one_and_nothing_in_it_is_needless(seed: int) -> None:
     """Brute force is the judge, also of clusters that are called possible."""
     problem = tight(seed)
-    found = find_conflict(problem, LIMITS)
+    found = find_conflict(problem, Budget(limits=LIMITS))
     if found is None:
         assert is_possible(problem.snapshot, problem.goals)
         return
@@ -193,7 +194,7 @@ def test_a_conflict_is_one_and_nothing_in_it_is_needless(seed: int) -> None:
 def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
     """All sets with one member less are possible, by brute force."""
     problem = tight(seed)
-    found = find_conflict(problem, LIMITS)
+    found = find_conflict(problem, Budget(limits=LIMITS))
     if found is None or len(found.things) > 3:
         pytest.skip("not infeasible, or too many sets")
     feasibility = Feasibility(problem, all_rows(problem))
@@ -238,7 +239,7 @@ def test_partitions_alike_are_told_once_and_counted() -> None:
 def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
     problem = three(*[Row(replicas=(1,), load=(5.0, 5.0))] * 3)
     assert plain_reasons(problem) == ()
-    assert conflict(problem, LIMITS) == (
+    assert conflict(problem, Budget(limits=LIMITS)) == (
         "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
         "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
         "net_in; not all of this can be kept",
@@ -247,7 +248,7 @@ def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
 
 def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
     problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 7})
-    assert conflict(problem, LIMITS) == (
+    assert conflict(problem, Budget(limits=LIMITS)) == (
         "8 partitions have to be placed; broker 1 is draining; the budget is 7 "
         "replica moves; not all of this can be kept",
     )
@@ -288,7 +289,7 @@ def test_a_drain_of_more_than_all_others_may_hold_is_told_by_its_sum() -> None:
 
 def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
     problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 5})
-    first, *others = relaxations(problem, LIMITS)
+    first, *others = relaxations(problem, Budget(limits=LIMITS))
     assert first == "it would be feasible with a budget of 8 replica moves"
     assert "it would be feasible without draining broker 1" in others
     for moves, possible in ((8, True), (7, False)):
@@ -296,12 +297,12 @@ def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
             update={"budgets": Budgets(replica_moves=moves)}
         )
         again = compile_problem(problem.snapshot, wanted)
-        assert (find_conflict(again, LIMITS) is None) is possible
+        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
 
 
 def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> None:
     problem = three(*[Row(replicas=(1,), load=(4.5, 4.5))] * 4)
-    first, *_ = relaxations(problem, LIMITS)
+    first, *_ = relaxations(problem, Budget(limits=LIMITS))
     assert first == (
         "it would be feasible with a capacity limit of 90 % in net_in (now 85 %) and "
         "with a capacity limit of 90 % in net_out (now 85 %)"
@@ -309,14 +310,14 @@ def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> N
     for limit, possible in ((0.90, True), (0.89, False)):
         wanted = problem.goals.model_copy(update={"capacity_limit": limit})
         again = compile_problem(problem.snapshot, wanted)
-        assert (find_conflict(again, LIMITS) is None) is possible
+        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
 
 
 def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
     members = [broker(1, "a"), broker(2, "b"), broker(3, "b", BrokerState.DEAD)]
     snapshot = cluster(members, [Row(replicas=(2, 3))])
     problem = compile_problem(snapshot, goals(**placement({"b": 2})))
-    assert relaxations(problem, LIMITS) == (
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
         "it would be feasible without the placement of orders",
         "it would be feasible with one more broker in rack b",
         "it would be feasible with broker 3 back alive",
@@ -325,8 +326,8 @@ def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
 
 def test_a_feasible_problem_has_no_conflict_and_needs_no_way_out() -> None:
     problem = three(*[Row(replicas=(1,))] * 8)
-    assert find_conflict(problem, LIMITS) is None
-    assert relaxations(problem, LIMITS) == ()
+    assert find_conflict(problem, Budget(limits=LIMITS)) is None
+    assert relaxations(problem, Budget(limits=LIMITS)) == ()
 
 
 def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
@@ -339,6 +340,6 @@ def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
     problem = compile_problem(cluster(members, rows), goals())
     assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
-    (words,) = conflict(problem, LIMITS)
+    (words,) = conflict(problem, Budget(limits=LIMITS))
     assert words.startswith("orders-2000 (1 replica)")
     assert "may be filled to 85.0 % in net_in" in words

@@ -121,7 +121,8 @@ def test_a_brokers_problem_is_solved_exactly(
     tree = new_tree(problems.start, directions(dims), 4_000)
     held = np.zeros(choices, np.bool_)
     eta = rng.normal(size=(1, dims))
-    value, open_, _ = solve_brokers(problems, mu, eta, held, 0.0, 4_000, tree)
+    at = problems, 0, 1, mu, eta, held
+    value, open_, _ = solve_brokers(*at, 0.0, 4_000, tree)
     chosen = np.flatnonzero(held)
     assert value == pytest.approx(min(values), abs=1e-9)
     assert open_ == pytest.approx(0.0, abs=1e-9)

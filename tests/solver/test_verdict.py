@@ -34,8 +34,18 @@ def searched(problem: Problem, bound: float, **known: object) -> Search:
     ("bound", "known", "status", "ended"),
     [
         (4.0, {}, PlanStatus.NO_IMPROVEMENT, "proved optimal"),
-        (3.6, {"work": 2.0}, PlanStatus.NO_IMPROVEMENT, "2 units of work used up"),
-        (1.0, {"work": 2.0}, PlanStatus.NONE_IN_TIME, "2 units of work used up"),
+        (
+            3.6,
+            {"work": 2.0},
+            PlanStatus.NO_IMPROVEMENT,
+            "search budget exhausted (2 units of work)",
+        ),
+        (
+            1.0,
+            {"work": 2.0},
+            PlanStatus.NONE_IN_TIME,
+            "search budget exhausted (2 units of work)",
+        ),
         (1.0, {"stopped": True}, PlanStatus.STOPPED, "stopped"),
         (4.0, {"stopped": True}, PlanStatus.NO_IMPROVEMENT, "proved optimal"),
     ],

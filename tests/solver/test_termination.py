@@ -1,0 +1,133 @@
+"""Every mode ends within its search budget, and soon after it is asked to stop."""
+
+import signal
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.goals import Goals, SolveLimits
+from model.snapshot import Snapshot
+from solver.observer import SolveObserver
+from solver.solve import solve
+from tests.solver.hard import hard, over_capacity
+from tests.solver.modes import MODES
+
+WORKS = (0.01, 0.3)
+FREE_S = 2.0
+"""CPU seconds that a command may take whatever its budget."""
+
+FACTOR = 1.5
+"""CPU seconds that a unit of work may take."""
+
+STOP_S = 1.0
+"""CPU seconds that a solve may take once it is asked to stop."""
+
+HOPELESS = 10.0
+"""Times what is allowed after which a run is cut off: it would never end."""
+
+
+class Asking(SolveObserver):
+    """Asks to stop from its n-th look on, and knows when that was."""
+
+    def __init__(self, looks: int) -> None:
+        self._left = looks
+        self.asked_at_s: float | None = None
+
+    def stops(self) -> bool:
+        self._left -= 1
+        if self._left < 0 and self.asked_at_s is None:
+            self.asked_at_s = time.process_time()
+        return self._left < 0
+
+
+@contextmanager
+def cut_off(cpu_s: float) -> Iterator[None]:
+    """Fail once so much CPU time is used, so that no endless loop hangs the suite."""
+
+    def fail(*_: object) -> None:
+        raise AssertionError(f"still running after {cpu_s:g} s of CPU")
+
+    before = signal.signal(signal.SIGPROF, fail)
+    signal.setitimer(signal.ITIMER_PROF, cpu_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def least_of(measure: Callable[[], float], enough: float) -> float:
+    """The least of three measurements at most: the first one compiles, others wait."""
+    found = measure()
+    for _ in range(2):
+        if found <= enough:
+            break
+        found = min(found, measure())
+    return found
+
+
+def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
+    """CPU seconds of one run of a mode, all threads."""
+    with cut_off(HOPELESS * (FACTOR * work + FREE_S) + 120):
+        before = time.process_time()
+        MODES[name](*case, SolveLimits(work=work), SolveObserver())
+        return time.process_time() - before
+
+
+def cpu_after_stop(name: str, case: tuple[Snapshot, Goals], looks: int) -> float:
+    """CPU seconds from the request to stop to the end; 0 where nobody asked."""
+    asking = Asking(looks)
+    with cut_off(HOPELESS * FREE_S + 120):
+        MODES[name](*case, SolveLimits(work=20.0), asking)
+        now = time.process_time()
+    return 0.0 if asking.asked_at_s is None else now - asking.asked_at_s
+
+
+@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("work", WORKS)
+def test_limits_out_of_reach_do_not_keep_a_solve_from_ending(
+    name: str, work: float
+) -> None:
+    most = FACTOR * work + FREE_S
+    case = over_capacity(), Goals()
+    assert least_of(lambda: cpu_of(name, case, work), most) <= most
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("name", MODES)
+@settings(max_examples=12, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), work=st.sampled_from(WORKS))
+def test_every_mode_ends_within_its_budget(name: str, seed: int, work: float) -> None:
+    most, case = FACTOR * work + FREE_S, hard(seed)
+    assert least_of(lambda: cpu_of(name, case, work), most) <= most
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("seed", range(4))
+def test_larger_clusters_end_within_the_budget_too(name: str, seed: int) -> None:
+    most, case = FACTOR * 1.0 + FREE_S, hard(seed, 30, 1_500)
+    assert least_of(lambda: cpu_of(name, case, 1.0), most) <= most
+
+
+@pytest.mark.search
+@pytest.mark.parametrize("name", MODES)
+@pytest.mark.parametrize("looks", [0, 2, 20, 200])
+@pytest.mark.parametrize("seed", range(3))
+def test_a_mode_that_is_asked_to_stop_ends_soon(
+    name: str, looks: int, seed: int
+) -> None:
+    case = hard(seed, 20, 600)
+    assert least_of(lambda: cpu_after_stop(name, case, looks), STOP_S) <= STOP_S
+
+
+def test_an_exhausted_budget_is_reported() -> None:
+    result = solve(over_capacity(), Goals(), SolveLimits(work=0.3))
+    assert result.exhausted
+    assert result.limited_by == "search budget exhausted (0.3 units of work)"
+    assert result.best is not None
+    assert result.best.limited_by == result.limited_by
