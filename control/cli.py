@@ -23,7 +23,7 @@ from control import (
 )
 from control.form import Form
 from control.grouped import OUTPUT, Command, Commands, hand_down
-from control.guard import guarded
+from control.guard import guarded, is_full, output_lost
 from control.options import (
     AllowChanges,
     Ascii,
@@ -388,4 +388,10 @@ def run(
 def main() -> None:
     """The console script."""
     with safe_streams():
-        app()
+        try:
+            app()
+        except OSError as exc:
+            # Help and versions are printed outside of any command.
+            if not is_full(exc):
+                raise
+            sys.exit(output_lost(exc))

@@ -7,6 +7,7 @@ cleaned where it is made.
 import contextlib
 import io
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -76,6 +77,10 @@ def drawn(stream: TextIO) -> TextIO:
 @contextlib.contextmanager
 def safe_streams() -> Iterator[None]:
     """While entered, stdout and stderr take printable text alone."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # It was closed by who started the process.
+            setattr(sys, name, open(os.devnull, "w"))  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A locale without the letters of a name must not end the command.

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import socket
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -311,3 +312,29 @@ def test_a_read_only_cleanup_names_an_option_that_it_has() -> None:
     assert result.exit_code == Exit.REFUSED
     assert "--allow-changes" in result.stderr
     assert "--dry-run" not in result.stderr
+
+
+def with_stdout(where: str, folder: Path, command: str) -> tuple[int, str]:
+    """Exit code and stderr of a command whose stdout a shell redirects."""
+    script = f"exec '{offline.PLIMSOLL}' {command} {where}"
+    run = subprocess.run(
+        ["/bin/sh", "-c", script],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=offline.RUN_S,
+    )
+    return run.returncode, run.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
+@pytest.mark.parametrize("command", ["schema plan", "config show", "--help"])
+def test_a_full_disk_behind_stdout_is_named(here: Path, command: str) -> None:
+    code, said = with_stdout("> /dev/full", here, command)
+    assert code == 2
+    assert said == "plimsoll: cannot write to stdout: No space left on device\n"
+
+
+@pytest.mark.parametrize("command", ["schema plan", "--help"])
+def test_a_closed_stdout_does_no_harm(here: Path, command: str) -> None:
+    assert with_stdout(">&-", here, command) == (0, "")
