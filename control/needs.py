@@ -12,13 +12,17 @@ from model.evaluate import Evaluation
 from model.goals import Goals
 from model.ids import BrokerId
 from model.outages import dead_brokers
+from model.remaining import present_words
 from model.snapshot import Snapshot
+from model.units import count_text
 
 
 class Reason(StrEnum):
     """What a plan is needed for, the most urgent first."""
 
     DEAD_BROKER = "dead broker"
+    RACK_VIOLATION = "rack violation"
+    OVER_LIMIT = "over a limit"
     OUT_OF_TOLERANCE = "out of tolerance"
 
 
@@ -51,6 +55,8 @@ def plan_needs(
     """
     return (
         *_dead(snapshot, given_up),
+        *_rack_violations(evaluation),
+        *_over_limits(evaluation),
         *_out_of_tolerance(goals, evaluation),
     )
 
@@ -59,6 +65,20 @@ def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[Need]:
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
             yield Need(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
+
+
+def _rack_violations(evaluation: Evaluation) -> Iterator[Need]:
+    """Those that a plan may repair; others are reported, and need no plan."""
+    found = sum(not v.reason for v in evaluation.rack_violations)
+    if found:
+        words = f"{count_text(found, 'partition')} that may move share racks"
+        yield Need(reason=Reason.RACK_VIOLATION, message=words, repairs=True)
+
+
+def _over_limits(evaluation: Evaluation) -> Iterator[Need]:
+    words = "; ".join(present_words(evaluation.over_limit, ()))
+    if words:
+        yield Need(reason=Reason.OVER_LIMIT, message=words, repairs=True)
 
 
 def _out_of_tolerance(goals: Goals, evaluation: Evaluation) -> Iterator[Need]:
