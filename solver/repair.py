@@ -31,13 +31,14 @@ from solver.kernels.repairing import (
     exchange,
     new_limits,
     relieve,
+    single_move_pays,
     spread,
     swap,
 )
 from solver.kernels.rounding import evacuate
 from solver.neighbourhoods import largest_first
 from solver.observer import SolveObserver
-from solver.placement import Placement, is_allowed, loads_of
+from solver.placement import NOTHING, Placement, is_allowed, loads_of
 from solver.problem import Problem
 from solver.repair_exact import repair_exactly
 
@@ -279,6 +280,26 @@ class _Task:
                 able = (n for n, way in ways.items() if _could(way, row))
                 words = next(able, words)
             yield IN_THE_WAY[words]
+
+
+def ruled_out(problem: Problem, placement: Placement) -> str:
+    """What alone keeps a move that would pay from being made; empty if nothing does.
+
+    Of objective `variance`, whose price a single move can earn.
+    """
+    if problem.band or not problem.may.alive.any():
+        return ""
+    c = find_columns(problem)
+    at = leader_first(c, placement.replicas, placement.leader)
+    words = {
+        "budgets": "budgets rule out the moves that would pay",
+        "limits": "limits of capacity or replicas rule out the moves that would pay",
+        "both": "limits and budgets together rule out the moves that would pay",
+    }
+    for name, changed in _without(c):
+        if name in words and single_move_pays(changed, new_state(changed, at), NOTHING):
+            return words[name]
+    return ""
 
 
 def _without(c: Columns) -> Iterator[tuple[str, Columns]]:

@@ -12,6 +12,7 @@ from solver.faults import over_limits, rack_violations
 from solver.infeasible.words import amount_text
 from solver.placement import Placement, changed_rows, deviations
 from solver.problem import Problem
+from solver.repair import ruled_out
 from solver.search import Search
 from solver.unmovable import unmovable_words
 
@@ -32,7 +33,8 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
         return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
     if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
         return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
-    reasons = [_too_dear(search)]
+    reasons = [ruled_out(problem, placement), _too_dear(search)]
+    reasons = list(filter(None, reasons))
     if problem.may.why_fixed.all():
         reasons = []
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)

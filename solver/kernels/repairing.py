@@ -16,6 +16,7 @@ from solver.kernels.moves import (
     may_lead,
     may_take,
     move,
+    move_delta,
     switch,
 )
 from solver.kernels.rounding import allowed_now
@@ -307,3 +308,26 @@ def spread(c: Columns, s: State, p: int) -> bool:
         return False
     move(c, s, p, slot, to)
     return True
+
+
+@compiled
+def single_move_pays(c: Columns, s: State, gain: float) -> bool:
+    """Whether moving one replica is allowed and lowers F by more than `gain`."""
+    for p in range(len(s.at)):
+        if not c.free[p] or not c.led[p]:
+            continue
+        for k in range(c.rf[p]):
+            back = s.at[p, k]
+            for j in range(len(s.held)):
+                if holds(s, p, c.rf[p], j) or not may_take(c, p, j):
+                    continue
+                if k == 0 and not may_lead(c, p, j):
+                    continue
+                if move_delta(c, s, p, k, j) >= -gain:
+                    continue
+                move(c, s, p, k, j)
+                pays = allowed_now(c, s, p)
+                move(c, s, p, k, back)
+                if pays:
+                    return True
+    return False

@@ -118,6 +118,15 @@ def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
     assert result.best.moves == ()
     words = "broker 1 stays over its limit of net_in: 60 B/s, the limit is 8 B/s"
     assert words in result.summary()
+    assert "limits of capacity or replicas rule out the moves" in result.summary()
+
+
+def test_budgets_are_named_where_they_rule_out_moves() -> None:
+    state = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 4)
+    result = solve(state, goals(0.1, budgets={"replica_moves": 0}), LIMITS)
+    assert result.summary().startswith(
+        "no improvement worth its cost: budgets rule out the moves that would pay"
+    )
 
 
 def test_a_limit_exceeded_at_another_hour_is_repaired() -> None:
