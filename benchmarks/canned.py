@@ -16,9 +16,12 @@ from control.parts import LoopSettings
 from control.policy import EAGER
 from control.proposed import Proposed, Solving, Traced
 from control.view import LOG_LINES, LogLine, LoopView, Mode, Phase
+from executor.forecast import Forecast, forecast
 from executor.history import PastRun
+from executor.pace import Pace
 from executor.replay import Replay
 from executor.steering import Steering
+from executor.timing import RunLimits
 from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.shape import ClusterShape
 from model.evaluate import evaluate
@@ -310,6 +313,10 @@ class CannedLoop:
 
     def approve(self, plan_hash: str, by: str) -> None:
         """No run begins."""
+
+    def preview(self, plan: Plan) -> Forecast:
+        """Nothing is asked of a cluster."""
+        return forecast(plan, RunLimits(), Pace.of([]))
 
     def plan_again(self) -> None:
         """No plan is made."""

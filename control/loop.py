@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from control.decide import Facts, Step, next_step
 from control.inputs import Inputs
@@ -47,6 +47,9 @@ from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot
 from model.units import count_text, seconds_text
 from solver.result import Result
+
+if TYPE_CHECKING:
+    from executor.forecast import Forecast
 
 logger = logging.getLogger("plimsoll.control")
 
@@ -186,6 +189,14 @@ class Loop(Closing):
             self._enter(Phase.RUNNING, f"carrying out plan {plan.hash[:12]}")
             self.proposals.give_up()
             self._runner.start(plan, by)
+
+    def preview(self, plan: Plan) -> "Forecast":
+        """What a plan will take; asks the cluster, and raises as a run would."""
+        if self._runner is None:
+            raise GuardrailRefused(
+                "plimsoll is read-only; start it with --allow-changes"
+            )
+        return self._runner.preview(plan)
 
     def begin(self, words: str, start: Callable[[], None]) -> None:
         """Let another run begin than that of the newest plan; as `past.Host` says."""

@@ -16,6 +16,7 @@ from solver.result import Result
 
 if TYPE_CHECKING:
     from control.loop import Loop
+    from executor.forecast import Forecast
 
 
 class Observer(Protocol):
@@ -93,6 +94,12 @@ class Executor(Protocol):
 
     def clean_up(self, journal_dir: Path) -> list[str]:
         """Take away what runs have left set; what it did, in words."""
+        ...
+
+    def forecast(
+        self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
+    ) -> "Forecast":
+        """What a plan will take."""
         ...
 
     def dry_run(self, plan: Plan) -> Sequence[str]:

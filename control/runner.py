@@ -5,7 +5,7 @@ import logging
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from control.memory import give_back
 from control.ports import Executor
@@ -13,6 +13,9 @@ from executor.steering import Steering
 from model.errors import PlimsollError
 from model.plan import Plan
 from model.run import RunProgress, RunReport
+
+if TYPE_CHECKING:
+    from executor.forecast import Forecast
 
 logger = logging.getLogger("plimsoll.control")
 
@@ -80,6 +83,15 @@ class Runner:
         """
         with contextlib.closing(self._connect()) as executor:
             return executor.plan_back(self._journal_dir, run_id)
+
+    def preview(self, plan: Plan) -> "Forecast":
+        """What a plan will take, after the checks that a run begins with.
+
+        Raises as the executor does, also where another rebalancer is active.
+        """
+        with contextlib.closing(self._connect()) as executor:
+            executor.dry_run(plan)
+            return executor.forecast(plan, self._journal_dir, self._moves_in_flight)
 
     def join(self) -> None:
         """Wait for the end of the run, if there is one."""

@@ -249,7 +249,11 @@ class PlimsollApp(FrameApp):
     def action_approve(self) -> None:
         view = self._shown.view
         if view.plan is not None and refusal("approve", self.moment) is None:
-            self.push_screen(ApproveScreen(view.plan, self.moment, self._approve))
+            self.push_screen(
+                ApproveScreen(
+                    view.plan, self.moment, self._approve, self._engine.preview
+                )
+            )
 
     @property
     def _shown(self) -> Moment:

@@ -6,6 +6,7 @@ from typing import Protocol
 from control.asks import Asks
 from control.parts import LoopSettings
 from control.view import LoopView
+from executor.forecast import Forecast
 from executor.history import PastRun
 from executor.replay import Replay
 from executor.steering import Steering
@@ -109,6 +110,10 @@ class Engine(Protocol):
 
     def approve(self, plan_hash: str, by: str) -> None:
         """Carry out the plan with this hash; refusals are GuardrailRefused."""
+
+    def preview(self, plan: Plan) -> Forecast:
+        """What a plan will take; asks the cluster, and raises as a run would."""
+        ...
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot."""

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
+from executor.forecast import Forecast, forecast
+from executor.pace import Pace
 from executor.steering import Steering
+from executor.timing import RunLimits
 from model.errors import PlimsollError
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
@@ -198,6 +201,14 @@ class RecordingExecutor:
 
     def clean_up(self, journal_dir: Path) -> list[str]:
         return []
+
+    def forecast(
+        self,
+        plan: Plan,
+        journal_dir: Path,
+        moves_in_flight: int | None = None,
+    ) -> Forecast:
+        return forecast(plan, RunLimits(), Pace.of([]))
 
     def dry_run(self, plan: Plan) -> Sequence[str]:
         return [str(m.id) for m in plan.moves]

@@ -6,7 +6,12 @@ import pytest
 from textual.widgets import Button
 
 from control.view import LoopView, Mode
-from model.errors import GuardrailRefused
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+)
 from tests.tui.stage import USER, Stage, stage
 from tests.tui.views import (
     HASH,
@@ -306,6 +311,45 @@ async def test_the_question_shows_what_it_is_about_and_waits_for_the_name() -> N
             f"cluster {NAME}, id {skewed().header.cluster_id}",
         ):
             assert words in text
+
+
+async def test_the_question_shows_duration_peak_disk_and_balance() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        text = "\n".join(str(w.render()) for w in on.asking.query("Static, Label"))
+        for words in (
+            "duration: about 75.0 s",
+            "peak disk: broker 2 +18.0 MB of 50.0 GB free, broker 3 +7 B",
+            "worst deviation: in 200% → ",
+        ):
+            assert words in text
+
+
+@pytest.mark.parametrize(
+    "why",
+    [
+        GuardrailRefused("Confluent's Self-Balancing is on"),
+        PlanOutdated("The cluster has changed since the plan was made"),
+    ],
+)
+async def test_a_plan_that_cannot_start_is_refused_before_it_is_approved(
+    why: PlimsollError,
+) -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.forecast = why
+        await on.press("A", *NAME, "enter")
+        assert str(why) in str(on.asking.query_one("#refused").render())
+        assert on.loop.approved == []
+        assert not on.app._notifications
+
+
+async def test_without_a_forecast_a_plan_can_still_be_approved() -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.forecast = ClusterUnreachable("broker 1 does not answer")
+        await on.press("A")
+        assert "unknown" in str(on.asking.query_one("#takes").render())
+        await on.press(*NAME, "enter")
+        assert on.loop.approved == [(HASH, USER)]
 
 
 async def test_keys_typed_after_the_one_that_leaves_do_nothing() -> None:

@@ -14,7 +14,9 @@ from control.parts import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase, Retry
+from executor.forecast import Forecast
 from executor.history import PastRun
+from executor.paper import Peak
 from executor.replay import Replay
 from executor.steering import Steering
 from model.errors import ConfigError, PlimsollError
@@ -413,6 +415,19 @@ class FakePast:
         self.rolled_back.append((plan.hash, by))
 
 
+FORECAST = Forecast(
+    seconds=75.0,
+    least_s=70.0,
+    order=(),
+    bytes_to_copy=33_500_000,
+    peaks={BrokerId(2): Peak(more_bytes=18_000_000), BrokerId(3): Peak(more_bytes=7)},
+    free_bytes={BrokerId(2): 50_000_000_000},
+    unknown=0,
+    unfit=(),
+    known=0,
+)
+
+
 @dataclass
 class FakeLoop:
     """Shows the views it is given, and keeps what it is asked for."""
@@ -431,6 +446,8 @@ class FakeLoop:
     reports: tuple[RunReport, ...] = ()
     clock: Callable[[], float] = time.time
     past: FakePast = field(default_factory=FakePast)
+    forecast: Forecast | PlimsollError = FORECAST
+    """What `preview` returns or raises."""
 
     @property
     def settings(self) -> LoopSettings:
@@ -460,6 +477,11 @@ class FakeLoop:
         if self.refuses is not None:
             raise self.refuses
         self.approved.append((plan_hash, by))
+
+    def preview(self, plan: Plan) -> Forecast:
+        if isinstance(self.forecast, PlimsollError):
+            raise self.forecast
+        return self.forecast
 
     def plan_again(self) -> None:
         self.plans_wanted += 1

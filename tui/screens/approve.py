@@ -1,13 +1,31 @@
 """The question whether exactly this plan is to be carried out."""
 
+import asyncio
 from collections.abc import Callable
+from typing import Final
 
+from textual import work
+from textual.app import ComposeResult
 from textual.binding import Binding
+from textual.widgets import Static
 
+from executor.forecast import Forecast
+from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan import Plan
 from tui.moment import Moment
 from tui.screens.dialog import NamedDialog
-from tui.viewmodel.approval import asked, counts, replaced, throttle_line, touched
+from tui.viewmodel.approval import (
+    asked,
+    balance,
+    counts,
+    replaced,
+    takes,
+    throttle_line,
+    touched,
+)
+
+UNKNOWN: Final = "duration and peak disk: unknown"
+ESTIMATING: Final = "duration and peak disk: being estimated"
 
 
 class ApproveScreen(NamedDialog):
@@ -19,8 +37,13 @@ class ApproveScreen(NamedDialog):
     BINDINGS = [Binding("escape", "no", "Cancel", id="approve.cancel")]
 
     def __init__(
-        self, plan: Plan, moment: Moment, approve: Callable[[str], None]
+        self,
+        plan: Plan,
+        moment: Moment,
+        approve: Callable[[str], None],
+        preview: Callable[[Plan], Forecast],
     ) -> None:
+        """`preview` is called in another thread, and raises PlimsollError."""
         cluster_name = moment.view.cluster_name
         super().__init__(
             cluster_name,
@@ -29,6 +52,7 @@ class ApproveScreen(NamedDialog):
             texts=[
                 f"{counts(plan)}\n"
                 f"brokers: {touched(plan)}\n"
+                f"{balance(plan)}"
                 f"{asked(moment.view)}{throttle_line(moment.throttle)}"
                 f"cluster {cluster_name}, id {plan.cluster_id}"
             ],
@@ -36,20 +60,44 @@ class ApproveScreen(NamedDialog):
             yes="Approve and run",
             refused="Not approved",
         )
-        self._plan = plan
+        self._plan, self._preview = plan, preview
         self._gone = ""
         """Why the plan can no longer be approved; empty while it can."""
 
     def on_mount(self) -> None:
         self.watch(self.app, "moment", self._arrived)
+        self._look()
+
+    @work
+    async def _look(self) -> None:
+        """Ask the cluster what the plan takes, and whether it could begin now."""
+        try:
+            found = await asyncio.to_thread(self._preview, self._plan)
+        except (GuardrailRefused, PlanOutdated) as exc:
+            self._refuse(f"This plan cannot start now: {exc}")
+            words = UNKNOWN
+        except PlimsollError as exc:
+            words = f"{UNKNOWN} ({exc})"
+        else:
+            words = takes(found)
+        if self.is_current:
+            self.query_one("#takes", Static).update(words)
+
+    def _refuse(self, why: str) -> None:
+        if not (self._gone or self._sent) and self.is_current:
+            self._gone = why
+            self.say(why)
+            self.arm()
 
     def _arrived(self, moment: Moment) -> None:
         if self._gone or self._sent:
             return
-        self._gone = replaced(moment.view, self._plan)
-        if self._gone:
-            self.say(self._gone)
-            self.arm()
+        if why := replaced(moment.view, self._plan):
+            self._refuse(why)
+
+    def details(self) -> ComposeResult:
+        """What is known a moment later."""
+        yield Static(ESTIMATING, id="takes", markup=False)
 
     @property
     def armed(self) -> bool:

@@ -90,6 +90,7 @@ class NamedDialog(Dialog):
             yield Label(self._title, classes="title", markup=False)
             for text in self._texts:
                 yield Static(text, markup=False)
+            yield from self.details()
             yield Static(id="refused", markup=False)
             yield Label(
                 f"Type the cluster's name to {self._aim}, then Enter: "
@@ -100,6 +101,10 @@ class NamedDialog(Dialog):
             with Horizontal(classes="buttons"):
                 yield Button("Cancel", id="no", variant="primary")
                 yield Button(self._yes, id="yes", variant="warning", disabled=True)
+
+    def details(self) -> ComposeResult:
+        """Further lines, below the texts."""
+        yield from ()
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self.arm()

@@ -3,10 +3,14 @@
 from collections import Counter
 
 from control.view import LoopView
+from executor.forecast import Forecast
+from model.ids import BrokerId
 from model.plan import Plan
-from model.units import bytes_text, count_text, rate_text
+from model.units import bytes_text, count_text, rate_text, seconds_text
+from tui.viewmodel.gauges import SHORT
 from tui.viewmodel.plan import listed
 
+PEAKS_NAMED = 3
 NAMED = 20
 """Brokers named one by one; the plan screen has them all."""
 
@@ -37,6 +41,44 @@ def touched(plan: Plan) -> str:
         return "; ".join(parts)
     leaders = {b for m in plan.moves for b in (m.leader_before, m.leader_after)}
     return f"leadership alone, on {listed(tuple(sorted(leaders)))}"
+
+
+def balance(plan: Plan) -> str:
+    """A line on the worst deviation from the average, before and after."""
+    found = ", ".join(
+        f"{SHORT.get(key, key)} {plan.spread(key, after=False):.0%} → "
+        f"{plan.spread(key, after=True):.0%}"
+        for key in plan.levels
+    )
+    return f"worst deviation: {found}\n" if found else ""
+
+
+def takes(found: Forecast) -> str:
+    """Duration, and the brokers that need the most more disk meanwhile."""
+    lines = [f"duration: about {seconds_text(found.seconds)}"]
+    peaks = sorted(
+        (
+            (peak.more_bytes, b)
+            for b, peak in found.peaks.items()
+            if peak.more_bytes > 0
+        ),
+        reverse=True,
+    )
+    words = [_peak(broker, size, found) for size, broker in peaks[:PEAKS_NAMED]]
+    more = len(peaks) - PEAKS_NAMED
+    words += [f"and {count_text(more, 'more broker')}"] if more > 0 else []
+    lines.append(f"peak disk: {', '.join(words) or 'nothing more than now'}")
+    if found.unknown:
+        unknown = count_text(found.unknown, "move")
+        lines.append(f"not included: {unknown} of unknown size")
+    lines += [f"not all moves fit: {found.unfit[0]}"] if found.unfit else []
+    return "\n".join(lines)
+
+
+def _peak(broker: BrokerId, size: int, found: Forecast) -> str:
+    free = found.free_bytes.get(broker)
+    of = f" of {bytes_text(free)} free" if free is not None else ""
+    return f"broker {broker} +{bytes_text(size)}{of}"
 
 
 def replaced(view: LoopView, plan: Plan) -> str:
