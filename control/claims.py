@@ -71,6 +71,7 @@ def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
     yield from bound_claims(plan, snapshot)
     yield _status(plan, before)
     yield _cluster(facts)
+    yield _faults(facts, after)
 
 
 # ---- what the settings say
@@ -112,6 +113,14 @@ def _cluster(facts: Facts) -> Claim:
     if wrong:
         words = f"{_first(wrong)}: not as the snapshot has it"
     return Claim(name="cluster", holds=not wrong, words=words)
+
+
+def _faults(facts: Facts, after: Evaluation) -> Claim:
+    wrong = list(facts.faults(after))
+    words = "brokers over a limit and shared racks are told as they are"
+    if wrong:
+        words = f"{_first(wrong)}: not as the evaluator finds it"
+    return Claim(name="violations", holds=not wrong, words=words)
 
 
 def _moves(facts: Facts) -> Claim:

@@ -1,6 +1,6 @@
 """Claims of a plan that restate its snapshot and goals, compared value by value."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
@@ -11,6 +11,7 @@ from model.goals import Goal, Goals, SolveLimits
 from model.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
 from model.plan_warnings import plan_warnings
 from model.proposal import Proposal
+from model.remaining import OverLimit
 from model.snapshot import BrokerState, Snapshot
 
 NEAR: Final = 1e-8
@@ -93,6 +94,19 @@ class Facts:
                 total = 0.0 if column is None else float(column.sum())
                 yield goal, total / len(before.holding)
 
+    def faults(self, after: Evaluation) -> Iterator[str]:
+        """Lists of what is or was over a limit or shares racks that are false."""
+        if self.minor < 4:
+            return
+        if not are_near(_figures(self.plan.over_limit), _figures(after.over_limit)):
+            yield "over_limit"
+        said, found = (
+            {v.id: v.repaired for v in violations}
+            for violations in (self.plan.rack_violations, after.rack_violations)
+        )
+        if said != found or len(said) < len(self.plan.rack_violations):
+            yield "rack_violations"
+
     def move(self, move: Move) -> Iterator[str]:
         """Fields of a move that the snapshot contradicts."""
         row = self.snapshot.find(move.id)
@@ -173,6 +187,15 @@ class Facts:
         """Mean load per holding broker of each dimension that counts."""
         before = Proposal(self.snapshot, self.plan.goals, ())
         return {w.key: mean_load(before, w) for w in counted_dimensions(before)}
+
+
+def _figures(over: Iterable[OverLimit]) -> dict[str, float]:
+    return {
+        f"{one.broker} {one.dimension} {name}": value
+        for one in over
+        for name in ("before", "after", "limit", "capacity")
+        if (value := getattr(one, name)) is not None
+    }
 
 
 def _deviates_as(

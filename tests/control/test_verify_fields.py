@@ -25,6 +25,7 @@ UNCHECKED: Final = {
     "bound_method": "a name; the bound itself is checked, or proved again by --prove",
     "leaders_only": "advice for another plan, which is solved and judged by itself",
     "brokers.bound_prices": "any prices prove what they prove: the bound is recomputed",
+    "rack_violations.reason": "words for people",
     "moves.reason": "words for people; `explain` gives the figures behind them",
 }
 """Fields that are not checked, and why that is no danger."""
@@ -143,6 +144,37 @@ def test_no_field_of_a_part_can_be_altered(
             items = list(document[part])
             items[number] = item | {name: value}
             assert rejected(document | {part: items}, state), (item, value)
+
+
+@pytest.fixture(scope="module")
+def troubled() -> Snapshot:
+    """Brokers over their limits, and partitions that share a rack."""
+    return snapshot(
+        brokers(4, racks="aabb", capacity=dict.fromkeys(range(1, 5), 2e7)),
+        [(1, 2)] * 6,
+        [(1e7, 1e7)] * 6,
+        storage=StorageKind.REPLICATED,
+    )
+
+
+@pytest.mark.parametrize("name", ["over_limit", "rack_violations"])
+def test_no_violation_can_be_hidden_or_altered(troubled: Snapshot, name: str) -> None:
+    plan = solve(troubled, GOALS, LIMITS).best
+    assert plan is not None
+    document = plan.model_dump(mode="json")
+    assert not rejected(document, troubled)
+    told = document[name]
+    assert rejected({k: v for k, v in document.items() if k != name}, troubled)
+    assert rejected(document | {name: told[1:]}, troubled)
+    for field, value in told[0].items():
+        if field == "reason":
+            continue
+        other = value + 1 if not isinstance(value, bool | str) else value
+        other = not value if isinstance(value, bool) else other
+        other = "x" if isinstance(value, str) else other
+        assert rejected(
+            document | {name: [told[0] | {field: other}, *told[1:]]}, troubled
+        )
 
 
 def empty(model: type[Plan | Move | BrokerChange], name: str) -> Any:
