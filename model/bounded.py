@@ -109,7 +109,7 @@ def _invalid(exc: ValueError) -> InvalidJson:
     return InvalidJson(words[: found.start()], int(found[1]))
 
 
-def _numbers(document: Any, place: str) -> Iterator[tuple[str, float]]:
+def _numbers(document: Any, place: str) -> Iterator[tuple[str, Any]]:
     """Every number of a document, and where it stands."""
     if isinstance(document, dict):
         for key, value in document.items():
@@ -161,5 +161,7 @@ def parse_toml(path: Path, text: str) -> dict[str, Any]:
     except ValueError as exc:
         raise ConfigError(f"{path} is not valid TOML: {exc}") from exc
     for place, value in odd:
-        raise ConfigError(f"{path}: {place} is {value:g}; give a finite number")
+        # An integer may be too long to be printed.
+        shown = f"{value:g}" if isinstance(value, float) else "too large"
+        raise ConfigError(f"{path}: {place} is {shown}; give a finite number")
     return document
