@@ -31,6 +31,7 @@ from solver.budget import Budget
 from solver.exact import MAX_PAIRS, pairs
 from solver.observer import SolveObserver
 from solver.problem import Problem, compile_problem
+from solver.repair import is_broken
 from solver.result import Result
 from solver.solve import solve
 
@@ -90,7 +91,8 @@ def trace_plans(
             made[factor] = attempt(factor * present, None)
     tries = [made[factor] for factor in FACTORS if factor in made]
     skipped = len(FACTORS) - len(tries)
-    if exact and not _stuck(tries):
+    # A budget would leave broken what the bounds of the others repair.
+    if exact and not _stuck(tries) and not is_broken(problem):
         price = FACTORS[-1] * present
         most = max(_count(t.result) for t in tries)
         for budget in _budgets(problem, goals, most):
@@ -170,7 +172,8 @@ def _frontier(
     found = [(t, _point(snapshot, goals, t, lines)) for t in tries]
     made = [(t, point) for t, point in found if point is not None]
     before = rounded(_balance(snapshot, goals, ())[0])
-    home = () if problem.may.forced.any() else (_home(before, present, lines),)
+    must = problem.may.forced.any() or is_broken(problem)
+    home = () if must else (_home(before, present, lines),)
     points = undominated((*home, *(point for _, point in made)))
     asked = [p for t, p in made if t.price == present and t.budget is None]
     most = max((point.cost for point in points), default=0.0)

@@ -94,8 +94,7 @@ def find_repair(
     Nothing is repaired where no placement was found for what must move in any case.
     """
     broken = repairable(problem)
-    over = excess(problem, problem.loads_before, held(problem, problem.replicas))
-    if not broken.any() and over == 0.0:
+    if not is_broken(problem):
         return Repair(problem=problem)
     task = _Task(problem, broken, limits.work * SHARE, observer)
     found = task.run()
@@ -116,6 +115,13 @@ def find_repair(
         unrepaired=dict(zip(left.tolist(), task.reasons(found, left), strict=True)),
         work=task.work,
     )
+
+
+def is_broken(problem: Problem) -> bool:
+    """Whether a limit is exceeded, or a row that may move shares racks."""
+    count = held(problem, problem.replicas)
+    over = excess(problem, problem.loads_before, count)
+    return over > 0.0 or bool(repairable(problem).any())
 
 
 def repairable(problem: Problem) -> Bools:

@@ -9,6 +9,7 @@ from control.judge import refuse_broken
 from model.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan import Plan, PlanStatus
 from model.snapshot import RecentMove, Snapshot
+from solver.frontier import trace_frontier
 from solver.repair import IN_THE_WAY
 from solver.solve import solve
 from tests.solver.anything import clusters, wishes
@@ -54,6 +55,13 @@ def test_rack_violations_of_a_balanced_cluster_are_repaired(
     assert len(plan.repaired) == 4
     assert len(plan.moves) == 4
     assert "repairs racks: rack A held all its replicas" in plan.moves[0].reason
+
+
+def test_every_point_of_the_frontier_repairs_the_racks() -> None:
+    """Also the cheapest one; staying as it is is no choice."""
+    frontier = trace_frontier(cluster(FOUR, IN_ONE_RACK), goals(), LIMITS)
+    assert frontier.points
+    assert min(point.moves for point in frontier.points) == 4
 
 
 def test_racks_are_left_alone_where_the_goals_say_so() -> None:
