@@ -48,6 +48,7 @@ class BandProgram:
     iterations: int = 0
     """Simplex steps so far."""
     _solver: Any = None
+    _solved: bool = False
     _bands: list[Any] = field(default_factory=list)
     _rows: list[Any] = field(default_factory=list)
     _excess: list[Any] = field(default_factory=list)
@@ -134,7 +135,8 @@ class BandProgram:
                 break
             self.iterations += steps
             status = self._solver.Solve()
-        if status != pywraplp.Solver.OPTIMAL:
+        self._solved = status == pywraplp.Solver.OPTIMAL
+        if not self._solved:
             raise ArithmeticError(f"the linear program ends with status {status}")
         self.iterations += self._solver.Iterations()
         return LinearSolution(
@@ -145,5 +147,7 @@ class BandProgram:
         )
 
     def shares(self) -> Floats:
-        """(columns,) share of each placement in the last optimum."""
+        """(columns,) share of each placement in the last optimum; none without one."""
+        if not self._solved:
+            return np.zeros(0)
         return np.array([column.solution_value() for column in self._columns])
