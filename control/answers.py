@@ -71,6 +71,34 @@ class PartitionAnswer(FileModel):
     """Resources whose load was measured, not estimated."""
 
 
+class BrokerOverLimit(FileModel):
+    """A broker above the allowed share of a capacity."""
+
+    broker: int
+    dimension: str
+    load: float
+    limit: float
+    capacity: float | None
+
+
+class RackViolationAnswer(FileModel):
+    """A partition whose replicas break the rack rule."""
+
+    topic: str
+    partition: int
+    reason: str
+    """Why it cannot be repaired; empty where it can."""
+
+
+class RackViolationsAnswer(FileModel):
+    """Partitions that break the rack rule."""
+
+    count: int
+    movable: int
+    """Those that a plan can repair."""
+    partitions: tuple[RackViolationAnswer, ...]
+
+
 class StatusAnswer(FileModel):
     """`status` and `replay`; with `--watch`, one document a line."""
 
@@ -82,6 +110,8 @@ class StatusAnswer(FileModel):
     notes: tuple[str, ...]
     within_band: bool
     """Every broker is within its tolerance band."""
+    over_limit: tuple[BrokerOverLimit, ...]
+    rack_violations: RackViolationsAnswer
     objective: float
     levels: dict[str, float]
     """Average load of a broker, by resource."""
