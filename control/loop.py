@@ -24,6 +24,7 @@ from control.past import Past
 from control.policy import tightened
 from control.ports import Observer
 from control.proposals import Proposals
+from control.run_log import run_lines
 from control.runner import Runner
 from control.staging import staged
 from control.standing import Standing, after_answer, after_step
@@ -460,6 +461,8 @@ class Loop(Closing):
     def run_progressed(self, progress: RunProgress) -> None:
         """Something in the run changed."""
         with self._changed:
+            for level, text in run_lines(self._state.run, progress):
+                self.note(text, level=level)
             self._state.run = progress
         self._publish()
 
