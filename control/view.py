@@ -12,7 +12,7 @@ from model.replication import Replication
 from model.run import RunProgress
 from model.snapshot import Broker, Snapshot
 
-LOG_LINES: Final = 2000
+LOG_LINES: Final = 500
 """Decisions kept for the screen."""
 
 
