@@ -5,6 +5,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -67,19 +68,34 @@ COST_OF_MORE: Final = {Kind.CAPACITY: 2}
 """Of one more percent; one more move, replica or part of a budget of bytes costs 1."""
 
 
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that is given up, or whose limit is raised."""
+
+    thing: Thing
+    limit: int | None = None
+    """The new limit: percent of capacity, moves, replicas or bytes."""
+
+
 def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
     """Ways out of an infeasible problem, the cheapest first, each a sentence.
 
     Empty where none was found within the search budget.
     """
+    whole = len(modelled_rows(problem)) == int((problem.leader >= 0).sum())
+    # Where not all rows are placed anew, more may be needed than is found here.
+    start = "it would be feasible" if whole else "it may become feasible"
+    ways = (map(partial(_words, problem), way) for way in ways_out(problem, budget))
+    return tuple(f"{start} {' and '.join(words)}" for words in ways)
+
+
+def ways_out(problem: Problem, budget: Budget) -> tuple[tuple[Step, ...], ...]:
+    """Ways out of an infeasible problem, the cheapest first; all steps are needed."""
     rows = modelled_rows(problem)
     if not rows or not affordable(problem, rows, budget):
         return ()
     relaxed = _Relaxed(Feasibility(problem, rows, racks=_open_racks(problem)), budget)
-    whole = len(rows) == int((problem.leader >= 0).sum())
-    # Where not all rows are placed anew, more may be needed than is found here.
-    start = "it would be feasible" if whole else "it may become feasible"
-    return tuple(f"{start} {way}" for way in relaxed.ways())
+    return tuple(relaxed.ways())
 
 
 def _open_racks(problem: Problem) -> list[int]:
@@ -115,22 +131,22 @@ class _Relaxed:
         self._given_up = self._groups()
         self._minimize()
 
-    def ways(self) -> Iterator[str]:
+    def ways(self) -> Iterator[tuple[Step, ...]]:
         """Ways out, the cheapest first; single changes where that cannot be proved."""
         found = list(itertools.islice(self._cheapest_ways(), MOST_TOLD))
         yield from found or itertools.islice(self._single_ways(), MOST_TOLD)
 
-    def _cheapest_ways(self) -> Iterator[str]:
+    def _cheapest_ways(self) -> Iterator[tuple[Step, ...]]:
         """The cheapest; then the cheapest without all that those before change."""
         while solver := self._solve():
             used = [t for t, gone in self._given_up.items() if solver.value(gone)]
             if not used:
                 return
-            yield self._sentence(used, solver)
+            yield self._steps(used, solver)
             for thing in used:
                 self._allow(thing, most=0)
 
-    def _single_ways(self) -> Iterator[str]:
+    def _single_ways(self) -> Iterator[tuple[Step, ...]]:
         """Changes of one thing, the cheapest kinds first."""
         order = sorted(self._given_up, key=lambda t: (self._cost(t), t))
         for thing in order:
@@ -139,7 +155,7 @@ class _Relaxed:
             self._allow(thing, most=1)
             solver = self._solve()
             if solver is not None and solver.value(self._given_up[thing]):
-                yield self._sentence([thing], solver)
+                yield self._steps([thing], solver)
             self._allow(thing, most=0)
 
     def _solve(self) -> cp_model.CpSolver | None:
@@ -157,8 +173,13 @@ class _Relaxed:
         """Let a thing be given up, or not."""
         self._model.proto.variables[self._given_up[thing].index].domain[1] = most
 
-    def _sentence(self, used: Sequence[Thing], solver: cp_model.CpSolver) -> str:
-        return " and ".join(self._words(t, solver) for t in used)
+    def _steps(
+        self, used: Sequence[Thing], solver: cp_model.CpSolver
+    ) -> tuple[Step, ...]:
+        raised = self._raised
+        return tuple(
+            Step(t, self._needed(t, solver) if t in raised else None) for t in used
+        )
 
     def _may_give_up(self, thing: Thing) -> bool:
         added = thing.kind is Kind.CAPACITY and thing.at >= len(self._problem.brokers)
@@ -178,6 +199,8 @@ class _Relaxed:
         most = limit.nothing + limit.each * (limit.now + raised.more * raised.step)
         posted = self._model.add(limit.total <= most)
         posted.only_enforce_if(~self._feasibility.keep(limit.thing))
+        unmet = self._model.add(limit.unlimited == 0)
+        unmet.only_enforce_if(~self._feasibility.keep(limit.thing))
 
     def _groups(self) -> dict[Thing, cp_model.IntVar]:
         """By what an operator changes: whether any of its things is given up."""
@@ -208,32 +231,6 @@ class _Relaxed:
             return COST_OF_STAYING.get(WHY[thing.at], _OTHER)
         return COST[thing.kind]
 
-    # ---- words
-
-    def _words(self, thing: Thing, solver: cp_model.CpSolver) -> str:
-        """`with a budget of 14 moves`, `without draining broker 3`."""
-        problem = self._problem
-        match thing.kind:
-            case Kind.STATE:
-                return _without_state(problem, thing.at)
-            case Kind.PIN:
-                pin = pin_text(problem, thing.at).removeprefix("a pin keeps ")
-                return f"without the pin of {pin}"
-            case Kind.PLACEMENT:
-                names = names_text(problem.goals.placements[thing.at].topics)
-                return f"without the placement of {names}"
-            case Kind.RACKS:
-                return "without the rack rule"
-            case Kind.RETURN:
-                return "without the return window"
-            case Kind.STAYS:
-                return _without_staying(problem, WHY[thing.at])
-            case Kind.NEW_BROKER:
-                rack = problem.may.spreading.racks[thing.at]
-                return "with one more broker" + (f" in rack {rack}" if rack else "")
-            case _:
-                return self._raised_words(thing, self._needed(thing, solver))
-
     def _needed(self, thing: Thing, solver: cp_model.CpSolver) -> int:
         """The least limit that the found placement keeps."""
         found = 0
@@ -243,14 +240,40 @@ class _Relaxed:
                 found = max(found, -(-reached // limit.each) * limit.scale)
         return found
 
-    def _raised_words(self, thing: Thing, limit: int) -> str:
-        if thing.kind is Kind.BUDGET:
-            return f"with a budget of {budget_text(self._problem, thing, limit)}"
-        if thing.kind is Kind.REPLICA_LIMIT:
-            return f"with {count_text(limit, 'replica')} per broker"
-        resource = self._problem.snapshot.header.resources[thing.part]
-        now = 100 * self._problem.goals.limit_of(resource)
-        return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
+
+def _words(problem: Problem, step: Step) -> str:
+    """`with a budget of 14 moves`, `without draining broker 3`."""
+    thing = step.thing
+    if step.limit is not None:
+        return _raised_words(problem, thing, step.limit)
+    match thing.kind:
+        case Kind.STATE:
+            return _without_state(problem, thing.at)
+        case Kind.PIN:
+            pin = pin_text(problem, thing.at).removeprefix("a pin keeps ")
+            return f"without the pin of {pin}"
+        case Kind.PLACEMENT:
+            names = names_text(problem.goals.placements[thing.at].topics)
+            return f"without the placement of {names}"
+        case Kind.RACKS:
+            return "without the rack rule"
+        case Kind.RETURN:
+            return "without the return window"
+        case Kind.STAYS:
+            return _without_staying(problem, WHY[thing.at])
+        case _:
+            rack = problem.may.spreading.racks[thing.at]
+            return "with one more broker" + (f" in rack {rack}" if rack else "")
+
+
+def _raised_words(problem: Problem, thing: Thing, limit: int) -> str:
+    if thing.kind is Kind.BUDGET:
+        return f"with a budget of {budget_text(problem, thing, limit)}"
+    if thing.kind is Kind.REPLICA_LIMIT:
+        return f"with {count_text(limit, 'replica')} per broker"
+    resource = problem.snapshot.header.resources[thing.part]
+    now = 100 * problem.goals.limit_of(resource)
+    return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
 
 
 def _group(thing: Thing) -> Thing:

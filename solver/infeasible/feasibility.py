@@ -71,19 +71,26 @@ class Feasibility:
         posted.only_enforce_if(self.keep(thing))
 
     def _choose(self, row: int) -> None:
-        known, single = len(self.problem.brokers), self.problem.rf[row] == 1
+        single = self.problem.rf[row] == 1
         for b in self.places:
             on = self.on[row, b] = self.model.new_bool_var(f"on[{row},{b}]")
             lead = on if single else self.model.new_bool_var(f"lead[{row},{b}]")
             self.lead[row, b] = lead
-            if b >= known:
-                rack = Thing(Kind.NEW_BROKER, self.added[b - known])
-                self.model.add_implication(self.keep(rack), ~on)
-                continue
-            for thing in self._barriers.of(row, b):
+            for thing in self._barring(row, b):
                 self.model.add_implication(self.keep(thing), ~on)
-            for thing in self._barriers.of_leading(row, b):
-                self.model.add_implication(self.keep(thing), ~lead)
+            if b < len(self.problem.brokers):
+                for thing in self._barriers.of_leading(row, b):
+                    self.model.add_implication(self.keep(thing), ~lead)
+
+    def _barring(self, row: int, place: int) -> Iterator[Thing]:
+        """Things that forbid a row's replica on a broker, or on one that is added."""
+        known = len(self.problem.brokers)
+        if place < known:
+            yield from self._barriers.of(row, place)
+            return
+        rack = self.added[place - known]
+        yield Thing(Kind.NEW_BROKER, rack)
+        yield from self._barriers.of_added(row, rack)
 
     def _keep_row(self, row: int) -> None:
         on = [self.on[row, b] for b in self.places]

@@ -49,6 +49,8 @@ class LimitedSum:
     each: int
     now: int
     scale: int = 1
+    unlimited: Sum = 0
+    """More than 0 where no other limit is enough, as for copies of unknown size."""
 
 
 def keep_limits(feasibility: Feasibility) -> list[LimitedSum]:
@@ -225,7 +227,9 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
     new, gone = _changes(feasibility)
     topic = feasibility.problem.snapshot.partitions.topic
 
-    def counted(name: str, totals: list[Sum], scale: int = 1) -> Iterator[LimitedSum]:
+    def counted(
+        name: str, totals: list[Sum], scale: int = 1, unlimited: Sum = 0
+    ) -> Iterator[LimitedSum]:
         limit = getattr(budgets, name)
         if limit is not None:
             now = math.ceil(limit / scale)
@@ -238,6 +242,7 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
                     each=1,
                     now=now,
                     scale=scale,
+                    unlimited=unlimited,
                 )
 
     yield from counted("replica_moves", [_sum(gone.values())])
@@ -258,7 +263,11 @@ def _budgets(feasibility: Feasibility) -> Iterator[LimitedSum]:
         scale = max(1, int(float(size.sum()) * 4) // LOAD_UNITS)
         sizes = (size // scale).tolist()
         copied = _sum(left * sizes[row] for (row, _), left in gone.items())
-        yield from counted("bytes", [copied], scale)
+        local = feasibility.problem.snapshot.partitions.local_bytes
+        unknown = _sum(
+            left for (row, _), left in gone.items() if size[row] and local[row] < 0
+        )
+        yield from counted("bytes", [copied], scale, unknown)
 
 
 def _changes(feasibility: Feasibility) -> tuple[Cells, Cells]:

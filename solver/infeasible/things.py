@@ -84,6 +84,17 @@ class Barriers:
         if not home and broker in may.barred.get(row, ()):
             yield RETURN
 
+    def of_added(self, row: int, rack: int) -> Iterator[Thing]:
+        """Pins that forbid a row's replica on a broker added in a rack.
+
+        An added broker gets an id of its own, so it is in no pin that lists ids.
+        """
+        name = self.problem.may.spreading.racks[rack]
+        for number in self._pins_of(row):
+            pin = self.problem.goals.pins[number]
+            if pin.brokers or (pin.racks and name not in pin.racks):
+                yield Thing(Kind.PIN, number)
+
     def of_leading(self, row: int, broker: int) -> Iterator[Thing]:
         """Things that forbid a row to be led by a broker that holds it."""
         may = self.problem.may

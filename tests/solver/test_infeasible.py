@@ -25,7 +25,7 @@ from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.things import BUDGETS, Kind, Thing
 from solver.problem import Problem, compile_problem
-from solver.relax import relaxations
+from solver.relax import Step, relaxations, ways_out
 from tests.solver.small import Row, broker, cluster, goals, moved
 
 LIMITS = SolveLimits(work=20.0)
@@ -126,7 +126,7 @@ def _goals(problem: Problem, things: Collection[Thing]) -> Goals:
     )
 
 
-def tight(seed: int) -> Problem:
+def tight(seed: int, racks: str = "ab") -> Problem:
     """A tiny cluster with more rules than it can bear, more often than not."""
     rng = np.random.default_rng(seed)
 
@@ -137,7 +137,7 @@ def tight(seed: int) -> Problem:
     states = rng.choice(3, size, p=[0.5, 0.35, 0.15]).tolist()
     capacity = [float(rng.integers(2, 9)) if maybe(0.7) else None for _ in states]
     members = [
-        broker(i + 1, "ab"[i % 2], STATES[s], capacity=capacity[i])
+        broker(i + 1, racks[i % len(racks)], STATES[s], capacity=capacity[i])
         for i, s in enumerate(states)
     ]
     rows = []
@@ -322,6 +322,80 @@ def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
         "it would be feasible with one more broker in rack b",
         "it would be feasible with broker 3 back alive",
     )
+
+
+def test_no_broker_is_offered_where_a_pin_lists_ids() -> None:
+    """An added broker would be in no list of ids."""
+    members = [broker(1), broker(2), broker(3)]
+    pin = {"topics": {"exact": ("orders",)}, "brokers": (2,)}
+    snapshot = cluster(members, [Row(replicas=(1, 3))])
+    problem = compile_problem(snapshot, goals(pins=(pin,)))
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible without the pin of orders on broker 2",
+    )
+
+
+def test_no_budget_is_offered_for_copies_of_unknown_size() -> None:
+    members = [broker(1, state=DRAINING), broker(2), broker(3)]
+    rows = [Row(replicas=(1,), local_bytes=size) for size in (-1, 300)]
+    snapshot = cluster(members, rows, storage=StorageKind.REPLICATED)
+    problem = compile_problem(snapshot, goals(budgets={"bytes": 100}))
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible without draining broker 1",
+    )
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_what_is_advised_makes_a_plan_possible(seed: int) -> None:
+    """Every way out is taken as an operator would; brute force is the judge."""
+    problem = tight(seed, racks="abc"[: 2 + seed % 2])
+    for way in ways_out(problem, Budget(limits=LIMITS)):
+        snapshot, wanted = taken(problem, way)
+        assert is_possible(snapshot, wanted), way
+        again = compile_problem(snapshot, wanted)
+        assert find_conflict(again, Budget(limits=LIMITS)) is None, way
+
+
+def taken(problem: Problem, way: Iterable[Step]) -> tuple[Snapshot, Goals]:
+    """The cluster and the goals after all steps of a way out."""
+    every = {
+        *(Thing(kind, at) for kind in Kind for at in range(len(BUDGETS))),
+        *(Thing(Kind.CAPACITY, b, r) for b in range(9) for r in range(9)),
+    }
+    given_up = {s.thing for s in way if s.limit is None}
+    snapshot = _brokers(problem, every - given_up)
+    wanted = _goals(problem, every - given_up)
+    for step in way:
+        if step.limit is not None:
+            wanted = _raised(problem, wanted, step.thing, step.limit)
+        elif step.thing.kind is Kind.NEW_BROKER:
+            snapshot = _extended(problem, snapshot, step.thing.at)
+    return snapshot, wanted
+
+
+def _raised(problem: Problem, wanted: Goals, thing: Thing, limit: int) -> Goals:
+    if thing.kind is Kind.REPLICA_LIMIT:
+        return wanted.model_copy(update={"replicas_per_broker": limit})
+    if thing.kind is Kind.BUDGET:
+        budgets = wanted.budgets.model_copy(update={BUDGETS[thing.at]: limit})
+        return wanted.model_copy(update={"budgets": budgets})
+    resource = problem.snapshot.header.resources[thing.part]
+    limits = {**wanted.capacity_limits, resource: limit / 100}
+    return wanted.model_copy(update={"capacity_limits": limits})
+
+
+def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:
+    """One more broker, of the least capacity of those that are there."""
+    members = snapshot.header.brokers
+    capacity = {
+        r: min(b.capacity[r] for b in members)
+        for r in snapshot.header.resources
+        if all(r in b.capacity for b in members)
+    }
+    name = problem.may.spreading.racks[rack]
+    added = broker(len(members) + 1, name).model_copy(update={"capacity": capacity})
+    header = snapshot.header.model_copy(update={"brokers": (*members, added)})
+    return Snapshot(header, snapshot.partitions)
 
 
 def test_a_feasible_problem_has_no_conflict_and_needs_no_way_out() -> None:
