@@ -106,7 +106,10 @@ def _invalid(exc: ValueError) -> InvalidJson:
     found = _AT.search(words)
     if found is None:
         return InvalidJson("a character is not valid UTF-8")
-    return InvalidJson(words[: found.start()], int(found[1]))
+    reason = words[: found.start()]
+    if reason == "expected value":
+        reason = "a value is expected; NaN and Infinity are not JSON, write null"
+    return InvalidJson(reason, int(found[1]))
 
 
 def _numbers(document: Any, place: str) -> Iterator[tuple[str, Any]]:

@@ -46,6 +46,7 @@ def make(folder: Path, given: Origin, **options: Any) -> int:
     usual: dict[str, Any] = {
         "goals_file": None,
         "topics": (),
+        "leaders_only": False,
         "out": folder / "plan.json",
     }
     usual |= {"reassignment_json": None, "output": Form.JSON}

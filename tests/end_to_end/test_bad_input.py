@@ -226,16 +226,22 @@ def snapshot(change: Callable[[Document, Document], object]) -> tuple[int, str]:
     return code, told
 
 
-@pytest.mark.parametrize("load", [-1.0, float("inf"), 1e31, "x", True])
+@pytest.mark.parametrize("load", [-1.0, 1e31, "x", True])
 def test_a_load_of_a_snapshot_that_is_none_is_named(load: object) -> None:
     code, told = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
     assert code == 2
     assert "orders-0" in told or "partitions.loads.0.0" in told
 
 
-@pytest.mark.parametrize("load", [float("nan"), None, 1e30])
+@pytest.mark.parametrize("load", [float("nan"), float("inf")])
+def test_a_number_that_json_does_not_have_is_refused(load: float) -> None:
+    code, message = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
+    assert code == 2
+    assert "NaN and Infinity are not JSON" in message
+
+
+@pytest.mark.parametrize("load", [None, 1e30])
 def test_any_other_load_of_a_snapshot_gives_a_plan(load: object) -> None:
-    """What is no number is not known."""
     assert snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))[0] == 0
 
 

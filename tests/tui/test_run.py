@@ -269,7 +269,8 @@ def test_a_rate_is_read(text: str, rate: int | None) -> None:
 @pytest.mark.parametrize("text", ["", "fast", "0", "-5MB/s", "5 MB/min", "x" * 1000])
 def test_what_is_no_rate_is_told_with_what_would_be(text: str) -> None:
     with pytest.raises(
-        ValueError, match="say bytes per second, or 50MB/s, auto or none"
+        ValueError,
+        match="use bytes per second, or a unit: 50MB/s, 50MiB/s, auto or none",
     ):
         typed_rate(text)
 
