@@ -318,6 +318,9 @@ class CannedLoop:
         """Nothing is asked of a cluster."""
         return forecast(plan, RunLimits(), Pace.of([]))
 
+    def acted(self, words: str) -> None:
+        """Nothing is logged."""
+
     def plan_again(self) -> None:
         """No plan is made."""
 

@@ -57,6 +57,18 @@ class Asks:
         same = replace(self, stay=other.stay) == other
         return same and set(self.stay) > set(other.stay)
 
+    def beyond(self, other: "Asks") -> str:
+        """What is asked here and not in `other`, as what an operator does."""
+        found = [f"plan topic {t} alone" for t in self.topics if t not in other.topics]
+        if self.goals != other.goals:
+            found.append("edit the goals")
+        if self.cut is not None and self.cut != other.cut:
+            moves = count_text(self.cut.moves, "new replica")
+            found.append(f"choose the point of the frontier with {moves}")
+        found += [f"remove the move of {p}" for p in self.stay if p not in other.stay]
+        found += [f"pin {_pin_words(p)}" for p in self.pins if p not in other.pins]
+        return "; ".join(found) or "plan again"
+
     def check(self, configured: Goals, snapshot: Snapshot) -> None:
         """Refuse what cannot be asked of this cluster.
 

@@ -84,6 +84,7 @@ class Loop(Closing):
             lock=self._changed,
             wake=self._wake.set,
             note=self.warn,
+            acted=self.acted,
         )
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
@@ -96,7 +97,8 @@ class Loop(Closing):
 
     def close(self) -> None:
         """Let moves that run finish, then stop everything."""
-        self.steering.stop()
+        if self.running:
+            self.steering.stop()
         self._closing.set()
         self._wake.set()
         if self._watcher.is_alive():
@@ -210,6 +212,7 @@ class Loop(Closing):
 
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot, level or not."""
+        self.acted("plan again")
         self.proposals.want()
 
     @property
@@ -239,6 +242,7 @@ class Loop(Closing):
             self,
             journal_dir=self.settings.journal_dir,
             moves_in_flight=self.settings.limits.moves_in_flight,
+            operator=self.settings.operator,
         )
 
     def _main(self) -> None:
@@ -280,6 +284,7 @@ class Loop(Closing):
             while self._next_tick():
                 if observer.failure is not None:
                     raise observer.failure
+                self._note_steering()
                 self._look(observer)
                 self._act()
                 self._publish()
@@ -460,6 +465,7 @@ class Loop(Closing):
 
     def run_progressed(self, progress: RunProgress) -> None:
         """Something in the run changed."""
+        self._note_steering()
         with self._changed:
             for level, text in run_lines(self._state.run, progress):
                 self.note(text, level=level)
@@ -468,6 +474,7 @@ class Loop(Closing):
 
     def run_ended(self, report: RunReport) -> None:
         """The run came to an end, done or stopped."""
+        self._note_steering()
         done = sum(move.state is MoveState.DONE for move in report.moves)
         moves = count_text(len(report.moves), "move")
         made = moves if done == len(report.moves) else f"{done} of {moves}"
@@ -488,6 +495,7 @@ class Loop(Closing):
 
     def run_failed(self, error: PlimsollError) -> None:
         """The run could not begin or go on: say why; plan anew from what is now."""
+        self._note_steering()
         with self._changed:
             run, plan = self._state.run, self.proposals.plan
             began = (
@@ -536,6 +544,15 @@ class Loop(Closing):
     def warn(self, text: str) -> None:
         """Say in the log what came to nothing, or what another part warns of."""
         self.note(text, level="warning")
+
+    def acted(self, words: str) -> None:
+        """Say in the log what the operator did."""
+        self.note(f"{self.settings.operator}: {words}")
+
+    def _note_steering(self) -> None:
+        with self._changed:
+            for words in self.steering.recorded():
+                self.note(words)
 
     def _publish(self) -> None:
         view = self.view

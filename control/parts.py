@@ -9,6 +9,7 @@ from typing import Final, Literal
 from control.policy import AutoLimits
 from control.ports import Executor, Observer, Planner
 from control.showing import ScreenSettings
+from control.terminal import operator
 from control.view import Mode
 from executor.timing import steady_s
 from model.goals import Goals, SolveLimits
@@ -23,6 +24,8 @@ class LoopSettings:
     """How the loop behaves; the same for every front end."""
 
     bootstrap: str
+    operator: str = field(default_factory=operator)
+    """Who uses it; the log says so."""
     name: str | None
     """What the cluster is called; None for the start of its id."""
     mode: Mode

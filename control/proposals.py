@@ -67,14 +67,15 @@ class Proposals:
         lock: threading.Condition,
         wake: Callable[[], None],
         note: Callable[[str], None],
+        acted: Callable[[str], None],
     ) -> None:
         """Guarded by `lock`; `wake` is called when an answer can be taken.
 
-        note: says in the log what came to nothing.
+        note: says in the log what came to nothing; acted: what the operator did.
         """
         self._planner, self._goals, self._limits = planner, goals, limits
         self._clock, self._lock, self._wake = clock, lock, wake
-        self._steady, self._note = steady, note
+        self._steady, self._note, self._acted = steady, note, acted
         self.plan: Plan | None = None
         """The one that can be approved."""
         self.result: Result | None = None
@@ -115,6 +116,7 @@ class Proposals:
             asks.check(self._goals, self._known())
             if asks != self._asks:
                 self._end_trace()
+            self._acted(asks.beyond(self._asks))
             self._remember()
             self._asks = asks
             self.want()
@@ -126,6 +128,7 @@ class Proposals:
         """
         with self._lock:
             asks, newest = self._asks.without_last(), self._known()
+            self._acted(f"undo: {self._asks.beyond(asks)}")
             made = self._before_asking(asks)
             if made is None or made.outdated_in(newest):
                 self._asks = asks
@@ -149,6 +152,7 @@ class Proposals:
         with self._lock:
             solve = self._solve if self._supposed is None else self._thought
             if solve is not None:
+                self._acted("use the best plan so far")
                 solve.stop()
 
     def trace(self) -> None:
@@ -185,7 +189,9 @@ class Proposals:
             self._remember()
             self.give_up()
             self.wanted = False
-            self._asks = self._asks.cut_at(traced.frontier.points[point])
+            asks = self._asks.cut_at(traced.frontier.points[point])
+            self._acted(asks.beyond(self._asks))
+            self._asks = asks
             self._keep(result, traced.snapshot)
         self._wake()
 
@@ -194,13 +200,17 @@ class Proposals:
         with self._lock:
             if self._thought is not None:
                 self._thought.stop()
-            self._thought = self._supposed = None
             if scenario is None:
+                if self._supposed is not None:
+                    self._acted("end the what-if")
+                self._thought = self._supposed = None
                 return
+            self._thought = self._supposed = None
             before = self._known()
             after = suppose(before, scenario)
             goals = self._asks.goals or self._goals
             lost = len(lost_partitions(before, after))
+            self._acted(f"what-if: {scenario.words()}")
             self._supposed = Supposed(words=scenario.words(), snapshot=after)
             self._thought = self._begin(
                 lambda follower: judged(

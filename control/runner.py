@@ -43,7 +43,10 @@ class Runner:
         *,
         journal_dir: Path,
         moves_in_flight: int,
+        operator: str = "",
     ) -> None:
+        """operator: who steers runs."""
+        self._operator = operator
         self._connect = connect
         self._listener = listener
         self._journal_dir = journal_dir
@@ -99,7 +102,7 @@ class Runner:
             self._thread.join()
 
     def _begin(self, by: str, work: Callable[[Executor], RunReport]) -> None:
-        self.steering = Steering(by)
+        self.steering = Steering(by, self._operator)
         self._thread = threading.Thread(
             target=self._run, args=(work,), name="run", daemon=True
         )

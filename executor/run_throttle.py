@@ -95,7 +95,8 @@ class RunThrottle:
         with _going_on():
             if self._rates.follows:
                 self._rates.measure(list(self._open.values()))
-            self._apply(self._found(self._held.rates))
+            why = "following what clients leave free"
+            self._apply(self._found(self._held.rates), why)
 
     def raise_rate(self, move: Move) -> int | None:
         """Double the rates that a move copies under; the highest of them then.
@@ -114,7 +115,8 @@ class RunThrottle:
                 self._raised_at_s[broker, key] = now_s
                 least = 2 * self._held.newest(broker, key)
                 self._rates.raise_to((broker, key), least)
-        return self._apply(self._found({*move.replicas_before, *move.added}))
+        rates = self._found({*move.replicas_before, *move.added})
+        return self._apply(rates, f"since {move.id} falls behind")
 
     def set_rate(self, bytes_per_s: int | None) -> None:
         """Have another rate from now on; None follows what is free.
@@ -126,7 +128,7 @@ class RunThrottle:
             return
         self._rates.choose(bytes_per_s, list(self._open.values()))
         if self._held is not None:
-            self._apply(self._found(self._held.rates))
+            self._apply(self._found(self._held.rates), "as asked")
             return
         for words in self._impose():
             _log.warning("%s", words)
@@ -158,19 +160,20 @@ class RunThrottle:
         failed = self._throttle.set_rates(wanted, rates)
         under_way = [move for move in moves if move.id in self._begun]
         self._throttle.limit(under_way, wanted)
+        self._steering.record(f"throttle set: {_rates_words(rates)}")
         return failed
 
     def _found(self, brokers: Collection[BrokerId]) -> Rates:
         return self._rates.find(brokers, list(self._open.values()))
 
-    def _apply(self, rates: Rates) -> int | None:
+    def _apply(self, rates: Rates, why: str) -> int | None:
         """Set what differs enough, and is still ours; the highest of what was set."""
         done: list[int] = []
         with _going_on():
-            done += self._change(rates)
+            done += self._change(rates, why)
         return max(done, default=None)
 
-    def _change(self, rates: Rates) -> list[int]:
+    def _change(self, rates: Rates, why: str) -> list[int]:
         if self._held is None:
             return []
         changes = self._throttle.changeable(self._held, self._different(rates))
@@ -179,6 +182,7 @@ class RunThrottle:
         self._write(self._held.with_rates(changes))
         for words in self._throttle.set_rates(self._held, changes):
             _log.warning("%s", words)
+        self._steering.record(f"throttle changed {why}: {_rates_words(changes)}")
         for broker, of in changes.items():
             _log.info(
                 "throttle of broker %s: %s",
@@ -209,6 +213,16 @@ class RunThrottle:
     def _write(self, wanted: Throttled) -> None:
         self._journal.write(JournalEvent.THROTTLED, **wanted.document())
         self._held = wanted
+
+
+def _rates_words(rates: Rates) -> str:
+    """Which brokers, and the lowest and the highest of their rates."""
+    found = [rate for of in rates.values() for rate in of.values()]
+    low, high = rate_text(min(found)), rate_text(max(found))
+    span = low if low == high else f"{low} to {high}"
+    ids = sorted(rates)
+    one = f"broker {ids[0]}"
+    return f"{one if len(ids) == 1 else f'{len(ids)} brokers'}, {span}"
 
 
 @contextmanager

@@ -3,6 +3,12 @@
 import threading
 from collections import deque
 from dataclasses import dataclass, replace
+from typing import Final
+
+from model.units import rate_text
+
+MOST_RECORDED: Final = 1000
+"""Lines that wait for a log; nobody takes them where a run has none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,9 +27,12 @@ class Steering:
     To stop or abort is final; a pause is not.
     """
 
-    def __init__(self, by: str = "") -> None:
+    def __init__(self, by: str = "", operator: str = "") -> None:
+        """operator: who steers the run; may be another than who approved it."""
         self.by = by
         """Who approved the run; stands in its journal."""
+        self._operator = operator or by
+        self._recorded: deque[str] = deque(maxlen=MOST_RECORDED)
         self.stopping = threading.Event()
         """Nothing further is to be started; also set by `abort`."""
         self._paused = False
@@ -43,23 +52,30 @@ class Steering:
 
     def pause(self) -> None:
         """Start nothing until `go_on`; what runs goes on."""
+        self._act("pause the run")
         self._paused = True
 
     def go_on(self) -> None:
         """End a pause."""
+        self._act("resume the run")
         self._paused = False
 
     def stop(self) -> None:
         """Start nothing further, and let what runs finish."""
+        if not self.stopping.is_set():
+            self._act("stop the run after in-flight moves")
         self.stopping.set()
 
     def abort(self) -> None:
         """Start nothing further, and cancel what runs where the platform can."""
+        self._act("abort the run and cancel in-flight moves")
         self._aborting = True
         self.stopping.set()
 
     def throttle(self, bytes_per_s: int | None) -> None:
         """Let moves copy at another rate; None follows what clients leave free."""
+        rate = "auto" if bytes_per_s is None else rate_text(bytes_per_s)
+        self._act(f"change the throttle to {rate}")
         self._asked = AskedRate(bytes_per_s=bytes_per_s)
         self._rates.append(bytes_per_s)
 
@@ -76,3 +92,15 @@ class Steering:
     def asked_rates(self) -> list[int | None]:
         """What `throttle` asked for since the last call, in order."""
         return [self._rates.popleft() for _ in range(len(self._rates))]
+
+    def record(self, words: str) -> None:
+        """Keep a line for the log."""
+        self._recorded.append(words)
+
+    def recorded(self) -> list[str]:
+        """Lines for the log since the last call: what the operator and rules did."""
+        return [self._recorded.popleft() for _ in range(len(self._recorded))]
+
+    def _act(self, words: str) -> None:
+        # A signal's handler may call this, so it takes no lock and writes nothing.
+        self.record(f"{self._operator}: {words}" if self._operator else words)

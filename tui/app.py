@@ -241,6 +241,10 @@ class PlimsollApp(FrameApp):
         """Open the screen that was open before; again, and this one is back."""
         self.action_show_mode(self._previous_mode)
 
+    def acted(self, words: str) -> None:
+        """Say in the log what the operator did; it may wait for the loop's lock."""
+        self.run_worker(asyncio.to_thread(self._engine.acted, words), group="acted")
+
     @property
     def asking(self) -> Asking:
         """What the plan screen may ask of plans."""

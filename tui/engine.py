@@ -115,5 +115,8 @@ class Engine(Protocol):
         """What a plan will take; asks the cluster, and raises as a run would."""
         ...
 
+    def acted(self, words: str) -> None:
+        """Say in the log what the operator did."""
+
     def plan_again(self) -> None:
         """Make a new plan from the newest snapshot."""

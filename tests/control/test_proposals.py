@@ -241,6 +241,39 @@ def test_undo_replans_where_the_cluster_has_changed(bench: Bench) -> None:
     assert plan.snapshot_fingerprint != before.snapshot_fingerprint
 
 
+def test_the_log_says_who_asked_what_of_a_plan(bench: Bench) -> None:
+    first = bench.ready()
+    pid = first.moves[0].id
+    bench.ask(bench.loop.view.proposed.asks.dropping(pid))
+    bench.loop.proposals.undo()
+    bench.ready()
+    pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(0,), brokers=(BrokerId(1),))
+    bench.ask(bench.loop.view.proposed.asks.pinning(pin))
+    bench.ask(bench.loop.view.proposed.asks.with_goals(Goals(move_price=1e-9)))
+    bench.loop.plan_again()
+    bench.loop.proposals.suppose(Scenario(remove=(BrokerId(3),)))
+    bench.loop.proposals.suppose(None)
+    bench.ready()
+    bench.loop.proposals.trace()
+    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.loop.proposals.choose(1)
+    who = bench.loop.settings.operator
+    said = [x.text for x in bench.loop.view.log if x.text.startswith(f"{who}: ")]
+    assert said[:-1] == [
+        f"{who}: {words}"
+        for words in (
+            f"remove the move of {pid}",
+            f"undo: remove the move of {pid}",
+            "pin orders-0 on broker 1",
+            "edit the goals",
+            "plan again",
+            "what-if: broker 3 removed",
+            "end the what-if",
+        )
+    ]
+    assert said[-1].startswith(f"{who}: choose the point of the frontier with ")
+
+
 def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
     bench.ready()
     pin = Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(3),))

@@ -59,8 +59,16 @@ def _ended(loop: Loop, runs: int) -> RunReport:
     return loop.reports[runs - 1]
 
 
+def _is_logged(loop: Loop, *parts: str) -> None:
+    """In this order."""
+    lines = iter([line.text for line in loop.view.log])
+    for part in parts:
+        assert any(part in line for line in lines), part
+
+
 def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> None:
     _approve(loop)
+    loop.steering.throttle(200_000_000)
     loop.steering.pause()
     paused = _wait(loop, lambda v: v.run is not None and v.run.state is RunState.PAUSED)
     assert paused.run is not None
@@ -72,6 +80,15 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
     done = sum(move.state is MoveState.DONE for move in stopped.moves)
     words = f"run {stopped.run_id} stopped: {done} of {len(stopped.moves)} moves; "
     assert any(words in line.text for line in loop.view.log)
+    _is_logged(
+        loop,
+        f"{loop.settings.operator}: change the throttle to 200 MB/s",
+        f"{loop.settings.operator}: pause the run",
+        f"run {stopped.run_id} paused: paused by the operator",
+        f"{loop.settings.operator}: resume the run",
+        f"{loop.settings.operator}: stop the run after in-flight moves",
+        words,
+    )
 
     loop.past.resume("bob")
     resumed = _ended(loop, 2)

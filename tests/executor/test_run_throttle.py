@@ -258,6 +258,10 @@ def test_an_operator_changes_the_rate_of_a_run(
     assert at.run().state is RunState.DONE
     assert seen.changes[0] == 10.0
     assert seen.changes[-1] == pytest.approx(then, abs=0.1)
+    said = [x for x in at.steering.recorded() if x.startswith("throttle")]
+    assert said[0] == "throttle set: 3 brokers, 10.0 MB/s"
+    changed = [x for x in said if x.startswith("throttle changed as asked")]
+    assert len(changed) == (then != 10.0)
     assert at.is_clean
 
 
@@ -270,6 +274,9 @@ def test_an_operator_throttles_a_run_that_had_no_throttle(tmp_path: Path) -> Non
     assert report.duration_s > 30.0
     assert seen.changes == [40.0]
     assert at.is_clean
+    asked, then = at.steering.recorded()
+    assert asked == "change the throttle to 40.0 MB/s"
+    assert then == "throttle set: 3 brokers, 40.0 MB/s"
 
 
 def test_a_rate_that_is_refused_in_mid_run_stops_nothing_and_is_set_later(

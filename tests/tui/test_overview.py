@@ -170,6 +170,8 @@ async def test_a_frozen_screen_holds_its_tables_while_the_header_goes_on() -> No
         await on.press("space")
         assert on.words("#headline") == "every broker is within its band"
         assert "FROZEN" not in on.words("#modes")
+        done = ["freeze the overview screen", "unfreeze the overview screen"]
+        assert on.loop.actions == done
 
 
 async def test_a_frozen_screen_says_so_first_also_where_there_is_little_room() -> None:

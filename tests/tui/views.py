@@ -438,6 +438,7 @@ class FakeLoop:
     """What `approve` raises."""
     approved: list[tuple[str, str]] = field(default_factory=list)
     plans_wanted: int = 0
+    actions: list[str] = field(default_factory=list)
     steering: Steering = field(default_factory=Steering)
     screen: ScreenSettings = field(default_factory=ScreenSettings)
     keys: dict[str, str] = field(default_factory=dict)
@@ -482,6 +483,9 @@ class FakeLoop:
         if isinstance(self.forecast, PlimsollError):
             raise self.forecast
         return self.forecast
+
+    def acted(self, words: str) -> None:
+        self.actions.append(words)
 
     def plan_again(self) -> None:
         self.plans_wanted += 1

@@ -4,7 +4,7 @@ import asyncio
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar, cast
 
 from textual import work
 from textual.app import ComposeResult
@@ -20,6 +20,9 @@ from tui.viewmodel.refusals import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar
+
+if TYPE_CHECKING:
+    from tui.app import PlimsollApp
 
 FREEZE = "screen.freeze"
 PAUSE = "run.pause"
@@ -103,6 +106,8 @@ class LiveScreen(Screen[None]):
     def action_freeze(self) -> None:
         """Hold what is shown, or follow the loop again."""
         self.frozen = not self.frozen
+        done = "freeze" if self.frozen else "unfreeze"
+        cast("PlimsollApp", self.app).acted(f"{done} the {self.MODE} screen")
         since_ms = self.moment.now_ms if self.frozen and self.moment else None
         self.query_one(ModeBar).show(frozen_ms=since_ms)
         self.refresh_bindings()
