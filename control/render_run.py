@@ -1,6 +1,7 @@
 """The report of a run as people read it."""
 
 from control.render import measure_text, table
+from model.remaining import remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
 from model.units import bytes_text, count_text, seconds_text
 
@@ -12,6 +13,7 @@ def run_text(report: RunReport) -> str:
         words += f" ({report.reason})"
     lines = [words, _took(report), ""]
     told = "\n".join(lines) + "\n" + _moves(report) + _balance(report)
+    told += _remaining(report)
     return told if report.rollback is None else f"{told}\n{run_text(report.rollback)}"
 
 
@@ -91,6 +93,13 @@ def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
         cell(broker.planned, broker.deviation_planned),
         cell(broker.achieved, broker.deviation_achieved),
     )
+
+
+def _remaining(report: RunReport) -> str:
+    """What the run leaves broken, a line each."""
+    words = remaining_words(report.over_limit, report.rack_violations)
+    lines = "".join(f"warning: {w}\n" for w in words)
+    return f"\n{lines}" if lines else ""
 
 
 def _list(brokers: tuple[int, ...]) -> str:

@@ -28,6 +28,7 @@ from executor.lock import sole_writer
 from executor.outlook import Outlook
 from executor.pace import Pace
 from executor.recognise import dialects
+from executor.remaining import with_remaining
 from executor.room import Room
 from executor.run_settings import RunSettings
 from executor.s3 import S3Settings
@@ -231,7 +232,8 @@ class Executor(Closing):
                 past=past,
             )
             report = execution.run()
-        return with_balance(report, plan, self._admin), execution.rolls_back
+        report = with_balance(report, plan, self._admin)
+        return with_remaining(report, plan), execution.rolls_back
 
     def clean_up(self, journal_dir: Path) -> list[str]:
         """Take away what runs that were cut off have left set; what it did, in words.

@@ -4,9 +4,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
 from model.files import FileModel, VersionedModel
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
+from model.remaining import OverLimit, RackViolation
 
 
 class MoveState(StrEnum):
@@ -211,5 +214,17 @@ class RunReport(FileModel):
     moves: tuple[MoveReport, ...]
     brokers: tuple[BrokerBalance, ...] = ()
     """Empty where the plan does not tell what its partitions weigh."""
+    over_limit: tuple[OverLimit, ...] = ()
+    """Limits of the plan that remain exceeded, with the load achieved as `after`."""
+    rack_violations: tuple[RackViolation, ...] = ()
+    """Rack violations of the plan that remain."""
     rollback: "RunReport | None" = None
     """Of the run that moved back what this one had finished, where a rule asks so."""
+
+    @model_serializer(mode="wrap")
+    def _without_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        for name in ("over_limit", "rack_violations"):
+            if not document.get(name, True):
+                del document[name]
+        return document

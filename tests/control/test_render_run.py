@@ -4,6 +4,7 @@ import json
 
 from control.render_run import run_text
 from model.ids import TopicName
+from model.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveReport, MoveState, RunReport, RunState
 from tests.executor.plans import ids
 
@@ -59,6 +60,31 @@ def test_a_run_is_told_with_its_price_and_what_it_achieved() -> None:
         "broker       net_in before           planned            achieved\n"
         "     1  3.00 MB/s (+200 %)  1.00 MB/s (+0 %)  2.00 MB/s (+100 %)\n"
     )
+
+
+def test_what_a_run_leaves_broken_is_listed_and_else_omitted() -> None:
+    over = OverLimit(
+        broker=ONE,
+        dimension="net_in",
+        before=3e6,
+        after=2e6,
+        limit=1.7e6,
+        capacity=2e6,
+    )
+    rack = RackViolation(
+        topic=TopicName("orders"), partition=3, repaired=False, reason="it is pinned"
+    )
+    update = {"over_limit": (over,), "rack_violations": (rack,)}
+    left = REPORT.model_copy(update=update)
+    assert run_text(left) == run_text(REPORT) + (
+        "\n"
+        "warning: broker 1 stays over its limit of net_in: 2.00 MB/s, the limit is "
+        "1.70 MB/s (85.0 % of 2.00 MB/s)\n"
+        "warning: rack violations not repaired: 1 partition (orders-3): it is pinned\n"
+    )
+    assert update.keys() <= left.model_dump().keys()
+    assert not update.keys() & REPORT.model_dump().keys()
+    assert RunReport.model_validate_json(left.model_dump_json()) == left
 
 
 def test_a_report_of_before_can_be_read() -> None:

@@ -1,0 +1,54 @@
+"""What a run leaves broken, judged by the evaluator that judges plans."""
+
+from pathlib import Path
+
+import pytest
+
+from executor.connect import Executor
+from executor.steering import Steering
+from executor.timing import RunLimits
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.cluster import SimulatedCluster
+from lab.simulation.faults import Faults
+from model.evaluate import evaluate
+from model.goals import SolveLimits
+from model.run import MoveState
+from model.snapshot import StorageKind
+from solver.solve import solve
+from tests.solver.small import Row, broker, cluster, goals
+
+GOALS = goals(rack_rule="spread")
+SNAPSHOT = cluster(
+    [broker(i, rack, capacity=8) for i, rack in enumerate("aabb", start=1)],
+    [Row(replicas=(1, 2), load=(3.0, 1.0))] * 4,
+    storage=StorageKind.REPLICATED,
+)
+
+
+@pytest.mark.parametrize("stop_after_s", [0.5, 2.5, 1000.0])
+def test_what_a_run_leaves_broken_is_what_the_evaluator_finds(
+    tmp_path: Path, stop_after_s: float
+) -> None:
+    plan = solve(SNAPSHOT, GOALS, SolveLimits(work=2.0)).best
+    assert plan is not None
+    assert plan.over_limit
+    assert any(v.repaired for v in plan.rack_violations)
+    simulated, steering = SimulatedCluster.of(SNAPSHOT), Steering()
+    simulated.after(stop_after_s, steering.stop)
+    executor = Executor(
+        SimulatedAdmin(simulated, Faults()),
+        timing=simulated.timing,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    report = executor.execute(
+        plan, journal_dir=tmp_path, observe=lambda _: None, steering=steering
+    )
+    pairs = zip(plan.moves, report.moves, strict=True)
+    done = [move for move, told in pairs if told.state is MoveState.DONE]
+    found = evaluate(SNAPSHOT, GOALS, done)
+    wanted = {(o.broker, o.dimension): o.after for o in found.over_limit if o.remains}
+    told = {(o.broker, o.dimension): o.after for o in report.over_limit}
+    assert told == pytest.approx(wanted)
+    left = {v.id for v in found.rack_violations if not v.repaired}
+    assert {v.id for v in report.rack_violations} == left
+    assert bool(left) == (len(done) < len(plan.moves))
