@@ -45,6 +45,9 @@ from solver.repair_exact import repair_exactly
 SHARE: Final = 0.2
 """Share of the work that repairs may take."""
 
+EXPLAINING_SHARE: Final = 0.25
+"""Share of that which may be added to say why the racks of rows are not repaired."""
+
 WORK_PER_TRY: Final = 1e-6
 """Work of one configuration or pair tried; measured."""
 
@@ -53,6 +56,9 @@ MOST_PAIRS: Final = 1_000_000
 
 EXACT_PAIRS: Final = 2_000
 """Choices up to which the exact model looks for a better repair, and proves it."""
+
+ROWS_AT_ONCE: Final = 1_000
+"""Rows that have to move, between two looks whether to stop."""
 
 MOST_EXPLAINED: Final = 1_000
 """Rows left as they are of which each is asked what stands in its way."""
@@ -99,7 +105,7 @@ def find_repair(
     task = _Task(problem, broken, limits.work * SHARE, observer)
     found = task.run()
     proved = found is not None and _complete(problem, broken, found)
-    if not proved and pairs(problem) <= EXACT_PAIRS and not task.stopped:
+    if not proved and pairs(problem) <= EXACT_PAIRS and not task.ended:
         exact = repair_exactly(problem, broken, found, limits, observer, task.left)
         found, proved, task.work = exact.placement, exact.proved, task.work + exact.work
     if found is None:
@@ -194,7 +200,8 @@ class _Task:
         return max(0.0, self._most - self.work)
 
     @property
-    def _ended(self) -> bool:
+    def ended(self) -> bool:
+        """Whether to stop here, as asked or at the end of the work."""
         self.stopped = self.stopped or self._observer.stops()
         return self.stopped or self.left <= 0
 
@@ -203,9 +210,11 @@ class _Task:
         problem = self._problem
         c = find_columns(problem)
         state = new_state(c, c.home)
-        forced = largest_first(c, np.flatnonzero(c.forced))
-        if not evacuate(c, state, forced, scratch(c)):
-            return None
+        forced, room = largest_first(c, np.flatnonzero(c.forced)), scratch(c)
+        for start in range(0, len(forced), ROWS_AT_ONCE):
+            rows = forced[start : start + ROWS_AT_ONCE]
+            if self.ended or not evacuate(c, state, rows, room):
+                return None
         state = self._racks(state)
         state = self._limits(state)
         state = self._racks(state)
@@ -221,10 +230,9 @@ class _Task:
         c = find_columns(_forcing(problem, rows))
         state, room = new_state(c, state.at), scratch(c)
         for row in _order(c, rows).tolist():
-            if self._ended:
+            if self.ended:
                 break
-            _mend(c, state, row, room)
-            self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
+            self._mended(c, state, row, room)
         return state
 
     def _limits(self, state: State) -> State:
@@ -234,7 +242,7 @@ class _Task:
         c = find_columns(_forcing(problem, np.flatnonzero(self._broken & ~here)))
         state, m = new_state(c, state.at), _limits_of(problem, c)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
-        while rest and not self._ended:
+        while rest and not self.ended:
             rest.sort(key=lambda b: (-excess_of(state, m, b), b))
             if not self._relieved(c, state, m, rest[0]):
                 rest.pop(0)
@@ -273,6 +281,7 @@ class _Task:
         """Why each row that may move still shares racks."""
         if not len(rows):
             return
+        self._most = self.work + EXPLAINING_SHARE * self._most
         problem = _forcing(self._problem, rows)
         c = find_columns(problem)
         at = leader_first(c, found.replicas, found.leader)
@@ -281,11 +290,26 @@ class _Task:
             for name, changed in _without(c)
         }
         for i, row in enumerate(rows.tolist()):
-            words = "work" if self.stopped or i >= MOST_EXPLAINED else "brokers"
+            words = "work" if self.ended or i >= MOST_EXPLAINED else "brokers"
             if words == "brokers":
-                able = (n for n, way in ways.items() if _could(way, row))
+                able = (n for n, way in ways.items() if self._could(way, row))
                 words = next(able, words)
             yield IN_THE_WAY[words]
+
+    def _could(self, way: tuple[Columns, State, Scratch], row: int) -> bool:
+        """Whether a row can be mended; it is left as it is."""
+        c, state, room = way
+        back = state.at[row].copy()
+        could = self._mended(c, state, row, room)
+        if could:
+            switch(c, state, row, back)
+        return could
+
+    def _mended(self, c: Columns, state: State, row: int, room: Scratch) -> bool:
+        """Move one replica of a row, else all it takes; whether that was allowed."""
+        self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
+        rows = np.array([row], np.int64)
+        return bool(spread(c, state, row) or evacuate(c, state, rows, room))
 
 
 def ruled_out(problem: Problem, placement: Placement) -> str:
@@ -317,23 +341,6 @@ def _without(c: Columns) -> Iterator[tuple[str, Columns]]:
     yield "budgets", relinked(c, budgets=free)
     yield "limits", relinked(c, **anything)
     yield "both", relinked(c, budgets=free, **anything)
-
-
-def _could(way: tuple[Columns, State, Scratch], row: int) -> bool:
-    """Whether a row can be mended; it is left as it is."""
-    c, state, room = way
-    back = state.at[row].copy()
-    could = _mend(c, state, row, room)
-    if could:
-        switch(c, state, row, back)
-    return could
-
-
-def _mend(c: Columns, state: State, row: int, room: Scratch) -> bool:
-    """Move one replica of a row, else as many as it takes; whether that was allowed."""
-    return bool(
-        spread(c, state, row) or evacuate(c, state, np.array([row], np.int64), room)
-    )
 
 
 def _order(c: Columns, rows: Ints) -> Ints:

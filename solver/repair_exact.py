@@ -9,7 +9,7 @@ from ortools.sat.python import cp_model
 
 from model.goals import SolveLimits
 from model.snapshot import Bools
-from solver.exact import WORK_OF_PAIR, new_solver
+from solver.exact import WORK_OF_PAIR, new_solver, pairs
 from solver.observer import SolveObserver
 from solver.placement import Placement, is_allowed
 from solver.problem import Problem
@@ -43,7 +43,13 @@ def repair_exactly(
     observer: SolveObserver,
     work: float,
 ) -> ExactRepair:
-    """Look for a placement that repairs more than the one known, within the work."""
+    """Look for a placement that repairs more than the one known, within the work.
+
+    Nothing is built where the work does not suffice for building it.
+    """
+    done = WORK_OF_PAIR * pairs(problem)
+    if done >= work:
+        return ExactRepair(placement=known, proved=False, work=0.0)
     variables = make_variables(problem, cp_model.CpModel())
     for rule in (*ALWAYS, *LIMITS):
         rule.post(problem, variables)
@@ -56,10 +62,10 @@ def repair_exactly(
     )
     if known is not None:
         variables.hint(known)
-    solver = new_solver(limits, work)
+    solver = new_solver(limits, work - done)
     search = Search(problem=problem, limits=limits, observer=observer)
     status = solve_heeding(search, solver, variables.model)
-    done = WORK_OF_PAIR * len(variables.on) + solver.response_proto.deterministic_time
+    done += solver.response_proto.deterministic_time
     if status == cp_model.MODEL_INVALID:
         raise ValueError(variables.model.validate())
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

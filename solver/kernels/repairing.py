@@ -81,7 +81,7 @@ def excess_of(s: State, m: Limits, b: int) -> float:
 def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
     """Find the change of one of the rows, all on broker b, that lowers excess most.
 
-    Of rows that lower it alike the first is taken, of brokers the one least loaded.
+    Of changes that lower it alike the one is taken whose brokers are least loaded.
     Returns the row, -1 for none; `m` says where it goes and what that changes.
     """
     m.change[0], m.change[1] = -GAIN, np.inf
@@ -91,9 +91,9 @@ def relieve(c: Columns, s: State, m: Limits, b: int, rows: Array) -> int:
         if not c.free[p] or not c.led[p]:
             continue
         if _without(c, s, m, b, p) < m.change[0] - GAIN:
-            before = m.change[0]
+            change, height = m.change[0], m.change[1]
             _best_of_row(c, s, m, p, b)
-            if m.change[0] < before:
+            if m.change[0] != change or m.change[1] != height:
                 found = p
     return found
 

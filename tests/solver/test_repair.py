@@ -10,9 +10,12 @@ from model.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan import Plan, PlanStatus
 from model.snapshot import RecentMove, Snapshot
 from solver.frontier import trace_frontier
-from solver.repair import IN_THE_WAY
+from solver.observer import SolveObserver
+from solver.problem import compile_problem
+from solver.repair import EXPLAINING_SHARE, IN_THE_WAY, SHARE, find_repair
 from solver.solve import solve
 from tests.solver.anything import clusters, wishes
+from tests.solver.hard import hard
 from tests.solver.small import (
     OTHER,
     Row,
@@ -199,3 +202,43 @@ def test_no_placement_repairs_more_than_a_plan_called_optimal(
     if result.status is PlanStatus.OPTIMAL:
         assert rows == least_rows
         assert excess <= least_excess + 1e-6
+
+
+def unrepairable(rows: int, brokers: int) -> Snapshot:
+    """Every row in one rack; no budget lets any of them move."""
+    racks = ["A", "B"] * (brokers // 2)
+    homes = [(b % brokers, (b + 2) % brokers) for b in range(rows)]
+    return cluster(
+        [broker(b, rack) for b, rack in enumerate(racks)],
+        [Row(replicas=home) for home in homes],
+    )
+
+
+@pytest.mark.parametrize(("rows", "brokers"), [(20, 8), (900, 40)])
+def test_a_repair_takes_no_more_work_than_its_share(rows: int, brokers: int) -> None:
+    """Neither building the exact model nor finding reasons exceeds it."""
+    wanted = goals(budgets={"replica_moves": 0})
+    problem = compile_problem(unrepairable(rows, brokers), wanted)
+    limits = SolveLimits(work=0.01)
+    found = find_repair(problem, limits, SolveObserver())
+    assert len(found.unrepaired) == rows
+    assert 0 < found.work <= SHARE * (1 + EXPLAINING_SHARE) * limits.work + 1e-3
+    if rows > 100:
+        assert IN_THE_WAY["work"] in found.unrepaired.values()
+
+
+def test_a_repair_that_is_asked_to_stop_looks_for_no_reasons() -> None:
+    class Stopping(SolveObserver):
+        def stops(self) -> bool:
+            return True
+
+    problem = compile_problem(unrepairable(20, 8), goals())
+    found = find_repair(problem, SolveLimits(), Stopping())
+    assert set(found.unrepaired.values()) == {IN_THE_WAY["work"]}
+
+
+def test_a_change_of_one_row_is_never_made_with_another() -> None:
+    """Where rows relieve a broker alike, the change is of the row it was found for."""
+    snapshot, wanted = hard(25, 20, 600)
+    problem = compile_problem(snapshot, wanted)
+    assert find_repair(problem, SolveLimits(work=0.3), SolveObserver()).placement
