@@ -251,7 +251,13 @@ def _needs(problem: Problem) -> Iterator[Need]:
 
 
 def _words_of_room(problem: Problem, d: int) -> str:
-    return f"and a broker may carry {_largest(problem, problem.allowed[:, d]):.4g}"
+    """What one broker may carry: its limit, and what exceeds that already may stay."""
+    limit = _largest(problem, problem.limit[:, d])
+    allowed = _largest(problem, problem.allowed[:, d])
+    words = f"and a broker may carry {limit:.4g}"
+    if allowed <= limit * (1 + CAPACITY_SLACK):
+        return words
+    return f"{words}, or what it carries already: at most {allowed:.4g}"
 
 
 def _largest(problem: Problem, allowed: Floats) -> float:

@@ -64,6 +64,12 @@ def test_the_emptiest_brokers_go_first() -> None:
     assert answer.removed == (2, 3)
 
 
+def test_what_a_broker_may_carry_is_its_limit_though_one_exceeds_it() -> None:
+    state = cluster(brokers(4, 10.0), even(18, [(1,), (1,), (2,)], load=2.0))
+    words = found(state).need.words
+    assert "a broker may carry 8.5, or what it carries already: at most 24" in words
+
+
 def test_the_replication_factor_bounds_it() -> None:
     state = cluster(brokers(4), even(3, [(1, 2, 3)]))
     answer = found(state).answer
