@@ -12,6 +12,7 @@ from model.goals import Goals, SolveLimits
 from model.plan import Plan, PlanStatus, plan_hash
 from model.snapshot import Snapshot
 from model.units import count_text
+from solver.observer import SolveObserver
 from solver.result import Result
 from solver.solve import solve
 
@@ -248,10 +249,23 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
     )
 
 
-def prove_again(plan: Plan, snapshot: Snapshot, work: float) -> Claim:
-    """Solve again, and see whether the claimed bound comes out."""
+def prove_again(
+    plan: Plan, snapshot: Snapshot, work: float, observer: SolveObserver | None = None
+) -> Claim:
+    """Solve again, and see whether the claimed bound comes out.
+
+    observer: may end the proof with the bound that it has reached.
+    """
     limits = plan.limits.model_copy(update={"work": work})
-    return reproved(plan, solve(snapshot, plan.goals, limits), limits)
+    observer = observer or SolveObserver()
+    result = solve(snapshot, plan.goals, limits, observer)
+    claim = reproved(plan, result, limits)
+    if claim.holds is not None or not observer.stops():
+        return claim
+    words = (
+        f"stopped when {result.bound or 0.0:.9g} of {plan.bound:.9g} was proved again"
+    )
+    return Claim(name="bound", holds=None, words=words)
 
 
 def reproved(plan: Plan, result: Result, limits: SolveLimits) -> Claim:

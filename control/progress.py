@@ -25,18 +25,25 @@ _STEP_S: Final = 0.2
 PLAN: Final = "it"
 """The best plan so far."""
 FRONTIER: Final = "the points so far"
+PROVED: Final = "the bound proved so far"
+LISTS: Final = "the lists so far"
+CAUSES: Final = "the answer so far"
 
 
 def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
     """Solve; where stderr is a terminal, show there how far it has come.
 
     On a terminal the first Ctrl-C ends the solve with what was found, the second
-    interrupts. Elsewhere, and where nothing is `kept`, the first one interrupts.
+    interrupts. Elsewhere, and where nothing is `kept`, the first one interrupts, at
+    once, whatever compiled code the solve is in.
 
     kept: what a solve that is stopped leaves, in words; None where it leaves nothing.
     """
     if not sys.stderr.isatty():
-        return call(SolveObserver())
+        alone = _Call(lambda: call(SolveObserver()))
+        while not alone.wait(_STEP_S):
+            pass
+        return alone.take()
     follower = Follower(0)
     running = _Call(lambda: call(follower))
     with _Line(kept) as line, _ended_by_signal(follower, stops=kept is not None):

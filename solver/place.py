@@ -38,6 +38,9 @@ WORK_OF_REPLICA: Final = 1e-5
 
 ROUNDING: Final = 1e-9
 
+STOPPED: Final = "stopped"
+"""What limits a placement whose search was asked to stop."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Group:
@@ -108,7 +111,7 @@ def place(
 
 
 def _limited(budget: Budget) -> str:
-    return "stopped" if budget.stopped else "search budget exhausted"
+    return STOPPED if budget.stopped else "search budget exhausted"
 
 
 def _too_few(problem: Problem, topic: NewTopic) -> Iterator[str]:

@@ -10,7 +10,7 @@ from typing import Any, Final
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
-from control.progress import shown
+from control.progress import CAUSES, shown
 from control.render import json_text, table
 from control.settings import Settings
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
@@ -22,6 +22,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan, read_plan
 from model.snapshot import TAKING, Snapshot
 from model.units import count_text
+from solver.observer import SolveObserver
 from solver.problem import compile_problem
 from solver.solve import solve
 from solver.unmovable import Left, unmovable
@@ -83,21 +84,30 @@ def make(
             "there is nothing to explain: plan again, and see verify for all of them"
         )
     case = Case(plan=plan, snapshot=snapshot)
-    answer = shown(lambda _observer: _answer(case, move, to, output))
+    answer = shown(
+        lambda observer: _answer(case, move, to, output, observer), kept=CAUSES
+    )
     sys.stdout.write(answer)
     return Exit.DONE
 
 
-def _answer(case: Case, move: str | None, to: int | None, output: Form) -> str:
+def _answer(
+    case: Case,
+    move: str | None,
+    to: int | None,
+    output: Form,
+    observer: SolveObserver,
+) -> str:
     if move is None:
-        return _whole(case, output)
+        return _whole(case, output, observer)
     number, row = _find(case, move)
     if to is not None:
         found = [why_not(case.snapshot, case.plan, row, _broker(case, to))]
         return _not_made(found, output)
     if number is None:
-        stays = f"{case.snapshot.id(row)} stays; the best of the other places:"
-        return _not_made(_why_it_stays(case, row), output, stays)
+        best, which = _why_it_stays(case, row, observer)
+        stays = f"{case.snapshot.id(row)} stays; the best of {which}:"
+        return _not_made([best], output, stays)
     return _one(case, number, output)
 
 
@@ -158,13 +168,13 @@ def _broker(case: Case, number: int) -> BrokerId:
 # ---- moves of the plan
 
 
-def _whole(case: Case, output: Form) -> str:
+def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
     plan = case.plan
     problem = compile_problem(case.snapshot, plan.goals)
     found = list(worths(problem, plan, range(1, len(plan.moves) + 1)))
     before = evaluate(case.snapshot, plan.goals, ()).deviation
     after = evaluate(case.snapshot, plan.goals, plan.moves).deviation
-    parts = list(_left_parts(case, unmovable(problem), after))
+    parts = list(_left_parts(case, unmovable(problem), after, observer))
     if output is Form.JSON:
         return json_text(
             {
@@ -188,23 +198,27 @@ def _whole(case: Case, output: Form) -> str:
     return text + ("\n" + _worths_text(found) if found else "")
 
 
-def _left_parts(case: Case, stuck: Sequence[Left], after: float) -> Iterator[Left]:
+def _left_parts(
+    case: Case, stuck: Sequence[Left], after: float, observer: SolveObserver
+) -> Iterator[Left]:
     """What the plan leaves of the imbalance, by causes; they sum to all of it."""
     yield from stuck
     rest = after - sum(part.deviation for part in stuck)
-    free = _without_prices(case)
+    free = _without_prices(case, observer)
     by_price = 0.0 if free is None else min(max(0.0, after - free), max(0.0, rest))
     if by_price > 1e-9:
         cause = "the moves that would remove it cost more than they gain"
         yield Left(cause=cause, deviation=by_price)
     if rest - by_price > 1e-9:
         cause = "partitions cannot be split, and rules bind where they lie together"
-        if free is None:
+        if free is None or observer.stops():
             cause += ", or moves cost more than they gain"
+        if observer.stops():
+            cause += " (stopped before it was found how much)"
         yield Left(cause=cause, deviation=rest - by_price)
 
 
-def _without_prices(case: Case) -> float | None:
+def _without_prices(case: Case, observer: SolveObserver) -> float | None:
     """Imbalance after the best plan that was found were moves free of charge."""
     plan = case.plan
     if plan.goals.objective is not ObjectiveKind.VARIANCE:
@@ -214,7 +228,7 @@ def _without_prices(case: Case) -> float | None:
     )
     work = min(plan.limits.work, MOST_WORK)
     limits = plan.limits.model_copy(update={"work": work})
-    best = solve(case.snapshot, goals, limits).best
+    best = solve(case.snapshot, goals, limits, observer).best
     if best is None:
         return None
     return evaluate(case.snapshot, goals, best.moves).deviation
@@ -293,21 +307,28 @@ def _worth_document(worth: Worth) -> dict[str, Any]:
 # ---- moves that are not made
 
 
-def _why_it_stays(case: Case, row: int) -> list[WhyNot]:
-    """The best that could come of moving a partition that stays."""
+def _why_it_stays(case: Case, row: int, observer: SolveObserver) -> tuple[WhyNot, str]:
+    """The best that could come of moving a partition that stays, and of how many."""
     here = case.snapshot.replicas(row)
     brokers = [
         b.id
         for b in case.snapshot.header.brokers
         if b.state in TAKING and b.id not in here
     ]
-    found = [why_not(case.snapshot, case.plan, row, b) for b in brokers[:MOST_TRIED]]
-    order = sorted(found, key=lambda w: (len(w.forbidden) > 0, w.cost, w.broker))
-    if not order:
+    if not brokers:
         raise ConfigError(
             f"{case.snapshot.id(row)} is not moved, and no other broker takes new load"
         )
-    return order[:1]
+    found: list[WhyNot] = []
+    for broker in brokers[:MOST_TRIED]:
+        if found and observer.stops():
+            break
+        found.append(why_not(case.snapshot, case.plan, row, broker))
+    which = "the other places"
+    if len(found) < len(brokers):
+        which = f"{len(found)} of the {count_text(len(brokers), 'other place')}"
+    best = min(found, key=lambda w: (len(w.forbidden) > 0, w.cost, w.broker))
+    return best, which
 
 
 def _not_made(found: Sequence[WhyNot], output: Form, heading: str = "") -> str:

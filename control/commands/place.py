@@ -7,7 +7,7 @@ from typing import Any
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin, check_racks, goals_of
-from control.progress import shown
+from control.progress import LISTS, shown
 from control.render import json_text, table
 from control.settings import Settings
 from control.targets import KAFKA, check_file
@@ -15,7 +15,7 @@ from model.files import rounded, write_document
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.newtopic import Evenness, NewTopic, Placing
-from solver.place import place
+from solver.place import STOPPED, place
 
 
 def make(
@@ -38,7 +38,8 @@ def make(
     snapshot = origin.read(settings)
     check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)
     placing = shown(
-        lambda observer: place(snapshot, goals, topic, settings.solve, observer)
+        lambda observer: place(snapshot, goals, topic, settings.solve, observer),
+        kept=LISTS,
     )
     if placing.replicas and out is not None:
         write_document(out, stock_document(placing))
@@ -123,7 +124,8 @@ def _text(snapshot: Snapshot, placing: Placing) -> str:
         end = "the least there is" if load.proved else f"proved bound {load.bound:.6g}"
         lines.append(f"unevenness of the expected load {load.cost:.6g}; {end}")
     if placing.limited_by:
-        lines.append(f"limited by: {placing.limited_by}; solve.work allows more")
+        more = "" if placing.limited_by == STOPPED else "; solve.work allows more"
+        lines.append(f"limited by: {placing.limited_by}{more}")
     tables = (_brokers(snapshot, placing), _partitions(placing))
     command = f"--replica-assignment {replica_assignment(placing)}\n"
     return "\n".join(lines) + "\n\n" + "\n".join((*tables, command))

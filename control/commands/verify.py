@@ -17,7 +17,7 @@ from control.claims import (
 from control.exits import Exit
 from control.form import Form
 from control.origin import Origin
-from control.progress import shown
+from control.progress import PROVED, shown
 from control.render import json_text, table
 from control.settings import Settings
 from model.bound import price_bound
@@ -25,7 +25,7 @@ from model.errors import ConfigError
 from model.evaluate import Evaluation, evaluate
 from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.files import read_document, rounded
-from model.plan import KIND, Move, Plan, plan_of_document
+from model.plan import KIND, Move, Plan, PlanStatus, plan_of_document
 from model.printable import printable
 from model.snapshot import Snapshot
 from model.units import count_text, percent_text
@@ -95,7 +95,10 @@ def _claims_of(
         found += settings_claims(plan, settings.goals, settings.solve, given=given)
         if prove:
             budget = work or plan.limits.work
-            again = shown(lambda _observer: prove_again(plan, snapshot, budget))
+            again = shown(
+                lambda observer: prove_again(plan, snapshot, budget, observer),
+                kept=PROVED,
+            )
             found = [
                 again if c.name == "bound" and c.holds is None else c for c in found
             ]
@@ -183,9 +186,13 @@ def _judged(
 ) -> Judged:
     goals, ours, bound, by = settings.goals, None, 0.0, "nothing"
     if plan_file is None:
-        result = shown(lambda _observer: solve(snapshot, goals, settings.solve))
+        result = shown(
+            lambda observer: solve(snapshot, goals, settings.solve, observer),
+            kept=PROVED,
+        )
         ours, bound = result.objective, result.bound or 0.0
         by = result.best.bound_method if result.best else by
+        by += ", stopped" if result.status is PlanStatus.STOPPED else ""
     else:
         plan = _plan_for(plan_file, snapshot)
         goals, ours = plan.goals, plan.objective

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -97,6 +98,76 @@ def test_without_a_terminal_nothing_is_shown_and_ctrl_c_interrupts(
 
     assert shown(call, kept=PLAN) is False
     assert capsys.readouterr().err == ""
+
+
+COMPILED = """
+import hashlib, sys, typer
+from control.guard import guarded
+from control.progress import shown
+
+def call(_observer):
+    print("begun", flush=True)
+    hashlib.pbkdf2_hmac("sha1", b"", b"", 2**31 - 1)  # compiled; heeds no signal
+
+try:
+    guarded(lambda: shown(call))()
+except typer.Exit as end:
+    sys.exit(end.exit_code)
+"""
+
+
+def test_without_a_terminal_ctrl_c_does_not_wait_for_compiled_code() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", COMPILED],
+        cwd=LARGE.parents[1],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "begun\n"
+        child.send_signal(signal.SIGINT)
+        try:
+            _, errors = child.communicate(timeout=120)
+        finally:
+            child.kill()
+    assert child.returncode == 130
+    assert errors == "plimsoll: interrupted\n"
+
+
+@pytest.fixture(scope="module")
+def planned(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a plan of the large cluster, made with little work."""
+    folder = tmp_path_factory.mktemp("planned")
+    (folder / "short.toml").write_text("[solve]\nwork = 0.5\n")
+    (folder / "long.toml").write_text(ENDLESS)
+    out = ("--out", str(folder / "p.json"))
+    config = ("--config", str(folder / "short.toml"))
+    plimsoll(folder, "plan", "--snapshot", str(LARGE), *out, *config)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "code"),
+    [
+        (("explain", "{plan}"), b"stopped before it was found", 0),
+        (("verify", "{plan}", "--prove", "--work", "1e6"), b"stopped when ", 0),
+        (("what-if", "--fewest-brokers"), b"stopped", 6),
+    ],
+)
+def test_ctrl_c_keeps_what_other_commands_have_found(
+    planned: Path, command: tuple[str, ...], words: bytes, code: int
+) -> None:
+    arguments = [a.replace("{plan}", str(planned / "p.json")) for a in command]
+    arguments += ["--snapshot", str(LARGE), "--config", str(planned / "long.toml")]
+    with in_terminal(MAIN, *arguments, **usual(planned)) as (child, master):
+        read_until(master, b"Ctrl-C keeps")
+        child.send_signal(signal.SIGINT)
+        read_until(master, words)
+        os.set_blocking(master, False)
+        while child.poll() is None:
+            _drain(master)
+    assert child.returncode == code
 
 
 def test_an_error_of_the_solve_reaches_the_command(
