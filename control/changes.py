@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from model.ids import PartitionId
 from model.plan import Plan
-from model.snapshot import BrokerState, Snapshot
+from model.snapshot import TAKING, BrokerState, Snapshot
 from model.units import count_text
 
 MOST_NAMED = 3
@@ -16,10 +16,16 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 
     Partitions that the plan moves are named first.
     """
+    states = tuple(_states(before, after))
     if before.fingerprint == after.fingerprint:
-        return ()
+        return states
     rows = _rows(before, after, plan)
-    return (*_brokers(before, after), *_topics(before, after), *rows)
+    return (*_brokers(before, after), *states, *_topics(before, after), *rows)
+
+
+def basis(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+    """What `changes` compares: while it is the same, so is what they are."""
+    return snapshot.fingerprint, tuple(b.state for b in snapshot.header.brokers)
 
 
 def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
@@ -28,6 +34,22 @@ def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
         yield f"broker {broker} is gone"
     for broker in sorted(new - old):
         yield f"broker {broker} is new"
+
+
+def _states(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Live brokers that rules treat differently: cordoned, draining, slow or not."""
+    new = after.broker
+    for old in before.header.brokers:
+        broker = new.get(old.id)
+        if broker is None or BrokerState.DEAD in (old.state, broker.state):
+            continue
+        was, now = _role(old.state), _role(broker.state)
+        if was != now:
+            yield f"broker {old.id} is {now}, it was {was}"
+
+
+def _role(state: BrokerState) -> str:
+    return "in service" if state in TAKING else state.value
 
 
 def _live(snapshot: Snapshot) -> set[int]:

@@ -41,8 +41,6 @@ class Facts:
     limits: AutoLimits
     loads_from_s: float
     """Begin of the window that the newest loads are averaged over."""
-    fingerprint: str
-    """Of the newest snapshot's placement."""
     needs: tuple[Need, ...]
     """Why the cluster needs a plan, the most urgent reason first."""
     needed_since_s: float | None
@@ -54,6 +52,8 @@ class Facts:
     ended_at_s: float | None
     """End of the last run, None if there was none."""
     plan: Plan | None
+    outdated: bool
+    """Brokers or placement are not what the plan was made for."""
     answered: bool
     """The newest answer rests on the present inputs, less noise."""
     solve_in_s: float
@@ -92,7 +92,7 @@ def next_step(facts: Facts) -> tuple[Step, str]:
 def _with_plan(facts: Facts, plan: Plan) -> tuple[Step, str]:
     if facts.quiet_in_s > 0:
         return Step.SETTLE, _unsteady(facts)
-    if plan.snapshot_fingerprint != facts.fingerprint:
+    if facts.outdated:
         return _plan(facts, "brokers or placement changed since the plan was made")
     if facts.mode is not Mode.AUTO:
         return Step.OFFER, ""

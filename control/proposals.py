@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from control.asks import NOTHING, Asks
-from control.changes import changes
+from control.changes import basis, changes
 from control.judge import refuse_broken
 from control.ports import Planner
 from control.proposed import Proposed, Supposed, Traced
@@ -92,8 +92,8 @@ class Proposals:
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
-        self._compared = ""
-        """The placement (its fingerprint) that these are of."""
+        self._compared: tuple[str, tuple[str, ...]] | None = None
+        """The `basis` that these are of."""
         self._solve: Task[Answer] | None = None
         self._given_up = False
         """The solve under way is for what is no longer wanted."""
@@ -224,6 +224,11 @@ class Proposals:
     # ---- what the loop does
 
     @property
+    def outdated(self) -> bool:
+        """Whether the cluster changed since the plan in a way that it depends on."""
+        return bool(self._changes)
+
+    @property
     def solving(self) -> bool:
         """Whether a plan is being made, or waits to be taken."""
         return self._solve is not None
@@ -239,8 +244,8 @@ class Proposals:
         if self.plan is None or self._made_for is None:
             return
         # All partitions are compared, which a run would make each second's work.
-        if snapshot.fingerprint != self._compared:
-            self._compared = snapshot.fingerprint
+        if (compared := basis(snapshot)) != self._compared:
+            self._compared = compared
             self._changes = changes(self._made_for, snapshot, self.plan)
 
     def begin(
@@ -324,7 +329,9 @@ class Proposals:
 
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
-        self._changes, self._compared = (), ""
+        self._changes, self._compared = (), None
+        # The cluster may have changed while the solver worked.
+        self.see(self._known())
         self._made_as = self._asks
 
     @property

@@ -32,13 +32,13 @@ CALM = Facts(
     mode=Mode.AUTO,
     limits=EAGER,
     loads_from_s=NOW - 15,
-    fingerprint=UNEVEN.fingerprint,
     needs=(UNEVENNESS,),
     needed_since_s=NOW - EAGER.confirm,
     awaited="",
     was_level=False,
     ended_at_s=None,
     plan=None,
+    outdated=False,
     answered=False,
     solve_in_s=0.0,
     quiet_in_s=0.0,
@@ -96,7 +96,7 @@ def test_an_offered_plan_is_not_replaced_by_time_alone() -> None:
 
 def test_a_plan_for_another_placement_is_made_anew() -> None:
     for mode in Mode:
-        assert step(mode=mode, plan=PLAN, fingerprint="moved") is Step.PLAN
+        assert step(mode=mode, plan=PLAN, outdated=True) is Step.PLAN
 
 
 def test_auto_approves_inside_its_limits() -> None:
@@ -145,7 +145,7 @@ def test_a_repair_need_not_be_confirmed_but_waits_for_the_pause() -> None:
 @pytest.mark.parametrize("mode", list(Mode))
 def test_no_plan_is_made_while_brokers_come_and_go(mode: Mode) -> None:
     for plan in (None, PLAN):
-        facts = {"mode": mode, "plan": plan, "fingerprint": "other"}
+        facts = {"mode": mode, "plan": plan, "outdated": True}
         assert step(**facts, quiet_in_s=3.0) is Step.SETTLE
         assert step(**facts, solve_in_s=3.0) is Step.SETTLE
         assert step(**facts) is Step.PLAN

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from control.asks import Asks
+from control.changes import changes
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
@@ -388,6 +389,64 @@ def test_a_plan_of_another_placement_is_refused_with_what_changed(
     with pytest.raises(PlanOutdated, match=words):
         bench.loop.approve(plan.hash, by="ann")
     assert bench.executor.plans == []
+
+
+def with_state(state: BrokerState, broker: int = 3) -> Snapshot:
+    seen = UNEVEN.header
+    brokers = tuple(
+        b.model_copy(update={"state": state}) if b.id == broker else b
+        for b in seen.brokers
+    )
+    return replace(UNEVEN, header=seen.model_copy(update={"brokers": brokers}))
+
+
+@pytest.mark.parametrize(
+    "state",
+    [BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DRAINING],
+)
+def test_a_broker_that_is_taken_out_of_service_outdates_a_plan(
+    bench: Bench, state: BrokerState
+) -> None:
+    """The placement, and its fingerprint, are as before."""
+    plan = bench.ready()
+    bench.planner.held = True
+    changed = with_state(state)
+    assert changed.fingerprint == UNEVEN.fingerprint
+    bench.observer.snapshots[:] = [changed]
+    words = f"broker 3 is {state}, it was in service"
+    assert bench.loop.wait(lambda view: view.proposed.changes == (words,), MANY_S)
+    with pytest.raises(PlanOutdated, match=words):
+        bench.loop.approve(plan.hash, by="ann")
+    bench.planner.held = False
+    bench.planner.never.set()
+    assert bench.loop.wait(
+        lambda view: view.plan is not None and view.plan.hash != plan.hash, MANY_S
+    )
+    after = bench.ready()
+    assert not any(3 in m.added for m in after.moves)
+
+
+def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(
+    bench: Bench,
+) -> None:
+    bench.ready()
+    bench.planner.held = True
+    bench.planner.waits.clear()
+    bench.loop.proposals.want()
+    assert bench.planner.waits.wait(MANY_S)
+    changed = with_state(BrokerState.CORDONED)
+    bench.observer.snapshots[:] = [changed]
+    assert bench.loop.wait(lambda view: view.snapshot is changed, MANY_S)
+    bench.planner.held = False
+    bench.planner.waits.clear()
+    assert bench.planner.waits.wait(MANY_S)
+    assert bench.planner.asked[-1][0] is changed
+
+
+def test_a_broker_that_is_new_no_longer_outdates_no_plan() -> None:
+    plan = solve(UNEVEN, EASY, WORK).best
+    assert plan is not None
+    assert changes(UNEVEN, with_state(BrokerState.NEW), plan) == ()
 
 
 def traced(bench: Bench) -> tuple[Plan | None, ...]:
