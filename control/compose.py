@@ -21,7 +21,7 @@ from control.view import Mode
 from model.capacities import Capacities
 from model.connection.client import OPEN, Connection
 from model.connection.reader import read_client_properties
-from model.errors import ConfigError
+from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot import RecentMove
 from model.units import AUTO
 
@@ -174,6 +174,15 @@ def replayed(settings: Settings, recording: "Recording") -> "Replayed":
         recording,
         ReplaySettings(state_dir=settings.state_dir, spark=_spark_site(settings)),
     )
+
+
+def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
+    """Others that move partitions of the live cluster, in words; changes nothing."""
+    with contextlib.closing(executor(settings)) as found:
+        try:
+            return list(found.rebalancers(shared=shared))
+        except (ClusterUnreachable, RightsMissing) as exc:
+            return [f"Whether others move partitions could not be seen: {exc}"]
 
 
 def executor(settings: Settings) -> "Executor":

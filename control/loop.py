@@ -24,6 +24,7 @@ from control.past import Past
 from control.policy import tightened
 from control.ports import Observer
 from control.proposals import Proposals
+from control.rivals import Rivals
 from control.run_log import run_lines
 from control.runner import Runner
 from control.staging import staged
@@ -45,7 +46,7 @@ from model.goals import Goals
 from model.outages import dead_brokers
 from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
-from model.snapshot import Snapshot
+from model.snapshot import Snapshot, StorageKind
 from model.units import count_text, seconds_text
 from solver.result import Result
 
@@ -89,6 +90,7 @@ class Loop(Closing):
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
         self.past = Past(self, self._runner, settings.journal_dir)
+        self._rivals = None if self._runner is None else self._make_rivals(self._runner)
         self._subscribers: list[Callable[[LoopView], None]] = [self.past]
 
     def __enter__(self) -> Self:
@@ -245,6 +247,27 @@ class Loop(Closing):
             operator=self.settings.operator,
         )
 
+    def _make_rivals(self, runner: Runner) -> Rivals:
+        return Rivals(runner.rebalancers, self._found_rivals, self._parts.steady)
+
+    def _found_rivals(self, found: tuple[str, ...]) -> None:
+        """Say each once, however often it is found."""
+        with self._changed:
+            known, self.proposals.rivals = self.proposals.rivals, found
+            for words in found:
+                if words not in known:
+                    self.note(words, level="warning")
+        if found != known:
+            self._publish()
+
+    def _look_for_rivals(self) -> None:
+        plan, snapshot = self.proposals.plan, self._state.snapshot
+        if self._rivals is None or plan is None or snapshot is None or self.running:
+            return
+        shared = any(move.storage is StorageKind.SHARED for move in plan.moves)
+        if plan.moves:
+            self._rivals.look(plan.hash, shared)
+
     def _main(self) -> None:
         while not self._closing.is_set():
             try:
@@ -287,6 +310,7 @@ class Loop(Closing):
                 self._note_steering()
                 self._look(observer)
                 self._act()
+                self._look_for_rivals()
                 self._publish()
 
     def _next_tick(self) -> bool:
@@ -543,7 +567,9 @@ class Loop(Closing):
 
     def warn(self, text: str) -> None:
         """Say in the log what came to nothing, or what another part warns of."""
-        self.note(text, level="warning")
+        # A run's checks find again what was said when its plan became ready.
+        if text not in self.proposals.rivals:
+            self.note(text, level="warning")
 
     def acted(self, words: str) -> None:
         """Say in the log what the operator did."""

@@ -95,6 +95,11 @@ class Origin:
             sys.stderr.write(f"plimsoll: {words}\n")
         return snapshot
 
+    @property
+    def is_live(self) -> bool:
+        """Whether it is the cluster itself, not files."""
+        return self.snapshot is None and self.describe is None
+
     def _recorded(self) -> Snapshot | None:
         if self.snapshot is not None:
             return read_snapshot(self.snapshot)

@@ -102,6 +102,10 @@ class Executor(Protocol):
         """What a plan will take."""
         ...
 
+    def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
+        """Others that move or may move partitions of the cluster, in words."""
+        ...
+
     def dry_run(self, plan: Plan) -> Sequence[str]:
         """The requests that would be sent."""
         ...

@@ -81,6 +81,8 @@ class Proposals:
         self.result: Result | None = None
         self.solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
         """Solves since one was of use, by the clock that nobody sets."""
+        self.rivals: tuple[str, ...] = ()
+        """Others that move partitions, found when the plan became ready."""
         self.wanted = False
         """A person asked for a new plan."""
         self._made_for: Snapshot | None = None
@@ -316,6 +318,7 @@ class Proposals:
             solving=self._solve.now if self._solve else None,
             result=self.result,
             changes=self._changes,
+            rivals=self.rivals,
             tracing=self._trace.now if self._trace else None,
             traced=self._traced,
             supposed=supposed,

@@ -60,6 +60,8 @@ class Proposed:
     """The last answer."""
     changes: tuple[str, ...] = ()
     """Why the plan is outdated; empty while it is not."""
+    rivals: tuple[str, ...] = ()
+    """Others that move or may move partitions of the cluster, in words."""
     tracing: Solving | None = None
     """The frontier is being traced."""
     traced: Traced | None = None

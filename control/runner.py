@@ -96,6 +96,11 @@ class Runner:
             executor.dry_run(plan)
             return executor.forecast(plan, self._journal_dir, self._moves_in_flight)
 
+    def rebalancers(self, shared: bool) -> tuple[str, ...]:
+        """Others that move partitions, as the executor finds them; asks the cluster."""
+        with contextlib.closing(self._connect()) as executor:
+            return executor.rebalancers(shared=shared)
+
     def join(self) -> None:
         """Wait for the end of the run, if there is one."""
         if self._thread is not None:

@@ -13,6 +13,7 @@ from executor.admin import Admin
 from executor.archive import Archive, archive_of
 from executor.back import plan_back, restores
 from executor.balance import with_balance
+from executor.balancer import Balancer
 from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
@@ -42,7 +43,7 @@ from executor.watch import Watch
 from executor.work import Sizes
 from model.closing import Closing
 from model.connection.client import OPEN, ClientProperties
-from model.errors import ConfigError
+from model.errors import ConfigError, GuardrailRefused
 from model.ids import PartitionId
 from model.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
@@ -77,6 +78,8 @@ class Executor(Closing):
         self._limits = limits
         self._timing = timing
         self._settings = RunSettings(self._admin, limits, timing)
+        self._warned: set[str] = set()
+        """Warnings that were given; checks before approval and the run's are one."""
 
     def execute(
         self,
@@ -342,6 +345,21 @@ class Executor(Closing):
                     raise
                 journal.write(JournalEvent.ENDED, state=RunState.DONE, reason="")
 
+    def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
+        """Others that move or may move partitions of this cluster, in words.
+
+        shared: whether some are in shared storage, which AutoMQ's own balancer moves.
+        Changes nothing. Raises ClusterUnreachable or RightsMissing.
+        """
+        try:
+            found = list(authorities.check(self._admin, self._admin.cluster()))
+        except GuardrailRefused as exc:
+            found = [str(exc)]
+        if shared and not self._limits.stand_down_balancer:
+            acts = Balancer(self._admin, self._timing).acts()
+            found += [f"{acts} and would work against a plan."] if acts else []
+        return tuple(found)
+
     def dry_run(self, plan: Plan) -> list[str]:
         """The requests that would be sent, after the same checks."""
         ways = self._dialects()
@@ -408,7 +426,9 @@ class Executor(Closing):
         if not restores(plan):
             refuse_broken(plan, seen)
         for words in authorities.check(self._admin, seen.cluster):
-            _log.warning("%s", words)
+            if words not in self._warned:
+                _log.warning("%s", words)
+            self._warned.add(words)
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])
 

@@ -410,3 +410,8 @@ def partitions_from_rows(
 
 def _ints(values: Iterable[int]) -> Ints:
     return np.fromiter(values, np.int64)
+
+
+def has_shared(snapshot: Snapshot) -> bool:
+    """Whether some topic is in shared storage."""
+    return any(t.storage is StorageKind.SHARED for t in snapshot.header.topics)

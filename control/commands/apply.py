@@ -146,6 +146,9 @@ def _carried_out(
         sys.stderr.write(f"plimsoll: {forecast_text(foretold)}")
         sys.stdout.write(requests_text(requests, output))
         return Exit.DONE
+    if not yes:
+        # What would stop the run is said before the question, and once.
+        executor.dry_run(plan)
     if not (yes or _confirmed(executor, settings, plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with steered_by_signals() as steering:

@@ -4,6 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from control import compose
 from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
@@ -18,7 +19,7 @@ from model.goals import Goals, without_replica_moves
 from model.outages import outage_notes
 from model.plan import KIND, Plan, PlanStatus, write_plan
 from model.remaining import remaining_words
-from model.snapshot import Count, Snapshot
+from model.snapshot import Count, Snapshot, has_shared
 from solver.result import Result
 from solver.solve import solve
 
@@ -59,7 +60,10 @@ def make(
         _write(result.best, out, reassignment_json)
         _warn_of_what_remains(result.best)
     skew = skew_changes(snapshot, result.best, topics)
-    sys.stdout.write(_text(result, skew, output, outage_notes(snapshot)))
+    notes = [*outage_notes(snapshot)]
+    if origin.is_live:
+        notes += compose.rebalancers(settings, shared=has_shared(snapshot))
+    sys.stdout.write(_text(result, skew, output, notes))
     found = result.best is not None and result.best.moves
     if found and result.status is not PlanStatus.STOPPED:
         return Exit.MOVES_PROPOSED

@@ -17,7 +17,7 @@ from model.capacities import Capacities, capacity_notes
 from model.evaluate import evaluate
 from model.goals import Goals
 from model.outages import outage_notes
-from model.snapshot import Snapshot
+from model.snapshot import Snapshot, has_shared
 
 FIRST_LOADS_S = 120.0
 """How long to wait for the first loads: Spark starts within it on a slow machine."""
@@ -28,8 +28,12 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
     """Print the cluster once, or every few seconds until Ctrl-C."""
     given = capacities_of(settings)
     with compose.observer(settings, capacities=given) as collector:
+        rivals: list[str] | None = None
         while True:
             snapshot = collector.wait(FIRST_LOADS_S)
+            if rivals is None:
+                shared = has_shared(snapshot)
+                rivals = compose.rebalancers(settings, shared=shared)
             now_ms = int(1000 * time.time())
             sys.stdout.write(
                 cluster_text(
@@ -39,6 +43,7 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
                     now_ms=now_ms,
                     given=given,
                     silent=collector.silent,
+                    rivals=rivals,
                     in_one_line=watch,
                 )
             )
@@ -56,6 +61,7 @@ def cluster_text(
     now_ms: int,
     given: Capacities | None = None,
     silent: Sequence[Silence] = (),
+    rivals: Sequence[str] = (),
     in_one_line: bool = False,
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
@@ -64,6 +70,7 @@ def cluster_text(
         *outage_notes(snapshot),
         *capacity_notes(snapshot, given),
         *map(silence_text, silent),
+        *rivals,
     ]
     if output is Form.TABLE:
         parts = (

@@ -150,6 +150,7 @@ class RecordingExecutor:
 
     on_execute: Callable[[Plan], None] = lambda _plan: None
     plans: list[Plan] = field(default_factory=list)
+    rivals: tuple[str, ...] = ()
 
     def execute(
         self,
@@ -209,6 +210,9 @@ class RecordingExecutor:
         moves_in_flight: int | None = None,
     ) -> Forecast:
         return forecast(plan, RunLimits(), Pace.of([]))
+
+    def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
+        return self.rivals
 
     def dry_run(self, plan: Plan) -> Sequence[str]:
         return [str(m.id) for m in plan.moves]

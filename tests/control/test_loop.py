@@ -530,3 +530,21 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
 
 def bench_row(row: int) -> PartitionRow:
     return one_of_twelve_dead().row(row)
+
+
+def test_a_competing_rebalancer_is_told_once_when_the_plan_is_ready(
+    build: Build,
+) -> None:
+    bench, words = build(UNEVEN), "The topic x is of Cruise Control."
+    bench.executor.rivals = (words,)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: view.proposed.rivals == (words,), 60)
+        assert loop.view.plan is not None
+        loop.preview(loop.view.plan)
+        # What the checks of a run warn of comes in here, too.
+        loop.warn(words)
+        bench.clock.now_s += 61.0
+        bench.executor.rivals = (words, "Another one.")
+        assert loop.wait(lambda view: len(view.proposed.rivals) == 2, 60)
+        said = [line.text for line in loop.view.log if line.level == "warning"]
+    assert said == [words, "Another one."]

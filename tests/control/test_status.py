@@ -25,3 +25,10 @@ def test_a_silent_broker_is_named_with_the_time(form: Form) -> None:
         assert json.loads(text)["notes"] == [WORDS]
     else:
         assert WORDS in text
+
+
+@pytest.mark.parametrize("form", [Form.TABLE, Form.JSON])
+def test_a_competing_rebalancer_is_named(form: Form) -> None:
+    state, words = cluster([1, 2, 3], [MB] * 3), "Cruise Control is here."
+    text = cluster_text(state, Goals(), form, now_ms=0, rivals=[words])
+    assert words in (json.loads(text)["notes"] if form is Form.JSON else text)

@@ -134,6 +134,13 @@ def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> 
     assert "OUTDATED" in plain(figures(shown(view), moment, 110)[0])
 
 
+def test_a_competing_rebalancer_stands_above_the_plan() -> None:
+    view = plan_ready()
+    view = replace(view, proposed=replace(view.proposed, rivals=("Another moves.",)))
+    assert " REBALANCER  Another moves." in _figures(view)
+    assert "REBALANCER" not in _figures(plan_ready())
+
+
 def test_many_changes_are_counted() -> None:
     changes = tuple(f"broker {i} is gone" for i in range(9))
     many = replace(plan_ready(), proposed=Proposed(changes=changes))

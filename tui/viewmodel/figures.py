@@ -30,6 +30,9 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         found += flow([cell(" THIS PLAN ", Role.MARK), cell(words)], width, " ")
     elif shown.changes:
         found += flow(list(_changes(shown.changes)), width)
+    if not shown.supposed and shown.plan is not None:
+        for words in moment.view.proposed.rivals:
+            found += flow([cell(" REBALANCER ", Role.ALARM), cell(words)], width, " ")
     if shown.solving is not None:
         found += flow(_solving(shown.solving, moment.now_ms), width)
     if shown.plan is not None:
