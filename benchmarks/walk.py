@@ -50,6 +50,7 @@ class Walk:
     def approve(self) -> None:
         self._tmux.press("A")
         self._name("approve")
+        self._tmux.until("Approve plan", gone=["being estimated"])
         self._take("approve")
         self._tmux.press("Enter")
         self._tmux.until(" RUNNING ", gone=["Approve plan"])
