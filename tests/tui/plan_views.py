@@ -9,6 +9,8 @@ from control.view import LoopView, Mode, Phase
 from model.goals import SolveLimits
 from model.ids import BrokerId, PartitionId
 from model.plan import Plan, PlanStatus
+from model.plan_warnings import rack_warning
+from model.remaining import OverLimit, RackViolation
 from model.scenario import Scenario, WhatIf, suppose
 from solver.frontier import trace_plans
 from solver.observer import SolveObserver
@@ -70,6 +72,33 @@ def outdated() -> LoopView:
         message=words,
         proposed=Proposed(changes=changes, solving=SO_FAR),
     )
+
+
+def leaving_faults() -> LoopView:
+    """A plan after which three limits stay exceeded and a partition shares racks."""
+    over = tuple(
+        OverLimit(
+            broker=BrokerId(b),
+            dimension="net_in",
+            before=9e6,
+            after=b * 1e6 + 2e6,
+            limit=1.7e6,
+            capacity=2e6,
+        )
+        for b in (1, 2, 3)
+    )
+    rack = RackViolation(
+        topic=moves()[0].topic,
+        partition=7,
+        repaired=False,
+        reason="it is in cooldown after a recent move",
+    )
+    faults = {
+        "over_limit": over,
+        "rack_violations": (rack,),
+        "warnings": (rack_warning(skewed(), (BrokerId(2),)),),
+    }
+    return plan_ready(of=plan().model_copy(update=faults))
 
 
 @functools.cache
@@ -139,6 +168,7 @@ STATES: dict[str, LoopView] = {
     ),
     "plan_ready": plan_ready(of=plan()),
     "asked": asked(),
+    "leaving_faults": leaving_faults(),
     "outdated": outdated(),
     "what_if": what_if(),
 }

@@ -3,7 +3,14 @@
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from tests.tui.plan_views import STATES, asked, loaded_plan, what_if, with_frontier
+from tests.tui.plan_views import (
+    STATES,
+    asked,
+    leaving_faults,
+    loaded_plan,
+    what_if,
+    with_frontier,
+)
 from tests.tui.stage import stage
 from tests.tui.test_pictures import picture, picture_of
 from tests.tui.views import NAME, plan_ready
@@ -54,3 +61,11 @@ async def test_what_is_laid_over_the_plan(picture: SnapshotAssertion) -> None:
 
 def _still(asked: Input) -> None:
     asked.cursor_blink = False
+
+
+async def test_what_a_plan_leaves_broken_on_a_small_screen(
+    picture: SnapshotAssertion,
+) -> None:
+    async with stage(leaving_faults(), size=(80, 24)) as on:
+        await on.press("2")
+        assert await picture_of(on) == picture

@@ -14,6 +14,7 @@ from tests.tui.plan_views import (
     answered,
     asked,
     awaited,
+    leaving_faults,
     loaded_plan,
     outdated,
     still_solving,
@@ -89,6 +90,22 @@ def test_a_gap_that_is_what_is_left_of_rounding_is_none() -> None:
     proved = found.model_copy(update={"bound": found.objective * (1 - 1e-9)})
     words = _figures(replace(plan_ready(), plan=proved))
     assert "gap 0 (0.0 % of the possible gain)" in words
+
+
+@pytest.mark.parametrize("width", [60, 78, 118])
+def test_what_a_plan_leaves_broken_stands_with_it(width: int) -> None:
+    lines = _figures(leaving_faults(), width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(" ".join(lines).split())
+    for part in (
+        "! over the limit after it:",
+        "broker 1 in 3.00 MB/s, limit 1.70 MB/s",
+        "broker 2 in 4.00 MB/s, limit 1.70 MB/s",
+        "and 1 more",
+        "! rack violations not repaired: 1 partition (orders-7)",
+        "! the rack of broker 2 is unknown, so the rack rule",
+    ):
+        assert part in words
 
 
 def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:

@@ -4,15 +4,20 @@ from collections.abc import Iterator
 
 from control.proposed import Solving
 from model.plan import Plan
+from model.remaining import OverLimit, remaining_words
 from model.units import bytes_text, count_text, percent_text
 from tui.moment import Moment
 from tui.viewmodel.ages import ticking
-from tui.viewmodel.cells import Cell, Role, cell, flow
+from tui.viewmodel.cells import Cell, Role, cell, flow, shorten
 from tui.viewmodel.gauges import SHORT
+from tui.viewmodel.headline import amount
 from tui.viewmodel.shown import Shown
 
 CHANGES_TOLD = 3
 """Changes that stand in the figures; further ones are counted."""
+
+LIMITS_TOLD = 2
+"""Exceeded limits that stand in the figures; further ones are counted."""
 
 NO_GAP = 1e-6
 """A share of the possible gain that is what is left of rounding."""
@@ -37,12 +42,33 @@ def figures(shown: Shown, moment: Moment, width: int) -> tuple[Cell, ...]:
         found += flow(_solving(shown.solving, moment.now_ms), width)
     if shown.plan is not None:
         found += flow(_of_plan(shown.plan), width)
+        found += _notes(shown.plan, width)
     if not shown.supposed and (asked := moment.view.proposed.asks.words()):
         *others, last = asked
         whose = "asked of the next plan:" if moment.view.proposed.awaited else "asked:"
         told = (whose, *(f"{one};" for one in others), last)
         found += flow([cell(one) for one in told], width, " ")
     return tuple(found)
+
+
+def _notes(plan: Plan, width: int) -> Iterator[Cell]:
+    """What the plan leaves broken and what it was made without."""
+    if left := [o for o in plan.over_limit if o.remains]:
+        items = [cell("! over the limit after it:", Role.OVER)]
+        items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_TOLD]]
+        if len(left) > LIMITS_TOLD:
+            items.append(cell(f"and {len(left) - LIMITS_TOLD} more", Role.OVER))
+        yield from flow(items, width)
+    for words in (*remaining_words((), plan.rack_violations), *plan.warnings):
+        yield cell(shorten(f"! {words}", width), Role.OVER)
+
+
+def _over(one: OverLimit) -> str:
+    """`broker 1 in 3.00 MB/s, limit 1.70 MB/s`."""
+    resource, at, slot = one.dimension.partition("@")
+    name = SHORT.get(resource, resource) + at + slot
+    load, limit = amount(resource, one.after), amount(resource, one.limit)
+    return f"broker {one.broker} {name} {load}, limit {limit}"
 
 
 def _under_way(shown: Shown, moment: Moment) -> bool:

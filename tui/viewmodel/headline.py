@@ -75,6 +75,8 @@ def amount(resource: Resource | str, value: float) -> str:
             return bytes_text(value)
         case Resource.REQUESTS:
             return f"{value:,.0f}/s"
+        case "replicas":
+            return f"{value:,.0f}"
         case _:
             return f"{value:.3g}"
 
