@@ -19,8 +19,9 @@ from model.scenario import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.snapshot import Bools, Floats, Ints, Snapshot
 from model.units import count_text
 from solver.budget import Budget
+from solver.faults import excess, held
 from solver.observer import SolveObserver
-from solver.placement import deviations
+from solver.placement import deviations, loads_of
 from solver.problem import CAPACITY_SLACK, Problem, compile_problem
 from solver.result import Result
 from solver.search import Search
@@ -82,8 +83,10 @@ def fewest_brokers(
     not found.
     """
     problem = compile_problem(snapshot, goals)
-    need = fewest_needed(problem)
-    order = removal_order(problem)
+    need, order = fewest_needed(problem), removal_order(problem)
+    too_large = _too_large(problem)
+    if too_large:
+        need = Need(brokers=need.brokers, words=too_large)
 
     def at(brokers: int) -> Snapshot:
         return _with(snapshot, problem, order, brokers)
@@ -94,12 +97,14 @@ def fewest_brokers(
 
     def can_do(brokers: int) -> bool:
         search = _trial(at(brokers), goals, trials)
-        if search.best is None and not search.infeasible:
+        can = _keeps_limits(search)
+        if not can and not _ruled_out(search):
             undecided.append(brokers)
-        return search.best is not None
+        return can
 
     most = MOST_TIMES * max(need.brokers, len(order))
-    found = _least(can_do, need.brokers, most, trials.over) if order else None
+    tried = bool(order) and not too_large
+    found = _least(can_do, need.brokers, most, trials.over) if tried else None
     budget.spend(trials)
     supposed = at(len(order) if found is None else found)
     result = solve(supposed, goals, limits, budget.observer, spent=budget.work)
@@ -113,7 +118,8 @@ def fewest_brokers(
             removed=tuple(sorted(problem.brokers[b] for b in order[found:])),
             added=tuple(b.id for b in supposed.header.brokers[len(problem.brokers) :]),
         )
-    limited_by = "" if found == need.brokers else _limited(undecided, trials)
+    decided = found == need.brokers or bool(too_large)
+    limited_by = "" if decided else _limited(undecided, trials)
     return Fewest(
         need=need,
         answer=answer,
@@ -135,6 +141,22 @@ def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
     find_placement(search)
     trials.spend(search)
     return search
+
+
+def _keeps_limits(search: Search) -> bool:
+    """Whether a placement was found in which no broker is over a limit.
+
+    A plan may leave one over it that is so already; such a plan is no answer here.
+    """
+    problem, best = search.problem, search.best
+    if best is None:
+        return False
+    return excess(problem, loads_of(problem, best), held(problem, best.replicas)) == 0.0
+
+
+def _ruled_out(search: Search) -> bool:
+    """Whether it is proved that every placement breaks a rule or exceeds a limit."""
+    return search.infeasible or (search.best is not None and search.repaired_most)
 
 
 def _limited(undecided: list[int], trials: Budget) -> str:
@@ -218,7 +240,7 @@ def fewest_needed(problem: Problem) -> Need:
     """The strongest of all counts that prove that fewer brokers cannot do."""
     needs = [Need(brokers=1, words="a cluster has a broker"), *_needs(problem)]
     need = max(needs, key=lambda need: need.brokers)
-    if np.isfinite(problem.allowed).any():
+    if np.isfinite(problem.limit).any():
         return need
     words = f"{need.words}; no capacity is known, so loads limit nothing"
     return Need(brokers=need.brokers, words=words)
@@ -233,12 +255,12 @@ def _needs(problem: Problem) -> Iterator[Need]:
     yield Need(brokers=most, words=words)
     everywhere = problem.may.holding
     replicas = int(problem.rf[carried].sum())
-    few = _enough(problem.allowed_replicas, everywhere, replicas)
+    few = _enough(_most_replicas(problem), everywhere, replicas)
     limit = count_text(problem.goals.replicas_per_broker, "replica")
     words = f"{count_text(replicas, 'replica')} at {limit} per broker"
     yield Need(brokers=few, words=words)
     for d, dimension in enumerate(problem.dimensions):
-        allowed, items = problem.allowed[:, d], _items(problem, d, carried)
+        allowed, items = problem.limit[:, d], _items(problem, d, carried)
         total = float(items.sum())
         few = _enough(allowed, everywhere, total)
         room = _words_of_room(problem, d)
@@ -250,14 +272,18 @@ def _needs(problem: Problem) -> Iterator[Need]:
     yield _rack_need(problem, carried)
 
 
+def _too_large(problem: Problem) -> str:
+    """The load of one replica that no broker may carry, in words; empty if none."""
+    for d, dimension in enumerate(problem.dimensions):
+        most = float(_items(problem, d, problem.leader >= 0).max(initial=0.0))
+        if most > _largest(problem, problem.limit[:, d]) * (1 + CAPACITY_SLACK):
+            room = _words_of_room(problem, d)
+            return f"one partition alone carries {most:.4g} of {dimension.key}, {room}"
+    return ""
+
+
 def _words_of_room(problem: Problem, d: int) -> str:
-    """What one broker may carry: its limit, and what exceeds that already may stay."""
-    limit = _largest(problem, problem.limit[:, d])
-    allowed = _largest(problem, problem.allowed[:, d])
-    words = f"and a broker may carry {limit:.4g}"
-    if allowed <= limit * (1 + CAPACITY_SLACK):
-        return words
-    return f"{words}, or what it carries already: at most {allowed:.4g}"
+    return f"and a broker may carry {_largest(problem, problem.limit[:, d]):.4g}"
 
 
 def _largest(problem: Problem, allowed: Floats) -> float:
@@ -268,6 +294,11 @@ def _items(problem: Problem, d: int, carried: Bools) -> Floats:
     """(replicas,) load of every replica, whichever of a row's leads."""
     followers = np.repeat(problem.follow[carried, d], problem.rf[carried] - 1)
     return np.concatenate([problem.lead[carried, d], followers])
+
+
+def _most_replicas(problem: Problem) -> Ints:
+    """(B,) replicas that each broker may hold."""
+    return np.full(len(problem.brokers), problem.goals.replicas_per_broker, np.int64)
 
 
 def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
@@ -332,10 +363,10 @@ def _needed_in(problem: Problem, carried: Bools, rack: int) -> int:
     follow = np.where((problem.rf > 1)[:, None], problem.follow, problem.lead)
     least = np.minimum(problem.lead, follow) * there[:, None]
     needs = [int(there.max())]
-    needs.append(_enough(problem.allowed_replicas, among, int(there.sum())))
+    needs.append(_enough(_most_replicas(problem), among, int(there.sum())))
     for d in range(least.shape[1]):
         total = float(least[:, d].sum())
-        needs.append(_enough(problem.allowed[:, d], among, total))
+        needs.append(_enough(problem.limit[:, d], among, total))
     return max(needs)
 
 

@@ -14,7 +14,14 @@ from model.scenario import Scenario, suppose
 from model.snapshot import Broker, BrokerState, Snapshot
 from solver.fewest import Fewest, fewest_brokers, fewest_needed, too_large_to_share
 from solver.problem import compile_problem
-from tests.solver.small import Row, broker, cluster, goals, least
+from tests.solver.small import (
+    Row,
+    allowed_placements,
+    broker,
+    cluster,
+    goals,
+    left_broken,
+)
 
 pytestmark = pytest.mark.search
 
@@ -64,10 +71,25 @@ def test_the_emptiest_brokers_go_first() -> None:
     assert answer.removed == (2, 3)
 
 
-def test_what_a_broker_may_carry_is_its_limit_though_one_exceeds_it() -> None:
-    state = cluster(brokers(4, 10.0), even(18, [(1,), (1,), (2,)], load=2.0))
-    words = found(state).need.words
-    assert "a broker may carry 8.5, or what it carries already: at most 24" in words
+def test_a_broker_over_its_limit_is_no_answer() -> None:
+    """18 of load on broker 1 alone, which may carry 8.5: it needs two others."""
+    state = cluster(brokers(3, 10.0), even(9, [(1,)], load=2.0))
+    fewest = found(state)
+    assert fewest.answer is not None
+    assert (fewest.answer.bound, fewest.answer.fewest) == (3, 3)
+    assert "18 of net_in have to be carried, and a broker may carry 8.5" in (
+        fewest.need.words
+    )
+
+
+def test_a_partition_that_no_broker_may_carry_is_named() -> None:
+    state = cluster(brokers(3, 10.0), even(2, [(1,)], load=9.0))
+    fewest = found(state)
+    assert fewest.answer is None
+    assert fewest.need.words == (
+        "one partition alone carries 9 of net_in, and a broker may carry 8.5"
+    )
+    assert fewest.limited_by == ""
 
 
 def test_the_replication_factor_bounds_it() -> None:
@@ -161,7 +183,9 @@ def test_no_smaller_set_of_brokers_can_do_than_the_bound(state: Snapshot) -> Non
         if len({state.broker[b].rack for b in kept}) < racks:
             continue
         removed = tuple(b for b in ids if b not in kept)
-        assert least(suppose(state, Scenario(remove=removed)), goals()) is None
+        supposed = suppose(state, Scenario(remove=removed))
+        for found in allowed_placements(supposed, goals()):
+            assert left_broken(found)[1] > 0, "no broker is over a limit"
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=6))
