@@ -13,6 +13,7 @@ from typing import Final, TypeVar
 from control.asks import NOTHING, Asks
 from control.changes import basis, changes
 from control.judge import refuse_broken
+from control.pointed import with_plan
 from control.ports import Planner
 from control.proposed import Proposed, Supposed, Traced
 from control.retry import Backoff
@@ -100,7 +101,10 @@ class Proposals:
         self._given_up = False
         """The solve under way is for what is no longer wanted."""
         self._trace: Task[Traced] | None = None
+        self._curve: Traced | None = None
+        """The frontier as it was traced."""
         self._traced: Traced | None = None
+        """The same with the plan as a point."""
         self._thought: Task[WhatIf] | None = None
         self._supposed: Supposed | None = None
 
@@ -184,6 +188,8 @@ class Proposals:
             result = traced.answers[point] if traced is not None else None
             if traced is None or result is None or result.best is None:
                 raise ConfigError("this point is the cluster as it is; pick another")
+            if result.best == self.plan:
+                return
             if traced.frontier.snapshot_fingerprint != newest.fingerprint:
                 raise ConfigError(
                     "the cluster changed since the frontier was traced; trace it again"
@@ -336,6 +342,15 @@ class Proposals:
         # The cluster may have changed while the solver worked.
         self.see(self._known())
         self._made_as = self._asks
+        self._point_at_plan()
+
+    def _point_at_plan(self) -> None:
+        """Let one point of the frontier be the plan, unless that is outdated."""
+        made, self._traced = self._made, self._curve
+        if made is None or self._curve is None:
+            return
+        if not made.outdated_in(self._curve.snapshot):
+            self._traced = with_plan(self._curve, made.result)
 
     @property
     def _made(self) -> Made | None:
@@ -372,7 +387,8 @@ class Proposals:
         """
         if self._trace is not None and self._trace.now is None:
             trace, self._trace = self._trace, None
-            self._traced = self._aside("the frontier", trace)
+            self._curve = self._aside("the frontier", trace)
+            self._point_at_plan()
         if self._thought is not None and self._thought.now is None:
             thought, self._thought = self._thought, None
             answer = self._aside("the what-if", thought)
@@ -405,7 +421,7 @@ class Proposals:
     def _end_trace(self) -> None:
         if self._trace is not None:
             self._trace.stop()
-        self._trace = self._traced = None
+        self._trace = self._traced = self._curve = None
 
 
 def _without_removed(made: Made, goals: Goals) -> Result | None:

@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from control.asks import Asks
 from control.changes import changes
 from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
+from control.pointed import point_of
 from control.policy import EAGER
 from control.record_screen import ScreenRecorder
 from control.view import LoopView, Mode, Phase
@@ -604,3 +606,27 @@ def test_an_answer_without_moves_is_kept_with_its_reasons(bench: Bench) -> None:
     result = bench.loop.view.proposed.result
     assert result is not None
     assert "gains more than its price" in " ".join(result.reasons)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_one_point_of_the_frontier_always_is_the_plan(
+    tmp_path: Path, seed: int
+) -> None:
+    """Also after a move was removed; points stay in order along the curve."""
+    loads = np.random.default_rng(seed).pareto(1.5, 9) + 0.2
+    with looping(cluster([2] * 9, [MB * x for x in loads]), tmp_path) as bench:
+        plan = bench.ready()
+        for asks in (Asks(), Asks().dropping(plan.moves[0].id)):
+            plan = bench.ask(asks)
+            bench.loop.proposals.trace()
+            assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+            found = bench.loop.view.proposed.traced
+            assert found is not None
+            at = point_of(found, plan)
+            assert at is not None
+            points = found.frontier.points
+            assert len(points) == len(found.answers)
+            assert points[at].moves == sum(len(m.added) for m in plan.moves)
+            assert [p.cost for p in points] == sorted(p.cost for p in points)
+            for named in (found.frontier.knee, found.frontier.chosen):
+                assert named is None or found.answers[named] is not None

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from control.pointed import point_of
 from control.proposed import Proposed, Solving
 from control.view import LoopView, Phase
 from model.evaluate import evaluate
@@ -43,7 +44,7 @@ from tui.moment import Moment
 from tui.viewmodel.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.figures import figures
-from tui.viewmodel.frontier import PICKED, POINT, plot, point_of, point_words, start_of
+from tui.viewmodel.frontier import PICKED, POINT, plot, point_words, start_of
 from tui.viewmodel.moves import move_lines, moves_table, price_words, without
 from tui.viewmodel.plan import MOVES_SHOWN
 from tui.viewmodel.shown import shown

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
 
+from control.pointed import point_of
 from control.proposed import Traced
 from model.frontier import Frontier, FrontierCorner, FrontierPoint
 from model.plan import Plan
@@ -97,20 +98,6 @@ def _cost(point: FrontierPoint) -> str:
             f"{bytes_text(point.bytes_to_copy)} to copy",
         )
     )
-
-
-def point_of(traced: Traced, plan: Plan | None) -> int | None:
-    """The point that is this very plan, not only one of its price."""
-    if plan is None:
-        return None
-    moves = {move.id: (move.replicas_after, move.leader_after) for move in plan.moves}
-    for at, answer in enumerate(traced.answers):
-        best = answer.best if answer is not None else None
-        if best is not None and moves == {
-            move.id: (move.replicas_after, move.leader_after) for move in best.moves
-        }:
-            return at
-    return None
 
 
 def start_of(traced: Traced, plan: Plan | None) -> int:

@@ -5,6 +5,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.message import Message
 
+from control.pointed import point_of
 from control.proposed import Traced
 from model.plan import Move
 from tui.moment import Moment
@@ -12,7 +13,7 @@ from tui.viewmodel.ages import ticking
 from tui.viewmodel.arrange import Wish, arranged
 from tui.viewmodel.broker_diff import broker_table
 from tui.viewmodel.cells import Role, Table, cell
-from tui.viewmodel.frontier import MEASURES, plot, point_of, point_words, start_of
+from tui.viewmodel.frontier import MEASURES, plot, point_words, start_of
 from tui.viewmodel.moves import move_lines
 from tui.viewmodel.shown import Shown, shown
 from tui.widgets.lines import Lines
