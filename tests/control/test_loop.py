@@ -9,7 +9,7 @@ import pytest
 
 from control.loop import RETRY_S, Loop
 from control.parts import LoopParts, LoopSettings
-from control.policy import EAGER, AutoLimits, spent_of
+from control.policy import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
 from control.ports import Planner
 from control.view import LoopView, Mode, Phase, Retry
 from model.errors import (
@@ -19,6 +19,7 @@ from model.errors import (
     PlimsollError,
     RightsMissing,
 )
+from model.exchange.cluster import ClusterFiles, read_cluster
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.replication import Replication
@@ -526,6 +527,59 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
         assert loop.wait(in_phase(Phase.LEVEL), 20)
     assert [spent_of(p)["replica_moves"] for p in bench.executor.plans] == [10, 10, 2]
     assert not any(11 in replicas for replicas in placed.values())
+
+
+def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
+    build: Build,
+) -> None:
+    """Leaders of most partitions are on one of six brokers; 38 changes mend that."""
+    placed = {row.id: row for row in m6().rows()}
+
+    def moved(*, taken_at_ms: int) -> Snapshot:
+        seen = m6()
+        header = seen.header.model_copy(update={"taken_at_ms": taken_at_ms})
+        loads = seen.partitions.loads
+        rows = [placed[seen.id(i)] for i in range(len(seen))]
+        return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+    bench = build(m6(), mode=Mode.AUTO, limits=CONSERVATIVE)
+    plans = bench.executor.plans
+    with bench.loop as loop:
+        for run in range(1, MOST_RUNS):
+            assert loop.wait(
+                lambda view, n=run: (  # type: ignore[misc]  # a default binds it
+                    len(loop.reports) == n or view.phase in (Phase.LEVEL, Phase.NO_PLAN)
+                ),
+                120,
+            )
+            if len(loop.reports) < run:
+                break
+            for move in plans[-1].moves:
+                placed[move.id] = dataclasses.replace(
+                    placed[move.id],
+                    replicas=move.replicas_after,
+                    leader=move.leader_after,
+                )
+            later(bench, 60, moved)
+        assert loop.view.phase is Phase.LEVEL, loop.view.message
+    assert len(plans) >= 2
+    for plan in plans:
+        assert not refusals(plan, CONSERVATIVE)
+        assert 0 < spent_of(plan)["leader_changes"] <= CONSERVATIVE.leader_changes
+
+
+MOST_RUNS = 8
+CASES = Path(__file__).parents[1] / "cases"
+
+
+def m6() -> Snapshot:
+    files = ClusterFiles(
+        describe=CASES / "m6.txt",
+        loads=CASES / "m6-loads.csv",
+        brokers=CASES / "m6-brokers.csv",
+        storage=None,
+    )
+    return read_cluster(files)
 
 
 def bench_row(row: int) -> PartitionRow:
