@@ -2,6 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
+from typing import Final
 
 import numpy as np
 
@@ -9,6 +10,10 @@ from model.goals import Goals, Stay
 from model.ids import BrokerId, TopicName
 from model.proposal import Proposal
 from model.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
+from model.units import count_text
+
+MOST_NAMED: Final = 5
+"""Partitions that are named in a sentence."""
 
 
 def staged(
@@ -18,6 +23,7 @@ def staged(
 
     A rule that forces more moves than a plan may make leaves no plan at all. Partitions
     with the fewest live replicas go first; further ones are deferred to a later plan.
+    Those with more replicas than brokers that may hold them stay as they are.
 
     Parameters
     ----------
@@ -32,12 +38,45 @@ def staged(
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     if not forced:
         return goals, 0
-    keep = [row for row in forced if set(snapshot.replicas(row)) & set(waited)]
+    lost = homeless(snapshot, goals)
+    keep = [
+        row
+        for row in forced
+        if row in lost or set(snapshot.replicas(row)) & set(waited)
+    ]
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     room = _Room(proposal)
     over = [row for row in rest if not room.take(row)]
     deferred = (*goals.deferred, *_stays(snapshot, (*keep, *over)))
     return goals.model_copy(update={"deferred": deferred}), len(over)
+
+
+def homeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
+    """Rows that rules force to move, with more replicas than brokers may hold them."""
+    proposal = Proposal(snapshot, goals, ())
+    domains, brokers = proposal.domains, snapshot.header.brokers
+    taking = np.array([b.state in TAKING for b in brokers], np.bool_)
+    keeping = np.array([b.state not in LEAVING for b in brokers], np.bool_)
+    start, found = snapshot.partitions.replica_start, []
+    for row in np.flatnonzero(proposal.forced.rows).tolist():
+        own = snapshot.replica_position[start[row] : start[row + 1]]
+        places = taking.copy()
+        places[own] = keeping[own]
+        places &= domains.each[domains.of_row[row]].allowed
+        if np.count_nonzero(places) < len(own):
+            found.append(row)
+    return frozenset(found)
+
+
+def homeless_text(snapshot: Snapshot, rows: Collection[int]) -> str:
+    """Which partitions stay for want of brokers, and what to do about it."""
+    named = ", ".join(str(snapshot.id(row)) for row in sorted(rows)[:MOST_NAMED])
+    more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
+    return (
+        f"{count_text(len(rows), 'partition')} cannot be moved, since fewer brokers may"
+        f" hold their replicas than they have: {named}{more}; restart a dead broker or "
+        "add one"
+    )
 
 
 class _Room:

@@ -568,6 +568,53 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
         assert 0 < spent_of(plan)["leader_changes"] <= CONSERVATIVE.leader_changes
 
 
+def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
+    build: Build,
+) -> None:
+    """Three brokers, one of them dead: partitions of RF 3 cannot leave it."""
+    planner = CountingPlanner()
+    bench = build(
+        one_of_three_dead([2] * 8),
+        mode=Mode.AUTO,
+        dead_broker_after_s=0.0,
+        planner=planner,
+    )
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), 60)
+        (plan,) = bench.executor.plans
+        assert {move.partition for move in plan.moves} < set(range(8))
+        words = "3 partitions cannot be moved, since fewer brokers may hold their "
+        assert any(words in line.text for line in loop.view.log)
+        homes = [2] * 8
+        for move in plan.moves:
+            homes[move.partition] = move.replicas_after[0]
+
+        def balanced(*, taken_at_ms: int) -> Snapshot:
+            return one_of_three_dead(homes, taken_at_ms=taken_at_ms)
+
+        later(bench, 60, balanced)
+        assert loop.wait(in_phase(Phase.NO_PLAN), 60)
+        for _ in range(5):
+            later(bench, 3600, balanced)
+        assert planner.solves == 2
+    assert len(bench.executor.plans) == 1
+
+
+def one_of_three_dead(homes: list[int], *, taken_at_ms: int = START_MS) -> Snapshot:
+    """Partitions of RF 1, then three of RF 3; broker 3 is dead."""
+    seen = cluster([*homes, 1, 1, 2], [MB] * (len(homes) + 3), taken_at_ms=taken_at_ms)
+    *live, last = seen.header.brokers
+    dead = last.model_copy(update={"state": BrokerState.DEAD})
+    header = seen.header.model_copy(update={"brokers": (*live, dead)})
+    three = tuple(b.id for b in header.brokers)
+    rows = [
+        row if number < len(homes) else dataclasses.replace(row, replicas=three)
+        for number, row in enumerate(seen.rows())
+    ]
+    loads = seen.partitions.loads
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+
 MOST_RUNS = 8
 CASES = Path(__file__).parents[1] / "cases"
 
