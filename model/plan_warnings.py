@@ -7,7 +7,7 @@ import numpy as np
 from model.goals import Goal, Goals, RackRule
 from model.ids import BrokerId
 from model.plan import Move
-from model.snapshot import Count, Measure, Resource, Snapshot
+from model.snapshot import BrokerState, Count, Measure, Resource, Snapshot
 from model.units import bytes_text, count_text, rate_text
 
 
@@ -22,10 +22,12 @@ def racks_unknown(
     most_replicas: of one partition; the largest of the snapshot's by default.
     """
     brokers = snapshot.header.brokers
-    missing = tuple(b.id for b in brokers if b.rack is None)
+    missing = tuple(
+        b.id for b in brokers if b.rack is None and b.state is not BrokerState.DEAD
+    )
     if goals.rack_rule is RackRule.OFF or not missing:
         return ()
-    if len(missing) == len(brokers) and not snapshot.header.racks_unknown:
+    if all(b.rack is None for b in brokers) and not snapshot.header.racks_unknown:
         return ()
     if most_replicas is None:
         lengths = np.diff(snapshot.partitions.replica_start)

@@ -9,7 +9,7 @@ from model.forced import rack_totals
 from model.goals import RackRule
 from model.proposal import Proposal
 from model.rackplacement import ReplicaPlacement
-from model.snapshot import TAKING, Bools, Broker, Ints
+from model.snapshot import TAKING, Bools, Broker, BrokerState, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,19 +43,22 @@ def rack_caps(proposal: Proposal, domain: Domain, rf: int) -> RackCaps:
     anywhere = np.ones(len(brokers), np.bool_)
     if domain.placement is not None:
         return _placed(brokers, domain.placement.placement)
-    names = [b.rack for b in brokers]
     rule = proposal.goals.rack_rule
-    if rule is RackRule.OFF or None in names:
+    unnamed = [b for b in brokers if b.rack is None]
+    if rule is RackRule.OFF or any(b.state is not BrokerState.DEAD for b in unnamed):
         count = len(brokers)
         ones = np.ones(count, np.int64)
         return RackCaps(rack=np.arange(count), caps=ones, may_lead=anywhere)
-    racks = sorted({name for name in names if name is not None})
-    number = np.array([racks.index(name) for name in names if name], np.int64)
+    racks = sorted({b.rack for b in brokers if b.rack is not None})
+    # Dead brokers without a rack stand in one more, which binds nobody.
+    found = [len(racks) if b.rack is None else racks.index(b.rack) for b in brokers]
+    number = np.array(found, np.int64)
     taking = np.array([b.state in TAKING for b in brokers], np.bool_) & domain.allowed
     takers = np.bincount(number[taking], minlength=len(racks))
     caps = np.full(len(racks), rf - max(1, min(rf, int((takers > 0).sum()))) + 1)
     if rule is RackRule.EVEN:
         caps = _even_caps(rf, takers)
+    caps = np.append(caps, rf)
     return RackCaps(rack=number, caps=caps, may_lead=anywhere)
 
 

@@ -18,7 +18,7 @@ from model.proposal import HOLDING, Proposal, Replicas
 from model.remaining import OverLimit, RackViolation, exceeds
 from model.rowrules import resting_rows, row_rules
 from model.rules.movable import why_fixed
-from model.snapshot import TAKING, Bools, Ints
+from model.snapshot import TAKING, Bools, BrokerState, Ints
 
 REPLICAS: Final = "replicas"
 """The dimension of the limit on replicas per broker."""
@@ -137,7 +137,8 @@ def _over(
 
 def _racks_bind(proposal: Proposal) -> bool:
     brokers = proposal.snapshot.header.brokers
-    named = all(b.rack is not None for b in brokers)
+    # A dead broker that is no longer registered names none.
+    named = all(b.rack is not None or b.state is BrokerState.DEAD for b in brokers)
     return named and bool(brokers) and proposal.goals.rack_rule is not RackRule.OFF
 
 
@@ -147,10 +148,11 @@ def _breaks(proposal: Proposal, replicas: Replicas) -> Bools:
     Rows with an explicit placement have a rule of their own.
     """
     brokers = proposal.snapshot.header.brokers
-    names = sorted({str(b.rack) for b in brokers})
+    keys = [(b.rack is None, str(b.rack)) for b in brokers]
+    names = sorted(set(keys))
     # Brokers that only a change names are in no rack.
     extra = [len(names)] * (len(proposal.brokers) - len(brokers))
-    rack = np.array([*(names.index(str(b.rack)) for b in brokers), *extra], np.int64)
+    rack = np.array([*map(names.index, keys), *extra], np.int64)
     count = _counts(proposal, replicas, rack, len(names))
     takers, placed = _takers(proposal, rack, len(names))
     domain = proposal.domains.of_row

@@ -11,7 +11,7 @@ import numpy as np
 
 from model.goals import Goals, Pin, RackRule
 from model.rackplacement import ReplicaPlacement
-from model.snapshot import Bools, Broker, Ints, Snapshot
+from model.snapshot import Bools, Broker, BrokerState, Ints, Snapshot
 
 
 class RackMode(IntEnum):
@@ -150,7 +150,9 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     usable = np.zeros(wanted.shape, np.bool_)
     for q in range(len(names)):
         usable[:, q] = (allow & alive)[:, rack == q].any(axis=1)
-    mode = _modes(groups, RackRule.OFF if None in names else goals.rack_rule)
+    # A dead broker that is no longer registered names no rack.
+    unknown = any(b.rack is None and b.state is not BrokerState.DEAD for b in brokers)
+    mode = _modes(groups, RackRule.OFF if unknown else goals.rack_rule)
     rf = np.array([g.rf for g in groups], np.int64)
     return Spreading(
         group=group,

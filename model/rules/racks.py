@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from model.goals import RackRule
 from model.proposal import Change, Proposal
 from model.rules.rule import Violation
-from model.snapshot import TAKING, Broker
+from model.snapshot import TAKING, Broker, BrokerState
 
 
 @dataclass(frozen=True)
@@ -15,8 +15,8 @@ class RackSpread:
     """New replicas leave a partition in min(replicas, usable racks) racks, or even.
 
     A usable rack has a broker that may take new replicas of the partition. As Kafka's
-    own assignment does, it binds only where every broker names a rack; an explicit
-    placement replaces it.
+    own assignment does, it binds only where every broker names a rack, dead ones aside,
+    which may no longer be registered; an explicit placement replaces it.
     """
 
     name: str = "rack spread"
@@ -25,7 +25,10 @@ class RackSpread:
         """Changed rows whose replicas are not spread as the goals say."""
         rule = proposal.goals.rack_rule
         racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
-        if rule is RackRule.OFF or None in racks.values():
+        if rule is RackRule.OFF or any(
+            b.rack is None and b.state is not BrokerState.DEAD
+            for b in proposal.snapshot.header.brokers
+        ):
             return
         for change in proposal.changes:
             if proposal.domains.of(change.row).placement is not None:

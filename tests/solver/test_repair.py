@@ -6,9 +6,13 @@ from hypothesis import assume, given, settings
 
 from control.claims import claims
 from control.judge import refuse_broken
+from model.evaluate import evaluate_proposal
 from model.goals import Goals, ObjectiveKind, SolveLimits
+from model.ids import BrokerId, PartitionId
 from model.plan import Plan, PlanStatus
-from model.snapshot import RecentMove, Snapshot
+from model.plan_warnings import racks_unknown
+from model.proposal import Change, Proposal
+from model.snapshot import BrokerState, RecentMove, Snapshot
 from solver.frontier import trace_frontier
 from solver.observer import SolveObserver
 from solver.problem import compile_problem
@@ -18,6 +22,7 @@ from tests.solver.anything import clusters, wishes
 from tests.solver.hard import hard
 from tests.solver.small import (
     OTHER,
+    TOPIC,
     Row,
     broker,
     cluster,
@@ -242,3 +247,22 @@ def test_a_change_of_one_row_is_never_made_with_another() -> None:
     snapshot, wanted = hard(25, 20, 600)
     problem = compile_problem(snapshot, wanted)
     assert find_repair(problem, SolveLimits(work=0.3), SolveObserver()).placement
+
+
+def test_a_dead_broker_without_a_rack_leaves_the_rack_rule_on() -> None:
+    """Live metadata tell no rack of a broker that is no longer registered."""
+    members = [
+        *(broker(i, rack) for i, rack in enumerate("aabbc", start=1)),
+        broker(6, None, BrokerState.DEAD),
+    ]
+    rows = [Row(replicas=(1, 3, 6))] * 4 + [Row(replicas=(1, 2, 5))]
+    snapshot, wanted = cluster(members, rows), goals()
+    plan = planned(snapshot, wanted)
+    rack = {b.id: b.rack for b in snapshot.header.brokers}
+    assert len(plan.moves) == len(rows)
+    assert all(len({rack[b] for b in m.replicas_after}) == 3 for m in plan.moves)
+    assert PartitionId(TOPIC, 4) in plan.repaired
+    shared = (Change(0, tuple(map(BrokerId, (1, 2, 3))), BrokerId(1)),)
+    violations = evaluate_proposal(Proposal(snapshot, wanted, shared)).violations
+    assert "rack spread" in {v.rule for v in violations}
+    assert not racks_unknown(snapshot, wanted)
