@@ -327,8 +327,9 @@ def ruled_out(problem: Problem, placement: Placement) -> str:
         "both": "limits and budgets together rule out the moves that would pay",
     }
     for name, changed in _without(c):
-        if name in words and single_move_pays(changed, new_state(changed, at), NOTHING):
-            return words[name]
+        if single_move_pays(changed, new_state(changed, at), NOTHING):
+            # One that pays as it is was not found, but nothing rules it out.
+            return words.get(name, "")
     return ""
 
 

@@ -33,8 +33,7 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
         return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
     if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
         return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
-    reasons = [ruled_out(problem, placement), _too_dear(search)]
-    reasons = list(filter(None, reasons))
+    reasons = [ruled_out(problem, placement) or _too_dear(search)]
     if problem.may.why_fixed.all():
         reasons = []
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)

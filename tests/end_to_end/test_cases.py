@@ -17,8 +17,9 @@ def files(case: str, *more: str) -> list[str]:
     return ["--from", str(CASES / f"{case}.txt"), *options, *more]
 
 
-def planned(folder: Path, case: str, *more: str) -> dict[str, Any]:
-    run = plimsoll(folder, "plan", *files(case, *more), "-o", "json")
+def planned(folder: Path, case: str, *more: str, work: str = "2") -> dict[str, Any]:
+    command = ("plan", *files(case, *more), "-o", "json")
+    run = plimsoll(folder, *command, PLIMSOLL_SOLVE__WORK=work)
     assert run.returncode == 0, run.stderr
     document: dict[str, Any] = json.loads(run.stdout)
     return document
@@ -33,3 +34,52 @@ def test_u5_says_what_leader_changes_alone_would_do(tmp_path: Path) -> None:
         assert sorted(move["replicas_before"]) == sorted(move["replicas_after"])
     share = 1 - plan["objective"] / plan["objective_before"]
     assert share == pytest.approx(0.71, abs=0.01)
+
+
+def capacity(name: str) -> tuple[str, str]:
+    return "--capacity", str(CASES / name)
+
+
+def test_m6_ends_although_its_limits_are_out_of_reach(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "m6", *capacity("cap.json"))["plan"]
+    assert plan["moves"]
+    assert plan["over_limit"]
+    assert plan["limited_by"].startswith("search budget exhausted (2 units of work")
+
+
+def test_m3_relieves_its_full_broker_and_names_what_remains(tmp_path: Path) -> None:
+    """The limit is 8.7 MB/s: each of the others can take one partition of 5 MB/s."""
+    run = plimsoll(tmp_path, "plan", *files("m3", *capacity("cap3.json")))
+    assert run.returncode == 0
+    assert "broker 1 stays over its limit of net_in: 20.0 MB/s" in run.stdout
+    assert "broker 1 stays over its limit of net_in: 20.0 MB/s" in run.stderr
+
+
+def test_m3_says_that_capacity_rules_its_moves_out(tmp_path: Path) -> None:
+    """With partitions of 10 MB/s no broker has room for one."""
+    loads = tmp_path / "loads.csv"
+    text = (CASES / "m3-loads.csv").read_text()
+    loads.write_text(text.replace(",5000000", ",10000000"))
+    described = ("--from", str(CASES / "m3.txt"), "--loads", str(loads))
+    brokers = ("--brokers", str(CASES / "m3-brokers.csv"))
+    run = plimsoll(tmp_path, "plan", *described, *brokers, *capacity("cap3.json"))
+    assert run.returncode == 0
+    assert "60.0 MB/s" in run.stdout
+    assert "limit" in run.stdout.splitlines()[0]
+    assert "no allowed move gains more" not in run.stdout
+
+
+def test_rv_repairs_every_rack_violation(tmp_path: Path) -> None:
+    plan = planned(tmp_path, "rv")["plan"]
+    assert {v["repaired"] for v in plan["rack_violations"]} == {True}
+    racks = {b["id"]: b["rack"] for b in plan["brokers"]}
+    for move in plan["moves"]:
+        assert len({racks[b] for b in move["replicas_after"]}) == 2
+
+
+def test_d12_empties_its_dead_broker(tmp_path: Path) -> None:
+    run = plimsoll(tmp_path, "plan", *files("d12"), PLIMSOLL_SOLVE__WORK="2")
+    assert "Broker 11 is dead and holds 4 replicas" in run.stdout
+    plan = planned(tmp_path, "d12")["plan"]
+    (dead,) = (b for b in plan["brokers"] if b["id"] == 11)
+    assert dead["replicas_after"] == 0
