@@ -10,10 +10,12 @@ from executor.dialect import Progress, Stage
 from executor.history import PastRun
 from executor.placement import text
 from model.errors import GuardrailRefused
+from model.files import rounded
+from model.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
 from model.plan import BrokerChange, Move, Plan
 from model.run import MoveProgress
-from model.snapshot import StorageKind
+from model.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
 """AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
@@ -115,16 +117,48 @@ def _plan_of(
     plan = past.plan
     views = {m.id: view_of(m, made=False) for m in plan.moves}
     views |= {pid: seen.view for pid, seen in found.items() if seen.view is not None}
+    brokers = _brokers(plan, views)
     return plan.model_copy(
         update={
             "live_brokers": tuple(sorted(alive)),
-            "objective_before": plan.objective,
+            "objective_before": _objective_left(plan, brokers),
             "objective": plan.objective_before,
             "limited_by": f"{_RESTORES}{past.run_id} had moved",
-            "brokers": _brokers(plan, views),
+            "brokers": brokers,
             "moves": moves,
         }
     ).seal()
+
+
+def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
+    """F as the run has left the brokers, without the cost of moves.
+
+    What is balanced topic by topic counts as before the run: plans do not say more.
+    That of the plan where its brokers' loads are not known.
+    """
+    if not brokers:
+        return plan.objective
+    change = sum(
+        _cost(plan, key, deviation) - _cost(plan, key, broker.deviation_after[key])
+        for broker in brokers
+        for key, deviation in broker.deviation_before.items()
+    )
+    return rounded(max(0.0, plan.objective_before + change))
+
+
+def _cost(plan: Plan, key: str, deviation: float) -> float:
+    """What a broker's deviation in one dimension costs; docs/planning.md."""
+    measure = key.partition("@")[0]
+    goal = next((g for g in plan.goals.balance if g.resource.value == measure), None)
+    if goal is None:
+        return 0.0
+    slots = plan.forecast.slots if plan.forecast is not None else ()
+    at_all_hours = goal.resource in (*Resource, Count.LEADER_NET_IN)
+    weight = goal.weight / (1 + len(slots) * at_all_hours)
+    if plan.goals.objective is ObjectiveKind.VARIANCE:
+        return weight * deviation**2
+    excess = max(0.0, abs(deviation) - goal.tolerance)
+    return plan.goals.excess_price * plan.move_price * weight * excess
 
 
 def _brokers(

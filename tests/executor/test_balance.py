@@ -96,6 +96,8 @@ def test_a_plan_back_begins_where_the_run_has_left_the_brokers(
     back, left = executor.plan_back(tmp_path, None)
     assert (len(back.moves), left) == (len(done), [])
     now, first = evaluate(SNAPSHOT, GOALS, done), evaluate(SNAPSHOT, GOALS, ())
+    assert back.objective_before == pytest.approx(now.objective - now.prices, abs=1e-6)
+    assert back.objective == pytest.approx(first.objective)
     for broker, change in zip(back.brokers, plan.brokers, strict=True):
         assert broker.replicas_after == change.replicas_before
         gained = sum((broker.id in m.added) - (broker.id in m.removed) for m in done)
