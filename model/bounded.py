@@ -142,7 +142,9 @@ def check_times(document: Any, place: str = "") -> None:
                     raise ValueError(f"{where} is {value}, which is not a time")
             elif value:
                 check_times(value, where)
-    elif isinstance(document, list) and isinstance(document[0], dict | list):
+    elif document and isinstance(document, list):
+        if not isinstance(document[0], dict | list):
+            return
         for at, value in enumerate(document):
             if value:
                 check_times(value, f"{place}.{at}")

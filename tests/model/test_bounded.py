@@ -128,3 +128,8 @@ def test_a_damaged_gzip_file_is_named(tmp_path: Path, damage: str) -> None:
 def test_a_file_without_an_end_is_refused() -> None:
     with pytest.raises(ConfigError, match="/dev/zero holds more than 1 MiB"):
         read_bytes(Path("/dev/zero"), 1 << 20)
+
+
+@pytest.mark.parametrize("document", [[], {}, None, [[]], [[], []], {"a": []}])
+def test_empty_documents_have_no_times(document: object) -> None:
+    check_times(document)
