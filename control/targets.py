@@ -62,7 +62,8 @@ def _check_writable(folder: Path, path: Path) -> None:
 def _is(path: Path, kind: str) -> bool:
     try:
         if kind == SVG:
-            return path.read_bytes()[:5] in (b"<svg ", b"<?xml")
+            with path.open("rb") as file:
+                return file.read(5) in (b"<svg ", b"<?xml")
         if kind == KAFKA:
             document = read_json(path)
             known = document if isinstance(document, dict) else {}

@@ -12,6 +12,7 @@ from executor.losses import lost_settings
 from executor.records import Content, Damage, Intact, scan
 from executor.segments import Shortened
 from executor.throttle import Throttled
+from model.bounded import MOST_LINE, read_bytes
 from model.errors import ConfigError
 from model.goals import Goals, SolveLimits
 from model.ids import PartitionId
@@ -53,10 +54,9 @@ def read_content(path: Path) -> Content:
 
     Raises ConfigError where the file cannot be read, or is of a newer plimsoll.
     """
+    data = read_bytes(path, what="the journal ")
     try:
-        found = scan(path.read_bytes(), path.stem)
-    except OSError as exc:
-        raise ConfigError(f"cannot read the journal {path}: {exc.strerror}") from exc
+        found = scan(data, path.stem)
     except ConfigError as exc:
         raise ConfigError(f"{path} {exc}") from exc
     unreadable = [intact for intact in found.intact if not _has_shape(intact)]
@@ -337,9 +337,10 @@ def _still_set(
 
 def cluster_of(path: Path) -> str | None:
     """The cluster of a run; None where neither its journal nor its plan tells."""
-    with contextlib.suppress(ConfigError):
+    # What cannot be read at all has no first line either, and is judged by its reader.
+    with contextlib.suppress(ConfigError, OSError):
         with path.open("rb") as lines:
-            first = scan(lines.readline(), path.stem)
+            first = scan(lines.readline(MOST_LINE), path.stem)
         content = first if first.intact else read_content(path)
         if content.intact:
             return content.records[0].cluster_id

@@ -18,6 +18,7 @@ from typing import IO, Any, Final
 
 from executor.records import End, scan, sealed
 from executor.timing import Timing
+from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
 from model.files import write_document
 from model.paths import path_part
@@ -254,7 +255,7 @@ def beside(path: Path, suffix: str) -> Path:
 
 def whole_lines(path: Path) -> bytes:
     """A journal without what a crash has left of a last write."""
-    data = path.read_bytes()
+    data = read_bytes(path, what="the journal ")
     found = scan(data, path.stem)
     kept = data[: found.keep_bytes]
     return kept if found.ends_line else kept + b"\n"

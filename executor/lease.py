@@ -23,10 +23,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Annotated, Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
 from executor.s3 import Bucket, Stored
 from executor.timing import Timing
+from model.bounded import check_times, parse_json
 from model.errors import (
     ConfigError,
     ExecutionStopped,
@@ -46,6 +47,8 @@ _RATES: Final = 1.01
 _LOOK_S: Final = 5.0
 """Between two looks at somebody else's lease, or two tries to renew one's own early."""
 _MAJOR: Final = 1
+_MOST_BYTES: Final = 1 << 16
+"""Of the object; one that is written has some hundred."""
 _log = logging.getLogger("plimsoll.executor")
 
 
@@ -187,7 +190,7 @@ class Lease:
 
     def _find_own(self, held: _Held) -> None:
         """Go on from an own write whose answer was lost; else the lease is lost."""
-        found = self._bucket.get(held.key)
+        found = self._bucket.get(held.key, _MOST_BYTES)
         now = self._read(held.key, found) if found else None
         if found is not None and now is not None and now.token == held.document.token:
             held.document, held.etag = now, found.etag
@@ -204,7 +207,7 @@ class Lease:
         seen, since_s = "", 0.0
         while True:
             begun_s = self._timing.steady_s()
-            found = self._bucket.get(key)
+            found = self._bucket.get(key, _MOST_BYTES)
             old = self._read(key, found) if found else None
             etag = found.etag if found else ""
             if old is None or old.released or self._is_over(old, etag, seen, since_s):
@@ -269,8 +272,9 @@ class Lease:
 
     def _read(self, key: str, found: Stored) -> LeaseDocument:
         try:
+            check_times(parse_json(found.body))
             document = LeaseDocument.model_validate_json(found.body)
-        except ValidationError as exc:
+        except ValueError as exc:
             raise ConfigError(
                 f"{self._bucket.where(key)} is no lease of plimsoll's. Remove it if no "
                 "plimsoll is changing the cluster."

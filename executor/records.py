@@ -25,6 +25,7 @@ from typing import Final
 
 from pydantic import ValidationError
 
+from model.bounded import check_times, parse_json
 from model.errors import ConfigError
 from model.files import canonical, major_of
 from model.paths import path_part
@@ -314,6 +315,10 @@ def _record(raw: bytes) -> JournalRecord | str:
         body = raw[: place.start(1)] + raw[place.end(1) :]
         if checksum_of(body).encode() != place[1]:
             return "does not match its checksum"
+    try:
+        check_times(parse_json(raw))
+    except ValueError:
+        return "is not a journal record"
     try:
         record = JournalRecord.model_validate_json(raw)
     except ValidationError as exc:

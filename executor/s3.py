@@ -108,8 +108,8 @@ class Bucket:
         """The address of an object, for people."""
         return f"s3://{self._settings.bucket}/{self._settings.prefix}{key}"
 
-    def get(self, key: str) -> Stored | None:
-        """An object; None where there is none."""
+    def get(self, key: str, most: int = MOST_BYTES) -> Stored | None:
+        """An object of at most so many bytes; None where there is none."""
         with self._errors(f"read {self.where(key)}"):
             try:
                 found = self._client.get_object(**self._named(key))
@@ -117,11 +117,11 @@ class Bucket:
                 if _code(exc) == _GONE:
                     return None
                 raise
-            body = found["Body"].read(MOST_BYTES + 1)
-            if len(body) > MOST_BYTES:
+            body = found["Body"].read(most + 1)
+            if len(body) > most:
                 raise ConfigError(
-                    f"{self.where(key)} holds more than {MOST_BYTES >> 20} MiB, the "
-                    "most that is read of an object"
+                    f"{self.where(key)} holds more than {most:,} bytes, the most "
+                    "that is read of such an object"
                 )
             return Stored(body, found["ETag"])
 

@@ -16,6 +16,7 @@ from executor.losses import lost_settings
 from executor.repair import repaired, verdicts
 from executor.segments import LOCAL, SEGMENT
 from executor.timing import RunLimits
+from model.bounded import MOST_BYTES
 from model.errors import ConfigError
 from model.run import JournalEvent, RunState
 from model.snapshot import StorageKind
@@ -156,6 +157,22 @@ def test_a_run_of_which_nothing_can_be_read_is_not_passed_over(tmp_path: Path) -
         with pytest.raises(ConfigError, match="may be the newest run on this cluster"):
             command()
     assert newer.read_bytes() == b"#" * 100 + b"\n"
+
+
+@pytest.mark.parametrize("what", ["locked", "too large"])
+def test_a_journal_that_is_not_read_is_named(tmp_path: Path, what: str) -> None:
+    at, path = interrupted(tmp_path)
+    before = path.read_bytes()
+    if what == "locked":
+        path.unlink()
+        path.mkdir()
+    else:
+        with path.open("ab") as file:
+            file.truncate(MOST_BYTES + 1)
+    with pytest.raises(ConfigError, match=str(path)):
+        at.resume()
+    assert what == "locked" or path.stat().st_size == MOST_BYTES + 1
+    assert what == "locked" or path.read_bytes()[: len(before)] == before
 
 
 def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from executor.lease import LeaseDocument
 from executor.s3 import S3Settings
 from executor.timing import Timing
 from model.errors import (
@@ -179,7 +180,15 @@ def test_a_lease_that_somebody_removed_is_lost(
     assert keys(store) == []
 
 
-GARBLED = [b"", b"{}", b"\xff", b"[]", b'{"schema_version":"1.0","holder":7}']
+LEASE = LeaseDocument(
+    holder="h", token="t", epoch=1, renewals=0, duration_ms=9, expires_at_ms=0
+)
+GARBLED = [
+    *(b"", b"{}", b"\xff", b"[]", b'{"schema_version":"1.0","holder":7}', b"[" * 9999),
+    LEASE.body.replace(b'"duration_ms":9', b'"duration_ms":9' + b"0" * 400),
+    LEASE.body.replace(b'"duration_ms":9', b'"duration_ms":9000000000000000'),
+]
+"""One has a time that no double holds, one a time that never ends."""
 
 
 @pytest.mark.parametrize("body", GARBLED)
@@ -193,6 +202,15 @@ def test_what_is_no_lease_is_named_and_stays(
     found = a.bucket.get("one/lease.json")
     assert found is not None
     assert found.body == body
+
+
+def test_no_more_of_a_lease_is_read_than_one_has(
+    store: S3Settings, time: FakeTime
+) -> None:
+    put(store, LEASE.body + b" " * 70_000)
+    a = Host(store, time.timing, "a")
+    with pytest.raises(ConfigError, match=r"lease\.json holds more than 65,536 bytes"):
+        a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
 
 def test_a_lease_of_a_newer_plimsoll_is_not_taken(

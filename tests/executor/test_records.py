@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.journal import Journal
-from executor.records import Content, scan
+from executor.records import Content, checksum_of, scan
 from executor.timing import Timing
 from model.run import JournalEvent, JournalRecord
 from tests.executor.plans import move, plan
@@ -257,6 +257,32 @@ def test_a_record_that_only_looks_like_one_of_schema_1_is_not_taken(
         if len(change) < 3:
             assert scan(data, RUN).damage
         assert scan(whole + data, RUN).damage
+
+
+NONSENSE = {
+    "at the end of time": {"at_ms": 9 * 10**18},
+    "more digits than a double": {"detail": {"bytes": 10**400}},
+    "not a number": {"detail": {"bytes": float("nan")}},
+    "deep": {"detail": {"a": json.loads("[" * 500 + "]" * 500)}},
+}
+
+
+@pytest.mark.parametrize("change", NONSENSE.values(), ids=NONSENSE.keys())
+@pytest.mark.parametrize("is_sealed", [True, False])
+def test_a_record_without_meaning_is_damage(
+    whole: bytes, change: dict[str, object], is_sealed: bool
+) -> None:
+    data = whole if is_sealed else old(whole)
+    line = json.loads(data.splitlines()[1]) | change
+    text = json.dumps(line, sort_keys=True, separators=(",", ":"))
+    if is_sealed:
+        digits = f'"checksum":"{line["checksum"]}"'
+        body = text.replace(digits, '"checksum":""')
+        sealed = f'"checksum":"{checksum_of(body.encode())}"'
+        text = body.replace('"checksum":""', sealed)
+    found = scan(text.encode() + b"\n" + data, RUN)
+    assert str(found.damage[0]) == "line 1 is not a journal record"
+    assert len(found.intact) == len(scan(data, RUN).intact)
 
 
 def test_records_are_canonical(whole: bytes) -> None:
