@@ -18,7 +18,7 @@ HARMLESS: Final = frozenset(
     {
         *("bootstrap_server", "name", "timeout_s", "interval_s", "window_s"),
         *("forecast", "cruise_control_topic", "throttle", "auto_throttle"),
-        *("capacity_file", "capacities", "goals", "solve", "limits"),
+        *("capacities", "goals", "solve"),
         *("dead_broker_after", "stop_rules", "screen", "keys"),
     }
 )

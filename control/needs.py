@@ -71,7 +71,7 @@ def _rack_violations(evaluation: Evaluation) -> Iterator[Need]:
     """Those that a plan may repair; others are reported, and need no plan."""
     found = sum(not v.reason for v in evaluation.rack_violations)
     if found:
-        words = f"{count_text(found, 'partition')} that may move share racks"
+        words = f"{count_text(found, 'rack violation')} can be repaired"
         yield Need(reason=Reason.RACK_VIOLATION, message=words, repairs=True)
 
 

@@ -24,6 +24,8 @@ HARMFUL = {
     "tier": BUCKET,
     "wal": BUCKET,
     "archive": BUCKET,
+    "capacity_file": '"evil.json"',
+    "limits": "{ conservative = {} }",
 }
 
 

@@ -44,7 +44,7 @@ def test_json_means_what_the_standard_library_says(document: object) -> None:
     [
         ("[" * 100_000, "line 1: recursion limit"),
         ("[" * 300 + "]" * 300, "recursion limit"),
-        ('{"a":\n {"b": NaN}}', "line 2: expected"),
+        ('{"a":\n {"b": NaN}}', "line 2: a value is expected"),
         ('{"a": -Infinity}', "line 1"),
         ('{"a": {"b": [1, 1e400]}}', r"^a\.b\.1 is out of range"),
         ("9" * 30, "the number is out of range"),
