@@ -73,5 +73,5 @@ def _prove(search: Search, plan: Plan) -> None:
 
 def _edited(edited: Plan, plan: Plan) -> Plan:
     removed = count_text(len(plan.moves) - len(edited.moves), "move")
-    words = f"{removed} removed from plan {plan.hash[:12]}; nothing else was searched"
+    words = f"{removed} removed from plan {plan.hash[:12]}"
     return edited.model_copy(update={"limited_by": words}).seal()
