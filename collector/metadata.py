@@ -14,7 +14,7 @@ from collector.brokers.anyone import Anyone
 from collector.brokers.moves import Moves
 from collector.brokers.questions import Question
 from collector.client import Client
-from collector.rights import config_of, refuse_hidden_topics
+from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
 from model.connection.client import Connection
 from model.ids import BrokerId, TopicName
@@ -27,12 +27,14 @@ from model.snapshot import (
     StorageKind,
     Topic,
 )
+from model.topicplacement import CONFIG
 
 CONFIG_AGE_S: Final = 30.0
 """Topic configs are asked for again after this, or when a new topic appears."""
 _DESCRIBE: Final = "DESCRIBE on the cluster"
 READ: Final = "READ"
 _TIER: Final = "remote.storage.enable"
+_TRUE: Final = "true"
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"
 
@@ -119,9 +121,10 @@ class ClusterReader(Closing):
         self._hidden: frozenset[str] = frozenset()
         self._sees_all = False
         self._automq: bool | None = None
-        self._tiered: Mapping[str, bool] = {}
-        self._tiered_known: frozenset[str] = frozenset()
-        self._tiered_at_s = float("-inf")
+        self._configs: Mapping[tuple[str, str], str | None] = {}
+        """By topic and key."""
+        self._configs_known: frozenset[str] = frozenset()
+        self._configs_at_s = float("-inf")
 
     def read(self) -> ClusterState:
         """The state now; 10 ms for a small cluster.
@@ -140,11 +143,18 @@ class ClusterReader(Closing):
             self._refuse_hidden(admin, cluster["brokers"], listed)
             topics = [t for t in listed if t["partitions"]]
             storage = self._storage_kinds(admin, topics)
+            placements = self._placements(topics)
         now_ms = int(1000 * self._clock())
-        made_of = (listed, cluster, storage, moving, adding)
+        made_of = (listed, cluster, storage, placements, moving, adding)
         if self._known is None or self._known[0] != made_of:
             state = build_state(
-                cluster, topics, storage, moving, adding=adding, taken_at_ms=now_ms
+                cluster,
+                topics,
+                storage,
+                moving,
+                placements=placements,
+                adding=adding,
+                taken_at_ms=now_ms,
             )
             self._known = (
                 made_of,
@@ -221,29 +231,34 @@ class ClusterReader(Closing):
         self._refresh_configs(admin, topics)
         return {
             t["name"]: StorageKind.TIERED
-            if self._tiered.get(t["name"])
+            if self._configs.get((t["name"], _TIER)) == _TRUE
             else StorageKind.REPLICATED
             for t in topics
         }
 
+    def _placements(self, topics: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+        """By topic, of those whose config has placement constraints."""
+        found = ((t["name"], self._configs.get((t["name"], CONFIG))) for t in topics)
+        return {name: value for name, value in found if value}
+
     def _refresh_configs(self, admin: Any, topics: Iterable[Mapping[str, Any]]) -> None:
         known = frozenset(t["topic_id"] for t in topics)
         now_s = self._clock()
-        fresh = now_s - self._tiered_at_s < CONFIG_AGE_S
-        if fresh and known <= self._tiered_known:
+        fresh = now_s - self._configs_at_s < CONFIG_AGE_S
+        if fresh and known <= self._configs_known:
             return
-        names = [t["name"] for t in topics]
-        found = config_of(self._client, admin, "TOPIC", names, _TIER)
-        self._tiered = {name: value == "true" for name, value in found.items()}
-        self._tiered_known, self._tiered_at_s = known, now_s
+        names, keys = [t["name"] for t in topics], (_TIER, CONFIG)
+        self._configs = configs_of(self._client, admin, "TOPIC", names, keys)
+        self._configs_known, self._configs_at_s = known, now_s
 
     def _is_automq(self, admin: Any) -> bool:
         """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
         if _AUTOMQ_FEATURE in admin.describe_features():
             return True
         broker = str(self._anyone.last)
-        found = config_of(self._client, admin, "BROKER", [broker], _AUTOMQ_CONFIG)
-        return found.get(broker) == "true"
+        keys = (_AUTOMQ_CONFIG,)
+        found = configs_of(self._client, admin, "BROKER", [broker], keys)
+        return found.get((broker, _AUTOMQ_CONFIG)) == _TRUE
 
 
 def build_state(
@@ -252,6 +267,7 @@ def build_state(
     storage: Mapping[str, StorageKind],
     moving: Iterable[tuple[str, int]],
     *,
+    placements: Mapping[str, str],
     adding: Mapping[tuple[str, int], int],
     taken_at_ms: int,
 ) -> ClusterState:
@@ -273,7 +289,9 @@ def build_state(
         cluster_id=cluster["cluster_id"],
         taken_at_ms=taken_at_ms,
         brokers=_brokers(cluster["brokers"], replicas),
-        topics=tuple(_topic(t, storage[t["name"]]) for t in topics),
+        topics=tuple(
+            _topic(t, storage[t["name"]], placements.get(t["name"], "")) for t in topics
+        ),
         topic=_ints(position for position, _ in rows),
         partition=_ints(p["partition_index"] for _, p in rows),
         replica_start=_ints([0, *np.cumsum(lengths, dtype=np.int64).tolist()]),
@@ -338,7 +356,7 @@ def _may_describe(operations: Collection[str] | None) -> bool:
     return operations is None or "DESCRIBE" in operations
 
 
-def _topic(topic: Mapping[str, Any], storage: StorageKind) -> Topic:
+def _topic(topic: Mapping[str, Any], storage: StorageKind, placement: str) -> Topic:
     name = topic["name"]
     return Topic(
         name=TopicName(name),
@@ -346,6 +364,7 @@ def _topic(topic: Mapping[str, Any], storage: StorageKind) -> Topic:
         storage=storage,
         # Kafka flags only two of its own; the others keep to the same prefix.
         internal=bool(topic["is_internal"]) or name.startswith("__"),
+        placement=placement,
     )
 
 

@@ -38,10 +38,10 @@ def refuse_hidden_topics(
     return frozenset(hidden)
 
 
-def config_of(
-    client: Client, admin: Any, kind: str, names: Sequence[str], key: str
-) -> dict[str, str | None]:
-    """One setting of several brokers or topics; absent where the cluster has no such.
+def configs_of(
+    client: Client, admin: Any, kind: str, names: Sequence[str], keys: Sequence[str]
+) -> dict[tuple[str, str], str | None]:
+    """Settings of brokers or topics by name and key; absent where there are no such.
 
     `kind` is TOPIC, or BROKER for one alone. Raises RightsMissing; the driver's own
     call would give nothing.
@@ -52,7 +52,7 @@ def config_of(
 
     if not names:
         return {}
-    resources = [(ConfigResourceType[kind], name, [key]) for name in names]
+    resources = [(ConfigResourceType[kind], name, list(keys)) for name in names]
     request = DescribeConfigsRequest(resources=resources, include_synonyms=False)
     to = int(names[0]) if kind == "BROKER" else None
     results = send(admin, request, to).results
@@ -65,10 +65,10 @@ def config_of(
         whose = "cluster" if kind == "BROKER" else _named(refused)
         raise client.refusal("describe settings", f"DESCRIBE_CONFIGS on the {whose}")
     return {
-        row.resource_name: config.value
+        (row.resource_name, config.name): config.value
         for row in results
         for config in row.configs
-        if config.name == key
+        if config.name in keys
     }
 
 

@@ -1,4 +1,4 @@
-"""What a plan had to do without: unknown racks and ignored goals, in words."""
+"""What a plan had to do without: unknown racks, ignored goals and configs."""
 
 from collections.abc import Iterable, Iterator
 
@@ -8,6 +8,7 @@ from model.goals import Goal, Goals, RackRule
 from model.ids import BrokerId
 from model.plan import Move
 from model.snapshot import BrokerState, Count, Measure, Resource, Snapshot
+from model.topicplacement import placement_warnings
 from model.units import bytes_text, count_text, rate_text
 
 
@@ -78,6 +79,7 @@ def _warnings(
 ) -> Iterator[str]:
     if missing := racks_unknown(snapshot, goals):
         yield rack_warning(snapshot, missing)
+    yield from placement_warnings(goals, snapshot)
     for goal, mean in ignored:
         yield goal_warning(snapshot, goal, mean)
     if unknown := sum(m.bytes_to_copy is None for m in moves):

@@ -6,6 +6,7 @@ without the key can tell it, or try names until one fits.
 
 import hashlib
 import hmac
+import json
 import os
 import secrets
 from pathlib import Path
@@ -25,6 +26,7 @@ from model.snapshot import (
     Snapshot,
     Topic,
 )
+from model.topicplacement import parsed
 
 LEAST_KEY_BYTES: Final = 16
 KEPT: Final = frozenset(
@@ -122,8 +124,20 @@ class Pseudonyms:
         update = {
             "name": self.topic(topic.name),
             "topic_id": self._of("id", topic.topic_id),
+            "placement": self._placement(topic.placement),
         }
         return topic.model_copy(update=update)
+
+    def _placement(self, text: str) -> str:
+        """Left out where it cannot be read, since anything may stand in it."""
+        found = parsed(text) if text else ""
+        if isinstance(found, str):
+            return ""
+        document = found.model_dump(mode="json", exclude_defaults=True)
+        for entry in (*document["replicas"], *document.get("observers", ())):
+            racks = entry["constraints"]
+            racks["rack"] = self._of("rack", racks["rack"])
+        return json.dumps(document)
 
     def _forecast(self, forecast: LoadForecast | None) -> LoadForecast | None:
         if forecast is None:

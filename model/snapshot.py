@@ -135,6 +135,18 @@ class Topic(FileModel):
     storage: StorageKind = StorageKind.REPLICATED
     internal: bool = False
     """Kafka's, AutoMQ's or plimsoll's own; not for users' records."""
+    placement: str = ""
+    """The config `confluent.placement.constraints` as it stands; empty where unset or
+    unknown. Since 1.4."""
+
+    @model_serializer(mode="wrap")
+    def _without_no_placement(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if not document["placement"]:
+            del document["placement"]
+        return document
 
 
 class RecentMove(FileModel):

@@ -128,6 +128,7 @@ def _topics(description: Description, storage: StorageKind | None) -> tuple[Topi
             storage=kind(t.tiered),
             # Kafka's own topics keep to this prefix.
             internal=t.name.startswith("__"),
+            placement=t.placement,
         )
         for t in description.topics
     )

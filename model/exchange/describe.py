@@ -7,6 +7,7 @@ screen.
 
 import base64
 import binascii
+import json
 import re
 import uuid
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from typing import Final
 
 from model.exchange.source import fault, read_text
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.topicplacement import CONFIG
 
 _IDS: Final = r"(\d{1,9}(,\d{1,9})*)?"
 _TOPIC: Final = re.compile(
@@ -33,6 +35,8 @@ _PARTITION: Final = re.compile(
 )
 _REMOVING: Final = re.compile(rf"Removing Replicas:\s*({_IDS})", re.ASCII)
 _REASSIGNED: Final = re.compile(r"(Adding|Removing) Replicas:", re.ASCII)
+_PLACEMENT: Final = re.compile(rf"(?:^|,)\s*{re.escape(CONFIG)}=")
+_NEXT_CONFIG: Final = re.compile(r",(?=[a-z][a-z0-9.]*=)|$")
 _TIERED: Final = re.compile(r"(^|,)\s*remote\.storage\.enable=true\s*(,|$)")
 
 
@@ -45,6 +49,8 @@ class DescribedTopic:
     """As a UUID; empty where Kafka is older than 2.8 and does not show it."""
     tiered: bool
     """Whether older segments go to a remote tier (`remote.storage.enable`)."""
+    placement: str
+    """The value of `confluent.placement.constraints`; empty where it is not set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,11 +124,32 @@ def _no_line(text: str) -> str:
 
 
 def _topic(found: re.Match[str]) -> DescribedTopic:
+    placement, configs = _without_placement((found["configs"] or "").strip())
     return DescribedTopic(
         name=TopicName(found["topic"]),
         topic_id=_uuid(found["id"] or ""),
-        tiered=bool(_TIERED.search(found["configs"] or "")),
+        tiered=bool(_TIERED.search(configs)),
+        placement=placement,
     )
+
+
+def _without_placement(configs: str) -> tuple[str, str]:
+    """The JSON of the placement constraints, which has commas of its own, and the rest.
+
+    What is no JSON ends where another config begins.
+    """
+    found = _PLACEMENT.search(configs)
+    if found is None:
+        return "", configs
+    start = found.end()
+    try:
+        _, end = json.JSONDecoder().raw_decode(configs, start)
+    except (ValueError, RecursionError):
+        end = start
+    # Whatever follows the JSON without a comma belongs to the value, too.
+    ending = _NEXT_CONFIG.search(configs, end)
+    end = ending.start() if ending else len(configs)
+    return configs[start:end], configs[: found.start()] + configs[end:]
 
 
 def _uuid(text: str) -> str:

@@ -72,6 +72,8 @@ class Brokers:
     asked: list[tuple[int, str]] = field(default_factory=list)
     """Broker and name of each request."""
     topic_ids: dict[str, uuid.UUID] = field(default_factory=dict)
+    configs: dict[str, dict[str, str]] = field(default_factory=dict)
+    """By topic and key; others they do not know."""
     ports: dict[int, int] = field(default_factory=dict)
 
     @property
@@ -127,7 +129,7 @@ class Brokers:
             ListPartitionReassignmentsRequest: lambda: (
                 ListPartitionReassignmentsResponse(error_code=0, topics=[])
             ),
-            DescribeConfigsRequest: lambda: _no_configs(request),
+            DescribeConfigsRequest: lambda: _configs(request, self.configs),
             DescribeLogDirsRequest: lambda: answers.log_dirs_response(
                 [{"path": "/a", "sizes": self._here(broker, self.sizes)}]
             ),
@@ -237,15 +239,33 @@ class Brokers:
         return answers.commits_response(found, gone, version=version)
 
 
-def _no_configs(request: Any) -> DescribeConfigsResponse:
+def _configs(
+    request: Any, known: Mapping[str, Mapping[str, str]]
+) -> DescribeConfigsResponse:
+    """Those that are asked for and known, as brokers answer."""
     result_class = DescribeConfigsResponse.DescribeConfigsResult
+    config_class = result_class.DescribeConfigsResourceResult
     results = [
         result_class(
             error_code=0,
             error_message=None,
             resource_type=resource.resource_type,
             resource_name=resource.resource_name,
-            configs=[],
+            configs=[
+                config_class(
+                    name=key,
+                    value=value,
+                    read_only=False,
+                    is_default=False,
+                    config_source=1,
+                    is_sensitive=False,
+                    synonyms=[],
+                    config_type=2,
+                    documentation=None,
+                )
+                for key, value in known.get(resource.resource_name, {}).items()
+                if key in resource.configuration_keys
+            ],
         )
         for resource in request.resources
     ]

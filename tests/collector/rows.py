@@ -125,6 +125,7 @@ def cluster(
     storage: StorageKind = StorageKind.REPLICATED,
     moving: Iterable[tuple[str, int]] = (),
     adding: Mapping[tuple[str, int], int] = MappingProxyType({}),
+    placements: Mapping[str, str] = MappingProxyType({}),
     **other: Any,
 ) -> ClusterState:
     described = {
@@ -136,7 +137,13 @@ def cluster(
     }
     kinds = {t["name"]: storage for t in topics}
     return build_state(
-        described, topics, kinds, moving, adding=adding, taken_at_ms=START_MS
+        described,
+        topics,
+        kinds,
+        moving,
+        placements=placements,
+        adding=adding,
+        taken_at_ms=START_MS,
     )
 
 

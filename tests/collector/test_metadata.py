@@ -31,6 +31,7 @@ def test_brokers_that_are_gone_or_fenced_are_dead() -> None:
         [topic("a", [[1, 7]])],
         {"a": StorageKind.TIERED},
         [("a", 0)],
+        placements={},
         adding={},
         taken_at_ms=5,
     )

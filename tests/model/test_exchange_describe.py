@@ -75,6 +75,37 @@ def test_kafka_3_shows_that_a_topic_is_tiered(tmp_path: Path) -> None:
     assert read_description(tmp_path / "d.txt").topics[0].tiered
 
 
+PLACED = (
+    '{"version":1,"replicas":[{"count":2,"constraints":{"rack":"a"}}],"observers":[]}'
+)
+
+
+@pytest.mark.parametrize(
+    ("configs", "placement"),
+    [
+        (f"confluent.placement.constraints={PLACED}", PLACED),
+        (
+            "min.insync.replicas=1,confluent.placement.constraints="
+            f"{PLACED},remote.storage.enable=true",
+            PLACED,
+        ),
+        ("confluent.placement.constraints=,remote.storage.enable=true", ""),
+        ('confluent.placement.constraints={"a":1,b,segment.bytes=1', '{"a":1,b'),
+        ("confluent.placement.constraints=" + "[" * 9999, "[" * 9999),
+        (f"confluent.placement.constraints={PLACED}x,a.b=1", f"{PLACED}x"),
+        ("min.insync.replicas=1", ""),
+    ],
+)
+def test_placement_constraints_are_json_among_other_configs(
+    tmp_path: Path, configs: str, placement: str
+) -> None:
+    text = KAFKA_3.replace("remote.storage.enable=true", configs)
+    (tmp_path / "d.txt").write_text(text)
+    (topic,) = read_description(tmp_path / "d.txt").topics
+    assert topic.placement == placement
+    assert topic.tiered is ("remote.storage.enable=true" in configs)
+
+
 def test_a_switched_off_tier_is_none(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_3.replace("=true", "=false"))
     assert not read_description(tmp_path / "d.txt").topics[0].tiered

@@ -23,7 +23,7 @@ FIELDS: Mapping[type[BaseModel], str] = {
     " sources recent_moves racks_unknown",
     Broker: "id rack state capacity capacity_from log_dirs",
     LogDir: "path capacity_bytes cordoned",
-    Topic: "name topic_id storage internal",
+    Topic: "name topic_id storage internal placement",
     Source: "name newest_sample_ms window_s samples measured_share",
     LoadForecast: "method time_zone days held_back_days missed missed_as_now partitions"
     " as_now slots unused",

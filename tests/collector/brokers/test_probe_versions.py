@@ -12,9 +12,10 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from collector.brokers.look import GROUPS_AGE_S
-from collector.metadata import ClusterReader, ClusterState
+from collector.metadata import CONFIG_AGE_S, ClusterReader, ClusterState
 from collector.probe import Probe
 from model.connection.client import Connection
+from model.snapshot import StorageKind
 from tests.collector.cluster import Brokers
 
 PLACES = {("orders", 0): 1, ("orders", 1): 2, ("orders", 2): 3, ("a.b_c", 0): 1}
@@ -219,3 +220,26 @@ def test_a_server_that_hangs_does_not_keep_a_client_from_the_others() -> None:
     with watching(cluster, timeout_s=6.0) as watch:
         cluster.hangs.add(1)
         assert len(watch.reader.read()) == len(PLACES)
+
+
+@pytest.mark.parametrize("newest", [{}, OLD], ids=["new", "old"])
+def test_two_configs_of_each_topic_come_with_one_answer(
+    newest: dict[type, int],
+) -> None:
+    value = '{"version":1,"replicas":[{"count":1,"constraints":{"rack":"a"}}]}'
+    configs = {
+        "orders": {"confluent.placement.constraints": value, "retention.ms": "1"},
+        "a.b_c": {"remote.storage.enable": "true"},
+    }
+    cluster = brokers(newest=newest, configs=configs)
+    with watching(cluster) as watch:
+        state = watch.reader.read()
+        cluster.configs["orders"] = {}
+        watch.now_s += 2 * CONFIG_AGE_S
+        later = watch.reader.read()
+    found = {str(t.name): (t.storage, t.placement) for t in state.topics}
+    assert found["orders"] == (StorageKind.REPLICATED, value)
+    assert found["a.b_c"] == (StorageKind.TIERED, "")
+    assert not any(t.placement for t in later.topics)
+    asked = [name for _, name in cluster.asked if name == "DescribeConfigsRequest"]
+    assert len(asked) == 3  # the broker's own, and the topics' twice
