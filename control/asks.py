@@ -11,6 +11,7 @@ from model.goals import Goals, Pin, Stay
 from model.ids import PartitionId, TopicName
 from model.proposal import Proposal
 from model.snapshot import Snapshot
+from model.topicplacement import with_topic_placements
 from model.units import count_text
 
 
@@ -92,7 +93,7 @@ class Asks:
 
     def goals_for(self, configured: Goals, snapshot: Snapshot) -> Goals:
         """The goals of a plan that is so asked for; ConfigError as `check`."""
-        goals = self.goals or configured
+        goals = with_topic_placements(self.goals or configured, snapshot)
         goals = goals.model_copy(
             update={
                 "stay": (*goals.stay, *_stays(self.stay)),

@@ -7,7 +7,7 @@ from typing import Final
 from control.needs import Need, Reason
 from model.evaluate import Evaluation
 from model.goals import Goals
-from model.ids import BrokerId, PartitionId
+from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot import Snapshot
 
 MATERIAL_DEVIATION: Final = 0.25
@@ -25,6 +25,8 @@ class Inputs:
     """Of brokers and placement."""
     states: tuple[tuple[BrokerId, str], ...]
     """Of brokers, of which the fingerprint knows only those that are dead."""
+    placements: tuple[tuple[TopicName, str], ...]
+    """Constraints in the topics' configs."""
     reasons: frozenset[Reason]
     """Why a plan is needed."""
     resting: frozenset[tuple[PartitionId, bool]]
@@ -44,6 +46,9 @@ class Inputs:
         return cls(
             fingerprint=snapshot.fingerprint,
             states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
+            placements=tuple(
+                (t.name, t.placement) for t in snapshot.header.topics if t.placement
+            ),
             reasons=frozenset(need.reason for need in needs),
             resting=_resting(snapshot, goals),
             levels=evaluation.levels,
@@ -52,14 +57,13 @@ class Inputs:
 
     def differs(self, before: "Inputs", goals: Goals) -> bool:
         """Whether the planner might answer otherwise than before."""
-        placed = self.fingerprint, self.states, self.reasons, self.resting
-        placed_before = (
-            before.fingerprint,
-            before.states,
-            before.reasons,
-            before.resting,
-        )
-        return placed != placed_before or self._loads_differ(before, goals)
+        return self.placed != before.placed or self._loads_differ(before, goals)
+
+    @property
+    def placed(self) -> tuple[object, ...]:
+        """All but the loads."""
+        placed = self.fingerprint, self.states, self.placements
+        return *placed, self.reasons, self.resting
 
     def _loads_differ(self, before: "Inputs", goals: Goals) -> bool:
         if self.levels.keys() != before.levels.keys():

@@ -47,6 +47,7 @@ from model.outages import dead_brokers
 from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot, StorageKind
+from model.topicplacement import with_topic_placements
 from model.units import count_text, seconds_text
 from solver.result import Result
 
@@ -335,7 +336,8 @@ class Loop(Closing):
                 seen, self.settings.goals, self._parts.recent_moves
             )
             self.proposals.see(state.snapshot)
-            state.evaluation = evaluate(state.snapshot, self.settings.goals, ())
+            goals = with_topic_placements(self.settings.goals, state.snapshot)
+            state.evaluation = evaluate(state.snapshot, goals, ())
             self._judge(state.snapshot, state.evaluation)
 
     def _judge(self, snapshot: Snapshot, evaluation: Evaluation) -> None:

@@ -19,6 +19,7 @@ from model.goals import Goals, RackRule
 from model.plan_warnings import rack_warning, racks_unknown
 from model.snapshot import Snapshot, StorageKind
 from model.snapshot_file import read_snapshot
+from model.topicplacement import placement_warnings, with_topic_placements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,6 +147,16 @@ def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
     if not origin.no_racks:
         return goals
     return goals.model_copy(update={"rack_rule": RackRule.OFF})
+
+
+def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
+    """The goals, and after their placements those of the topics' configs.
+
+    Configs that cannot be used are named on stderr.
+    """
+    for words in placement_warnings(goals, snapshot):
+        sys.stderr.write(f"plimsoll: warning: {words}\n")
+    return with_topic_placements(goals, snapshot)
 
 
 def check_racks(

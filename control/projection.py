@@ -18,6 +18,7 @@ from model.files import major_of
 from model.goals import Goals
 from model.run import RunProgress, RunReport
 from model.snapshot import Floats, Snapshot
+from model.topicplacement import with_topic_placements
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +114,7 @@ def _after(last: LoopView | None, frame: Frame, goals: Goals) -> LoopView:
     snapshot = _snapshot_after(last.snapshot, frame)
     evaluation = last.evaluation
     if snapshot is not None and snapshot is not last.snapshot:
-        evaluation = evaluate(snapshot, goals, ())
+        evaluation = evaluate(snapshot, with_topic_placements(goals, snapshot), ())
     return replace(
         last,
         **values,

@@ -25,6 +25,7 @@ from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.scenario import Scenario, WhatIf, lost_partitions, suppose
 from model.snapshot import Snapshot
+from model.topicplacement import with_topic_placements
 from solver.result import Result
 
 T = TypeVar("T")
@@ -216,7 +217,7 @@ class Proposals:
             self._thought = self._supposed = None
             before = self._known()
             after = suppose(before, scenario)
-            goals = self._asks.goals or self._goals
+            goals = with_topic_placements(self._asks.goals or self._goals, after)
             lost = len(lost_partitions(before, after))
             self._acted(f"what-if: {scenario.words()}")
             self._supposed = Supposed(words=scenario.words(), snapshot=after)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, check_racks, goals_of
+from control.origin import Origin, check_racks, goals_of, with_placements
 from control.progress import FRONTIER, shown
 from control.render import json_text, table
 from control.settings import Settings
@@ -39,6 +39,7 @@ def make(
     check_file(svg, SVG)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
+    goals = with_placements(goals, snapshot)
     check_racks(snapshot, goals, None)
     frontier, stopped = _traced(snapshot, goals, settings.solve)
     document = frontier.model_dump(mode="json")

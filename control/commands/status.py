@@ -18,6 +18,7 @@ from model.evaluate import evaluate
 from model.goals import Goals
 from model.outages import outage_notes
 from model.snapshot import Snapshot, has_shared
+from model.topicplacement import placement_warnings, with_topic_placements
 
 FIRST_LOADS_S = 120.0
 """How long to wait for the first loads: Spark starts within it on a slow machine."""
@@ -65,9 +66,10 @@ def cluster_text(
     in_one_line: bool = False,
 ) -> str:
     """A snapshot as it is printed, seen at that time."""
-    evaluation = evaluate(snapshot, goals, ())
+    evaluation = evaluate(snapshot, with_topic_placements(goals, snapshot), ())
     notes = [
         *outage_notes(snapshot),
+        *placement_warnings(goals, snapshot),
         *capacity_notes(snapshot, given),
         *map(silence_text, silent),
         *rivals,

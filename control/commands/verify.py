@@ -16,7 +16,7 @@ from control.claims import (
 )
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin
+from control.origin import Origin, with_placements
 from control.progress import PROVED, shown
 from control.render import json_text, table
 from control.settings import Settings
@@ -28,6 +28,7 @@ from model.files import read_document, rounded
 from model.plan import KIND, Move, Plan, PlanStatus, plan_of_document
 from model.printable import printable
 from model.snapshot import Snapshot
+from model.topicplacement import with_topic_placements
 from model.units import count_text, percent_text
 from solver.solve import solve
 
@@ -92,7 +93,8 @@ def _claims_of(
     found = [hash_claim(document), snapshot_claim(plan, snapshot)]
     if found[-1].holds:
         found += claims(plan, snapshot)
-        found += settings_claims(plan, settings.goals, settings.solve, given=given)
+        goals = with_topic_placements(settings.goals, snapshot)
+        found += settings_claims(plan, goals, settings.solve, given=given)
         if prove:
             budget = work or plan.limits.work
             again = shown(
@@ -186,6 +188,7 @@ def _judged(
 ) -> Judged:
     goals, ours, bound, by = settings.goals, None, 0.0, "nothing"
     if plan_file is None:
+        goals = with_placements(goals, snapshot)
         result = shown(
             lambda observer: solve(snapshot, goals, settings.solve, observer),
             kept=PROVED,

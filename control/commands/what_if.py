@@ -6,7 +6,7 @@ from pathlib import Path
 from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, check_racks, goals_of
+from control.origin import Origin, check_racks, goals_of, with_placements
 from control.progress import PLAN, shown
 from control.render import json_text, plan_text
 from control.settings import Settings
@@ -66,6 +66,7 @@ def _answer(
     question: Question,
 ) -> WhatIf:
     supposed = suppose(snapshot, scenario)
+    goals = with_placements(goals, supposed)
     lost = len(lost_partitions(snapshot, supposed))
     if not question.fewest_brokers:
         result = shown(

@@ -35,6 +35,12 @@ def cordoned() -> Snapshot:
     return with_header(brokers=brokers)
 
 
+def placed() -> Snapshot:
+    (topic,) = BEFORE.header.topics
+    value = '{"version": 1, "replicas": [{"count": 1, "constraints": {"rack": "a"}}]}'
+    return with_header(topics=(topic.model_copy(update={"placement": value}),))
+
+
 def moved(age_s: int) -> Snapshot:
     at_ms = START_MS - 1000 * age_s
     move = RecentMove(topic=ORDERS, partition=0, left=(BrokerId(1),), at_ms=at_ms)
@@ -48,9 +54,10 @@ def moved(age_s: int) -> Snapshot:
         lambda: cluster(HOMES, [*[MB] * 4, 3 * MB, MB]),
         lambda: cluster(HOMES, [1.5 * MB] * 6),
         cordoned,
+        placed,
         lambda: moved(60),
     ],
-    ids=["placement", "one load", "all loads", "cordoned", "cooldown"],
+    ids=["placement", "one load", "all loads", "cordoned", "placed", "cooldown"],
 )
 def test_what_matters_to_the_planner_differs(now: Callable[[], Snapshot]) -> None:
     assert inputs(now()).differs(inputs(BEFORE), EASY)

@@ -286,6 +286,31 @@ def test_a_pinned_partition_goes_where_it_is_pinned(bench: Bench) -> None:
     assert bench.loop.view.proposed.asks.words() == ("orders-3 on broker 3",)
 
 
+def test_a_topics_own_placement_binds_plans_and_their_warnings(tmp_path: Path) -> None:
+    value = '{"version": 1, "replicas": [{"count": 1, "constraints": {"rack": "c"}}]}'
+    with looping(configured(value), tmp_path) as bench:
+        plan = bench.ready()
+        assert {m.replicas_after for m in plan.moves} == {(3,)}
+        assert len(plan.moves) == 8
+        (rule,) = plan.goals.placements
+        assert rule.topics.exact == (ORDERS,)
+        bench.loop.proposals.suppose(Scenario(add=(AddedBrokers(count=1, rack="c"),)))
+        assert bench.loop.wait(lambda v: v.proposed.supposed is not None, MANY_S)
+        assert bench.loop.wait(lambda _: len(bench.planner.asked) > 1, MANY_S)
+        assert all(goals.placements == (rule,) for _, goals in bench.planner.asked)
+    with looping(configured("no JSON"), tmp_path) as bench:
+        plan = bench.ready()
+        assert not plan.goals.placements
+        assert any("of topic orders is ignored" in words for words in plan.warnings)
+
+
+def configured(value: str) -> Snapshot:
+    (topic,) = UNEVEN.header.topics
+    topics = (topic.model_copy(update={"placement": value}),)
+    header = UNEVEN.header.model_copy(update={"topics": topics})
+    return Snapshot(header, UNEVEN.partitions)
+
+
 def test_a_second_pin_of_a_partition_replaces_the_first() -> None:
     pins = [
         Pin(topics=Names(exact=(ORDERS,)), partitions=(3,), brokers=(BrokerId(b),))
