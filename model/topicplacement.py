@@ -13,6 +13,7 @@ from model.ids import TopicName
 from model.names import Names
 from model.rackplacement import PlacementRule, ReplicaPlacement
 from model.snapshot import Snapshot, Topic
+from model.units import count_text
 
 CONFIG: Final = "confluent.placement.constraints"
 
@@ -37,10 +38,14 @@ def with_topic_placements(goals: Goals, snapshot: Snapshot) -> Goals:
 
 
 def placement_warnings(goals: Goals, snapshot: Snapshot) -> Iterator[str]:
-    """What is wrong with the configs that are ignored, a sentence each."""
+    """What is wrong with the configs that are ignored, a sentence for each reason."""
+    topics: dict[str, list[TopicName]] = {}
     for topic, found in _own(snapshot, goals):
         if isinstance(found, str):
-            yield f"the config {CONFIG} of topic {topic.name} is ignored: {found}"
+            topics.setdefault(found, []).append(topic.name)
+    for reason, names in topics.items():
+        others = f" and {count_text(len(names) - 1, 'other')}" if names[1:] else ""
+        yield f"the config {CONFIG} of topic {names[0]}{others} is ignored: {reason}"
 
 
 def _own(

@@ -99,6 +99,16 @@ def test_a_config_that_cannot_be_used_is_named_and_ignored(
     assert words in told
 
 
+def test_topics_with_the_same_fault_share_a_warning() -> None:
+    state = configured("{")
+    (topic,) = state.header.topics
+    names = ("orders", "payments", "zebra")
+    topics = tuple(topic.model_copy(update={"name": name}) for name in names)
+    header = state.header.model_copy(update={"topics": topics})
+    (told,) = plan_warnings(Snapshot(header, state.partitions), Goals(), (), ())
+    assert "of topic orders and 2 others is ignored: " in told
+
+
 def test_a_snapshot_keeps_it_and_is_unchanged_without_it(tmp_path: Path) -> None:
     state = configured(constraints({"a": 2}))
     again = of_document(as_document(state))
