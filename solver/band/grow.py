@@ -162,7 +162,7 @@ class Growth:
 
     def _solve(self) -> LinearSolution | None:
         """The optimum; None where arithmetic fails, and what is proved has to do."""
-        rows = len(self._program.must_move) + len(self._program.low)
+        rows = max(1, len(self._program.must_move) + len(self._program.low))
         most = int(self._search.work_left / (WORK_OF_STEP * rows))
         try:
             solution = self._program.solve(most, self._search.stops)

@@ -108,7 +108,7 @@ net_out = "90MB/s"
 
 def test_a_table_of_the_settings_makes_brokers_unequal(folder: Path) -> None:
     (folder / "plimsoll.toml").write_text(UNEQUAL)
-    run = plimsoll(folder, *FROM, "-o", "json")
+    run = plimsoll(folder, *FROM, "-o", "json", PLIMSOLL_CONFIG="plimsoll.toml")
     after = {b["id"]: b["after"] for b in json.loads(run.stdout)["plan"]["brokers"]}
     assert after[3]["net_out"] > 1.5 * max(after[1]["net_out"], after[2]["net_out"])
     assert run.stderr == ""
@@ -121,7 +121,7 @@ def test_capacities_of_some_brokers_only_are_told_and_level_nothing(
     plain = json.loads(plimsoll(folder, *FROM, "-o", "json").stdout)["plan"]
     only = UNEQUAL.replace("default", "brokers.17") + "cpu = 8\n"
     (folder / "plimsoll.toml").write_text(only)
-    run = plimsoll(folder, *FROM, "-o", "json")
+    run = plimsoll(folder, *FROM, "-o", "json", PLIMSOLL_CONFIG="plimsoll.toml")
     assert run.returncode == 0
     assert json.loads(run.stdout)["plan"]["objective"] == plain["objective"]
     told = [line.removeprefix("plimsoll: ") for line in run.stderr.splitlines()]

