@@ -170,8 +170,14 @@ class _Session(AppService):
 
     async def end(self) -> None:
         """Ask it to end; after a while, make it."""
-        with contextlib.suppress(Exception):
-            await asyncio.wait_for(self.stop(), self._stop_s)
+        try:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self.stop(), self._stop_s)
+        except asyncio.CancelledError:
+            # Also raised where the session's own tasks end before they have begun.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
         if (process := self._process) is None:
             return
         for number in (signal.SIGTERM, signal.SIGKILL):

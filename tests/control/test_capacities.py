@@ -41,8 +41,10 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def given(text: str) -> Capacities | None:
-    Path("plimsoll.toml").write_text(text)
-    return capacities_of(load({}))
+    """By a configuration file that is named."""
+    path = Path("plimsoll.toml")
+    path.write_text(text)
+    return capacities_of(load({}, config=path))
 
 
 def limits(found: Capacities | None, broker: int) -> dict[Resource, float]:
@@ -130,6 +132,7 @@ def capacity_file() -> Path:
 def test_a_file_is_named_by_setting_or_flag() -> None:
     path = capacity_file()
     assert limits(given(f'capacity_file = "{path}"\n'), 1)[Resource.NET_IN] == 1_024_000
+    Path("plimsoll.toml").unlink()
     assert limits(capacities_of(load({"capacity_file": path})), 1)
 
 

@@ -26,7 +26,7 @@ def led_by_few(dice: random.Random, capacity: float | None) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("capacity", [None, 60.0])
+@pytest.mark.parametrize("capacity", [None, 500.0])
 def test_they_come_near_the_best_plan_without_new_replicas(
     seed: int, capacity: float | None
 ) -> None:
