@@ -98,6 +98,12 @@ class SamplesTopic:
         except KafkaException as exc:
             failed.insert(0, exc.args[0])
             return 0
+        except SystemError as exc:
+            # The driver's fatal error, where it came up while `note` was being called.
+            if not isinstance(exc.__cause__, KafkaException):
+                raise
+            failed.insert(0, exc.__cause__.args[0])
+            return 0
 
 
 def _is_denied(error: "KafkaError") -> bool:

@@ -115,12 +115,23 @@ class RowCosts:
         for load in self.loads:
             follow += load.follow[row] * load.price[broker]
             more += load.more[row] * load.price[broker]
-        changed = np.where(self._taking[broker], more + self._leader_price, np.inf)
+        may_lead = (
+            self._taking[broker]
+            & ~self._observed[self.proposal.domains.of_row[row], broker]
+        )
+        changed = np.where(may_lead, more + self._leader_price, np.inf)
         changed[self._rules.fixed[row]] = np.inf
         more = np.where(replicas.leads, more, changed)
         leading = np.minimum.reduceat(more, columns.replica_start[:-1])
         leading[columns.leader == NO_BROKER] = 0.0
         return np.asarray(np.bincount(row, follow, len(columns.leader)) + leading)
+
+    @cached_property
+    def _observed(self) -> Bools:
+        """(domains, brokers) True where only observers may lie, which never lead."""
+        each = self.proposal.domains.each
+        found = [~rack_caps(self.proposal, domain, 1).may_lead for domain in each]
+        return np.array(found, np.bool_).reshape(-1, len(self._taking))
 
     @cached_property
     def _least_of_moved(self) -> Floats:

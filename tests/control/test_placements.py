@@ -2,6 +2,8 @@
 
 import json
 import os
+import random
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,16 +41,19 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def describe(folder: Path, placement: str) -> None:
+def describe(
+    folder: Path, placement: str, places: Sequence[tuple[int, ...]] = PLACES
+) -> None:
     """Write the topic with these placement constraints among its configs."""
     configs = "min.insync.replicas=1"
     if placement:
         configs += f",confluent.placement.constraints={placement},segment.bytes=9"
     lines = [
-        f"Topic: orders\tPartitionCount: {len(PLACES)}\tReplicationFactor: 2\t"
+        f"Topic: orders\tPartitionCount: {len(places)}\t"
+        f"ReplicationFactor: {len(places[0])}\t"
         f"Configs: {configs}\n"
     ]
-    for i, place in enumerate(PLACES):
+    for i, place in enumerate(places):
         ids = ",".join(map(str, place))
         lines.append(
             f"\tTopic: orders\tPartition: {i}\tLeader: {place[0]}\t"
@@ -143,3 +148,27 @@ def test_other_planning_commands_honour_it_too(
     assert goals["placements"][0]["topics"]["exact"] == ["orders"]
     describe(folder, "{")
     assert "of topic orders is ignored" in plimsoll(*command, *FROM).stderr
+
+
+def test_a_plan_with_observers_is_verified(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing leads on a broker where only observers may lie, at any price."""
+    monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
+    dice = random.Random(2)
+    racks = {broker: "abc"[broker % 3] for broker in range(1, 13)}
+    held = {rack: [b for b in racks if racks[b] == rack] for rack in "ab"}
+    places = [(*dice.sample(held["a"], 2), dice.choice(held["b"])) for _ in range(30)]
+    describe(folder, "", places)
+    brokers = "".join(f"{b},{rack}\n" for b, rack in racks.items())
+    (folder / "brokers.csv").write_text("id,rack\n" + brokers)
+    rates = [round(1e6 * dice.paretovariate(1.5)) for _ in places]
+    loads = "".join(f"orders,{i},{rate},{rate}\n" for i, rate in enumerate(rates))
+    (folder / "loads.csv").write_text("topic,partition,net_in,net_out\n" + loads)
+    observers = [{"count": 1, "constraints": {"rack": "b"}}]
+    wanted = json.loads(constraints({"a": 2})) | {"version": 2, "observers": observers}
+    (folder / "observers.json").write_text(json.dumps(wanted))
+    plan, _ = planned("--placement", "observers.json")
+    assert plan.price_bound > 0
+    found = verified("--placement", "observers.json", "-o", "json")
+    assert found.exit_code == 0, found.stdout

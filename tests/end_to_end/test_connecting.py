@@ -346,7 +346,7 @@ def test_a_right_that_is_missing_to_keep_samples_is_named(
         collector(site, tmp_path, site.properties(tmp_path, without(right))) as refused,
         pytest.raises(RightsMissing, match=words),
     ):
-        refused.wait(60)
+        refused.wait(300)
 
 
 def watched(site: Guarded, folder: Path, properties: Path) -> None:

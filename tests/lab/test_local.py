@@ -79,10 +79,24 @@ def test_a_topic_lies_where_it_was_asked_for(local_cluster: LocalCluster) -> Non
     }
 
 
-def test_a_new_topic_is_waited_for_on_every_broker(local_cluster: LocalCluster) -> None:
-    stopped = local_cluster.pids["broker-3"]
-    client = AdminClient({"bootstrap.servers": local_cluster.bootstrap, "log_level": 0})
-    making = Thread(target=local_cluster.create_topic, args=("slow", [[1], [2]]))
+@pytest.fixture
+def patient_cluster() -> Iterator[LocalCluster]:
+    """A cluster that fences no broker that is stopped during a test."""
+    patient = LocalPlan(
+        tier=False,
+        properties={"broker.session.timeout.ms": str(int(20_000 * DEADLINE_S))},
+    )
+    with LocalCluster(default_cache_dir(), patient) as cluster:
+        yield cluster
+
+
+def test_a_new_topic_is_waited_for_on_every_broker(
+    patient_cluster: LocalCluster,
+) -> None:
+    stopped = patient_cluster.pids["broker-3"]
+    servers = {"bootstrap.servers": patient_cluster.bootstrap, "log_level": 0}
+    client = AdminClient(servers)
+    making = Thread(target=patient_cluster.create_topic, args=("slow", [[1], [2]]))
 
     def created() -> bool:
         try:
