@@ -37,7 +37,7 @@ FIXTURES = Path(__file__).parents[2] / "fixtures"
 WINDOW = Window(window_ms=8_000, fan_out=1.5)
 PATIENCE_S = 60
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
-TOPICS = ("orders", "audit", "größe.v1", "__consumer_offsets")
+TOPICS = ("orders", "audit", "grades.v1", "__consumer_offsets")
 CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)
 """Seconds at which batches were cut; the last one lies in the middle of a window."""
 

@@ -94,8 +94,9 @@ def test_a_new_topic_is_waited_for_on_every_broker(
     patient_cluster: LocalCluster,
 ) -> None:
     stopped = patient_cluster.pids["broker-3"]
-    servers = {"bootstrap.servers": patient_cluster.bootstrap, "log_level": 0}
-    client = AdminClient(servers)
+    client = AdminClient(
+        {"bootstrap.servers": patient_cluster.bootstrap, "log_level": 0}
+    )
     making = Thread(target=patient_cluster.create_topic, args=("slow", [[1], [2]]))
 
     def created() -> bool:
