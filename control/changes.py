@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from model.ids import PartitionId
+from model.ids import PartitionId, TopicName
 from model.plan import Plan
 from model.snapshot import TAKING, BrokerState, Snapshot
 from model.units import count_text
@@ -16,16 +16,22 @@ def changes(before: Snapshot, after: Snapshot, plan: Plan) -> tuple[str, ...]:
 
     Partitions that the plan moves are named first.
     """
-    states = tuple(_states(before, after))
+    rules = (*_states(before, after), *_constraints(before, after))
     if before.fingerprint == after.fingerprint:
-        return states
+        return rules
     rows = _rows(before, after, plan)
-    return (*_brokers(before, after), *states, *_topics(before, after), *rows)
+    return (*_brokers(before, after), *rules, *_topics(before, after), *rows)
 
 
-def basis(snapshot: Snapshot) -> tuple[str, tuple[str, ...]]:
+def basis(snapshot: Snapshot) -> tuple[object, ...]:
     """What `changes` compares: while it is the same, so is what they are."""
-    return snapshot.fingerprint, tuple(b.state for b in snapshot.header.brokers)
+    states = tuple(b.state for b in snapshot.header.brokers)
+    return snapshot.fingerprint, states, tuple(sorted(placements(snapshot).items()))
+
+
+def placements(snapshot: Snapshot) -> dict[TopicName, str]:
+    """The placement constraints in topics' configs, by topic."""
+    return {t.name: t.placement for t in snapshot.header.topics if t.placement}
 
 
 def _brokers(before: Snapshot, after: Snapshot) -> Iterator[str]:
@@ -46,6 +52,20 @@ def _states(before: Snapshot, after: Snapshot) -> Iterator[str]:
         was, now = _role(old.state), _role(broker.state)
         if was != now:
             yield f"broker {old.id} is {now}, it was {was}"
+
+
+def _constraints(before: Snapshot, after: Snapshot) -> Iterator[str]:
+    """Topics with other placement constraints in their configs."""
+    old = {t.name: t.placement for t in before.header.topics}
+    found = sorted(
+        t.name
+        for t in after.header.topics
+        if t.name in old and t.placement != old[t.name]
+    )
+    for name in found[:MOST_NAMED]:
+        yield f"the placement constraints of topic {name} changed"
+    if len(found) > MOST_NAMED:
+        yield f"those of {count_text(len(found) - MOST_NAMED, 'more topic')} too"
 
 
 def _role(state: BrokerState) -> str:

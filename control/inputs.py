@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from control.changes import placements
 from control.needs import Need, Reason
 from model.evaluate import Evaluation
 from model.goals import Goals
@@ -46,9 +47,7 @@ class Inputs:
         return cls(
             fingerprint=snapshot.fingerprint,
             states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
-            placements=tuple(
-                (t.name, t.placement) for t in snapshot.header.topics if t.placement
-            ),
+            placements=tuple(placements(snapshot).items()),
             reasons=frozenset(need.reason for need in needs),
             resting=_resting(snapshot, goals),
             levels=evaluation.levels,

@@ -338,9 +338,9 @@ class Loop(Closing):
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())
-            self._judge(state.snapshot, state.evaluation)
+            self._judge(state.snapshot, goals, state.evaluation)
 
-    def _judge(self, snapshot: Snapshot, evaluation: Evaluation) -> None:
+    def _judge(self, snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> None:
         """Note why the cluster needs a plan, and since when."""
         state, now_s = self._state, self._parts.steady()
         state.membership = state.membership.seen(snapshot.header.brokers, now_s)
@@ -348,7 +348,7 @@ class Loop(Closing):
         after_s = self.settings.dead_broker_after_s if auto else 0.0
         state.needs = plan_needs(
             snapshot,
-            self.settings.goals,
+            goals,
             evaluation,
             given_up=state.membership.given_up(after_s, now_s),
         )

@@ -8,10 +8,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+import numpy as np
+
 from model.evaluate import Evaluation
 from model.goals import Goals
 from model.ids import BrokerId
 from model.outages import dead_brokers
+from model.proposal import Proposal
 from model.remaining import present_words
 from model.snapshot import Snapshot
 from model.units import count_text
@@ -21,6 +24,7 @@ class Reason(StrEnum):
     """What a plan is needed for, the most urgent first."""
 
     DEAD_BROKER = "dead broker"
+    MISPLACED = "outside its constraints"
     RACK_VIOLATION = "rack violation"
     OVER_LIMIT = "over a limit"
     OUT_OF_TOLERANCE = "out of tolerance"
@@ -48,6 +52,8 @@ def plan_needs(
 
     Parameters
     ----------
+    goals
+        With the placement constraints of the topics' own configs.
     evaluation
         Of the snapshot as it is, without moves.
     given_up
@@ -55,6 +61,7 @@ def plan_needs(
     """
     return (
         *_dead(snapshot, given_up),
+        *_misplaced(snapshot, goals),
         *_rack_violations(evaluation),
         *_over_limits(evaluation),
         *_out_of_tolerance(goals, evaluation),
@@ -65,6 +72,18 @@ def _dead(snapshot: Snapshot, given_up: Collection[BrokerId]) -> Iterator[Need]:
     for broker in dead_brokers(snapshot):
         if broker.movable and broker.id in given_up:
             yield Need(reason=Reason.DEAD_BROKER, message=broker.words(), repairs=True)
+
+
+def _misplaced(snapshot: Snapshot, goals: Goals) -> Iterator[Need]:
+    """Partitions that pins or placement constraints do not allow where they are."""
+    if not (goals.pins or goals.placements):
+        return
+    forced = Proposal(snapshot, goals, ()).forced
+    found = int(np.count_nonzero(forced.outside_pins | forced.off_placement))
+    if found:
+        which = count_text(found, "partition")
+        words = f"pins or placement constraints do not hold for {which}"
+        yield Need(reason=Reason.MISPLACED, message=words, repairs=True)
 
 
 def _rack_violations(evaluation: Evaluation) -> Iterator[Need]:

@@ -96,7 +96,7 @@ class Proposals:
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
-        self._compared: tuple[str, tuple[str, ...]] | None = None
+        self._compared: tuple[object, ...] | None = None
         """The `basis` that these are of."""
         self._solve: Task[Answer] | None = None
         self._given_up = False

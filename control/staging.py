@@ -6,10 +6,12 @@ from typing import Final
 
 import numpy as np
 
+from model.domains import Domain
+from model.forced import rack_totals
 from model.goals import Goals, Stay
 from model.ids import BrokerId, TopicName
 from model.proposal import Proposal
-from model.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
+from model.snapshot import LEAVING, TAKING, Bools, BrokerState, Snapshot, StorageKind
 from model.units import count_text
 
 MOST_NAMED: Final = 5
@@ -62,10 +64,27 @@ def homeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
         own = snapshot.replica_position[start[row] : start[row + 1]]
         places = taking.copy()
         places[own] = keeping[own]
-        places &= domains.each[domains.of_row[row]].allowed
-        if np.count_nonzero(places) < len(own):
+        domain = domains.each[domains.of_row[row]]
+        if _lacks_brokers(snapshot, domain, places & domain.allowed, len(own)):
             found.append(row)
     return frozenset(found)
+
+
+def _lacks_brokers(
+    snapshot: Snapshot, domain: Domain, places: Bools, replicas: int
+) -> bool:
+    """Whether a partition has more replicas than brokers that may hold them.
+
+    places: (brokers,) where a replica may be, whatever the placement constraints.
+    """
+    if domain.placement is None:
+        return int(np.count_nonzero(places)) < replicas
+    rack = np.array([str(b.rack) for b in snapshot.header.brokers])
+    wanted = rack_totals(domain.placement.placement)
+    return any(
+        np.count_nonzero(places & (rack == name)) < count
+        for name, count in wanted.items()
+    )
 
 
 def homeless_text(snapshot: Snapshot, rows: Collection[int]) -> str:
@@ -88,6 +107,8 @@ class _Room:
         states = {b.id: b.state for b in self._snapshot.header.brokers}
         self._leaving = {b for b, state in states.items() if state in LEAVING}
         self._taking = sum(state in TAKING for state in states.values())
+        self._domains = proposal.domains
+        self._at = {b.id: at for at, b in enumerate(self._snapshot.header.brokers)}
         self._spent = Counter[str]()
 
     def take(self, row: int) -> bool:
@@ -100,12 +121,13 @@ class _Room:
 
     def _needed(self, row: int) -> Counter[str]:
         partition, new = self._snapshot.row(row), int(self._new[row])
+        leaves = partition.leader in self._leaving or self._may_not_lead(row)
         shared = partition.storage is StorageKind.SHARED
         found = Counter(
             {
                 "replica_moves": new,
                 "bytes": 0 if shared else new * max(0, partition.local_bytes),
-                "leader_changes": int(partition.leader in self._leaving),
+                "leader_changes": int(leaves),
                 "partitions": 1,
                 f"partitions_per_topic {partition.id.topic}": 1,
                 f"replica_moves_per_topic {partition.id.topic}": new,
@@ -115,6 +137,16 @@ class _Room:
         for broker in set(partition.replicas) & self._leaving:
             found[f"replica_moves_out_per_broker {broker}"] = 1
         return found
+
+    def _may_not_lead(self, row: int) -> bool:
+        """Whether pins or placement constraints keep the leader from leading."""
+        leader = self._snapshot.broker.get(self._snapshot.row(row).leader)
+        domain = self._domains.of(row)
+        if leader is None:
+            return False
+        racks = domain.placement.placement.replica_racks if domain.placement else None
+        misplaced = racks is not None and leader.rack not in racks
+        return misplaced or not domain.allowed[self._at[leader.id]]
 
     def _most(self, name: str) -> float:
         field = name.partition(" ")[0]

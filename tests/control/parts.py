@@ -1,6 +1,7 @@
 """A small cluster as values, and the loop's parts in process."""
 
 import itertools
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -74,6 +75,17 @@ def cluster(
     ]
     both = np.array([[load, load] for load in loads]).reshape(-1, 2)
     return Snapshot(header, partitions_from_rows((topic,), rows, both))
+
+
+def constrained(snapshot: Snapshot, **replicas: int) -> Snapshot:
+    """The same with placement constraints in its topics' configs: replicas per rack."""
+    counts = [{"count": n, "constraints": {"rack": r}} for r, n in replicas.items()]
+    value = json.dumps({"version": 1, "replicas": counts}) if counts else ""
+    topics = tuple(
+        t.model_copy(update={"placement": value}) for t in snapshot.header.topics
+    )
+    header = snapshot.header.model_copy(update={"topics": topics})
+    return Snapshot(header, snapshot.partitions)
 
 
 def one_of_twelve_dead(

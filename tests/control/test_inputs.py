@@ -9,7 +9,7 @@ from control.needs import Need, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot import BrokerState, RecentMove, Snapshot
-from tests.control.parts import EASY, MB, ORDERS, START_MS, cluster
+from tests.control.parts import EASY, MB, ORDERS, START_MS, cluster, constrained
 
 HOMES = [2] * 4 + [1, 3]
 UNEVEN = Need(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
@@ -36,9 +36,7 @@ def cordoned() -> Snapshot:
 
 
 def placed() -> Snapshot:
-    (topic,) = BEFORE.header.topics
-    value = '{"version": 1, "replicas": [{"count": 1, "constraints": {"rack": "a"}}]}'
-    return with_header(topics=(topic.model_copy(update={"placement": value}),))
+    return constrained(BEFORE, a=1)
 
 
 def moved(age_s: int) -> Snapshot:

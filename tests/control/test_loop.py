@@ -41,6 +41,7 @@ from tests.control.parts import (
     CannedObserver,
     RecordingExecutor,
     cluster,
+    constrained,
     one_of_twelve_dead,
 )
 
@@ -220,6 +221,21 @@ def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
         bench.observer.snapshots[:] = [one_of_twelve_dead()]
         assert loop.wait(lambda view: "unless it returns" in view.message, 20)
     assert bench.executor.plans == []
+
+
+def test_new_placement_constraints_make_auto_move_what_they_do_not_allow(
+    build: Build,
+) -> None:
+    """The cluster is balanced, so its load alone calls for nothing."""
+    bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        bench.observer.snapshots[:] = [constrained(LEVEL, a=1)]
+        assert loop.wait(lambda _: bool(loop.reports), 60)
+        why = "pins or placement constraints do not hold for 2 partitions"
+        assert any(why in line.text for line in loop.view.log)
+    (plan,) = bench.executor.plans
+    assert {m.partition: m.replicas_after for m in plan.moves} == {1: (1,), 2: (1,)}
 
 
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:

@@ -4,21 +4,28 @@ import pytest
 
 from control.needs import Reason, plan_needs
 from model.evaluate import evaluate
+from model.goals import Goals, Pin
 from model.ids import BrokerId
+from model.names import Names
 from model.snapshot import Snapshot
-from tests.control.parts import EASY, MB, cluster, one_of_twelve_dead
+from model.topicplacement import with_topic_placements
+from tests.control.parts import EASY, MB, cluster, constrained, one_of_twelve_dead
 from tests.model import build as tests_model
 
 ONE_RACK = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 2), (3, 4)])
 FULL = tests_model.snapshot(
     tests_model.brokers(2, capacity={1: 1.0, 2: 9.0}), [(1,), (2,)]
 )
+TWO_RACKS = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 3), (2, 4)])
 LAST = frozenset({BrokerId(11)})
 
 
-def reasons(snapshot: Snapshot, given_up: frozenset[BrokerId]) -> list[Reason]:
-    evaluation = evaluate(snapshot, EASY, ())
-    found = plan_needs(snapshot, EASY, evaluation, given_up=given_up)
+def reasons(
+    snapshot: Snapshot, given_up: frozenset[BrokerId], goals: Goals = EASY
+) -> list[Reason]:
+    goals = with_topic_placements(goals, snapshot)
+    evaluation = evaluate(snapshot, goals, ())
+    found = plan_needs(snapshot, goals, evaluation, given_up=given_up)
     return [need.reason for need in found]
 
 
@@ -31,6 +38,8 @@ def reasons(snapshot: Snapshot, given_up: frozenset[BrokerId]) -> list[Reason]:
         (one_of_twelve_dead(), frozenset(), []),
         (ONE_RACK, LAST, [Reason.RACK_VIOLATION]),
         (FULL, LAST, [Reason.OVER_LIMIT]),
+        (constrained(TWO_RACKS, a=1, b=1), LAST, []),
+        (constrained(TWO_RACKS, a=2), LAST, [Reason.MISPLACED]),
     ],
 )
 def test_each_reason_is_named(
@@ -43,3 +52,13 @@ def test_rack_violations_that_no_plan_may_repair_need_none() -> None:
     goals = EASY.model_copy(update={"repair_racks": False})
     evaluation = evaluate(ONE_RACK, goals, ())
     assert plan_needs(ONE_RACK, goals, evaluation, given_up=LAST) == ()
+
+
+def test_pins_that_do_not_hold_need_a_plan() -> None:
+    pin = Pin(topics=Names(exact=("orders",)), partitions=(0,), brokers=(BrokerId(1),))
+    level = cluster([1, 2, 3], [MB] * 3)
+    goals = EASY.model_copy(update={"pins": (pin,)})
+    assert reasons(level, LAST, goals) == []
+    other = pin.model_copy(update={"partitions": (1,)})
+    goals = EASY.model_copy(update={"pins": (other,)})
+    assert reasons(level, LAST, goals) == [Reason.MISPLACED]

@@ -40,6 +40,7 @@ from tests.control.parts import (
     CannedObserver,
     RecordingExecutor,
     cluster,
+    constrained,
 )
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
@@ -474,6 +475,19 @@ def test_a_broker_that_is_new_no_longer_outdates_no_plan() -> None:
     plan = solve(UNEVEN, EASY, WORK).best
     assert plan is not None
     assert changes(UNEVEN, with_state(BrokerState.NEW), plan) == ()
+
+
+def test_other_placement_constraints_outdate_a_plan(bench: Bench) -> None:
+    plan = bench.ready()
+    now = constrained(UNEVEN, a=1)
+    words = ("the placement constraints of topic orders changed",)
+    assert changes(UNEVEN, now, plan) == words
+    assert changes(now, UNEVEN, plan) == words
+    assert changes(now, constrained(UNEVEN, a=1), plan) == ()
+    bench.observer.snapshots[:] = [now]
+    assert bench.loop.wait(
+        lambda view: view.plan is not None and bool(view.plan.goals.placements), MANY_S
+    )
 
 
 def traced(bench: Bench) -> tuple[Plan | None, ...]:

@@ -2,13 +2,15 @@
 
 import pytest
 
-from control.staging import staged
+from control.staging import homeless, staged
 from model.evaluate import evaluate
 from model.goals import Budgets, Goals
 from model.ids import BrokerId
 from model.plan import PlanStatus
+from model.snapshot import BrokerState, Snapshot
+from model.topicplacement import with_topic_placements
 from solver.solve import solve
-from tests.control.parts import EASY, WORK, one_of_twelve_dead
+from tests.control.parts import EASY, MB, WORK, cluster, constrained, one_of_twelve_dead
 
 LAST = BrokerId(11)
 
@@ -58,3 +60,24 @@ def test_a_dead_broker_that_is_waited_for_keeps_its_replicas() -> None:
     result = solve(snapshot, found, WORK)
     moves = result.best.moves if result.best else ()
     assert not any(LAST in m.replicas_before for m in moves)
+
+
+def test_what_new_constraints_force_to_move_is_deferred_by_leader_changes() -> None:
+    """Twelve partitions of RF 1 lie in the racks b and c, and must all go to a."""
+    snapshot = constrained(cluster([2, 3] * 6, [MB] * 12), a=1)
+    goals = with_topic_placements(within(leader_changes=5), snapshot)
+    found, over = staged(snapshot, goals)
+    assert over == 7
+    result = solve(snapshot, found, WORK)
+    assert result.best is not None
+    assert len(result.best.moves) == 5
+
+
+def test_partitions_whose_rack_has_too_few_live_brokers_are_homeless() -> None:
+    snapshot = constrained(cluster([1, 2], [MB] * 2), a=1)
+    goals = with_topic_placements(EASY, snapshot)
+    assert homeless(snapshot, goals) == frozenset()
+    first, *others = snapshot.header.brokers
+    dead = first.model_copy(update={"state": BrokerState.DEAD})
+    header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
+    assert homeless(Snapshot(header, snapshot.partitions), goals) == {0, 1}
