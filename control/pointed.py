@@ -1,68 +1,90 @@
-"""The frontier with the plan as one of its points, so that one always is the plan."""
+"""The frontier with the plan as one of its points."""
 
 from dataclasses import replace
 
+from control.judge import refuse_broken
 from control.proposed import Traced
-from model.evaluate import evaluate
-from model.files import rounded
-from model.frontier import Frontier, FrontierPoint
-from model.goals import ObjectiveKind
+from model.frontier import Frontier, FrontierPoint, knee_of, undominated
 from model.ids import PartitionId
-from model.plan import Plan, bytes_of
+from model.plan import Plan
 from model.snapshot import Snapshot
 from solver.result import Result
 
 
-def with_plan(traced: Traced, result: Result | None) -> Traced:
-    """The same, and the plan at its place by cost, where no point is this plan."""
-    plan = result.best if result is not None else None
-    if plan is None or not plan.moves or point_of(traced, plan) is not None:
+def checked(
+    snapshot: Snapshot, frontier: Frontier, answers: tuple[Result | None, ...]
+) -> Traced:
+    """A frontier whose plans the independent evaluator has passed."""
+    for answer in answers:
+        if answer is not None and answer.best is not None:
+            refuse_broken(snapshot, answer.best)
+    return Traced(frontier=frontier, snapshot=snapshot, answers=answers)
+
+
+def with_plan(traced: Traced, result: Result) -> Traced:
+    """The frontier with the plan of `result` as its chosen point, in order of cost.
+
+    Points that the plan beats make room for it. Where there is no plan, the frontier
+    stays as it is.
+    """
+    plan, frontier = result.best, traced.frontier
+    if plan is None:
         return traced
-    frontier = traced.frontier
-    point = _point(frontier, traced.snapshot, plan)
-    at = sum(p.cost <= point.cost for p in frontier.points)
-    points = (*frontier.points[:at], point, *frontier.points[at:])
-    answers = (*traced.answers[:at], result, *traced.answers[at:])
-    update = {
-        "points": points,
-        "knee": _after(frontier.knee, at),
-        "chosen": _after(frontier.chosen, at),
-    }
-    return replace(traced, frontier=frontier.model_copy(update=update), answers=answers)
+    pairs = list(zip(frontier.points, traced.answers, strict=True))
+    at = point_of(traced, plan)
+    if at is not None:
+        chosen = frontier.points[at]
+    else:
+        chosen = _point(traced, plan)
+        pairs = [pair for pair in pairs if not _beats(chosen, pair[0])]
+        at = sum(point.cost <= chosen.cost for point, _ in pairs)
+        pairs.insert(at, (chosen, result))
+    points = tuple(point for point, _ in pairs)
+    update = {"points": points, "chosen": at, "knee": _knee(points)}
+    return replace(
+        traced,
+        frontier=frontier.model_copy(update=update),
+        answers=tuple(answer for _, answer in pairs),
+    )
 
 
 def point_of(traced: Traced, plan: Plan | None) -> int | None:
-    """The point that is this very plan, not only one of its price."""
+    """The point that is exactly this plan, not only one of the same cost."""
     if plan is None:
         return None
     moves = _places(plan)
     for at, answer in enumerate(traced.answers):
+        # No answer: the cluster as it is.
         best = answer.best if answer is not None else None
-        if best is not None and moves == _places(best):
+        if moves == ({} if best is None else _places(best)):
             return at
     return None
 
 
 def _places(plan: Plan) -> dict[PartitionId, tuple[object, ...]]:
-    return {m.id: (m.replicas_after, m.leader_after) for m in plan.moves}
+    return {
+        m.id: (m.replicas_after, m.leader_after, m.log_dirs_after) for m in plan.moves
+    }
 
 
-def _after(index: int | None, at: int) -> int | None:
-    return index + 1 if index is not None and index >= at else index
+def _point(traced: Traced, plan: Plan) -> FrontierPoint:
+    from solver.frontier import point_at
 
-
-def _point(frontier: Frontier, snapshot: Snapshot, plan: Plan) -> FrontierPoint:
-    found = evaluate(snapshot, frontier.goals, plan.moves)
-    band = frontier.goals.objective is ObjectiveKind.BAND
-    balance = rounded(found.excess if band else found.deviation)
-    cost = found.prices / found.move_price if found.move_price else 0.0
-    proved = max((line.at(cost) for line in frontier.lines), default=0.0)
-    return FrontierPoint(
-        cost=rounded(max(0.0, cost)),
-        balance=balance,
-        bound=rounded(min(balance, max(0.0, proved))),
-        moves=sum(len(m.added) for m in plan.moves),
-        leader_changes=sum(m.leader_before != m.leader_after for m in plan.moves),
-        bytes_to_copy=bytes_of(plan.moves),
-        move_price=frontier.move_price,
+    frontier = traced.frontier
+    return point_at(
+        traced.snapshot,
+        frontier.goals,
+        plan.moves,
+        frontier.lines,
+        frontier.move_price,
     )
+
+
+def _beats(one: FrontierPoint, other: FrontierPoint) -> bool:
+    return one.cost <= other.cost and one.balance <= other.balance
+
+
+def _knee(points: tuple[FrontierPoint, ...]) -> int | None:
+    best = undominated(points)
+    knee = knee_of(best)
+    return None if knee is None else points.index(best[knee])

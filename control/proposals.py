@@ -13,14 +13,13 @@ from typing import Final, TypeVar
 from control.asks import NOTHING, Asks
 from control.changes import basis, changes
 from control.judge import refuse_broken
-from control.pointed import with_plan
+from control.pointed import checked, with_plan
 from control.ports import Planner
 from control.proposed import Proposed, Supposed, Traced
 from control.retry import Backoff
 from control.supposing import judged
 from control.task import Follower, Task
 from model.errors import ConfigError, PlimsollError
-from model.frontier import Frontier
 from model.goals import Goals, SolveLimits
 from model.plan import Plan
 from model.scenario import Scenario, WhatIf, lost_partitions, suppose
@@ -171,7 +170,7 @@ class Proposals:
             goals = replace(self._asks, cut=None).goals_for(self._goals, snapshot)
             self._end_trace()
             self._trace = self._begin(
-                lambda follower: _traced(
+                lambda follower: checked(
                     snapshot, *trace_plans(snapshot, goals, self._limits, follower)
                 )
             )
@@ -436,12 +435,3 @@ def _without_removed(made: Made, goals: Goals) -> Result | None:
     if edited is not None and edited.best is not None:
         refuse_broken(made.snapshot, edited.best)
     return edited
-
-
-def _traced(
-    snapshot: Snapshot, frontier: Frontier, answers: tuple[Result | None, ...]
-) -> Traced:
-    for answer in answers:
-        if answer is not None and answer.best is not None:
-            refuse_broken(snapshot, answer.best)
-    return Traced(frontier=frontier, snapshot=snapshot, answers=answers)

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
 
-from model.frontier import Frontier, FrontierPoint
+from model.frontier import Frontier, FrontierPoint, undominated
 from model.printable import printable
 from model.units import count_text
 
@@ -49,7 +49,7 @@ class Scale:
 
 
 def frontier_svg(frontier: Frontier) -> str:
-    """The frontier, its proved lower bound, its knee and the plan of today's price."""
+    """The frontier, its proved lower bound, its knee and the plan."""
     points = frontier.points
     scale = Scale(
         costs=_ticks(max((p.cost for p in points), default=0.0)),
@@ -64,7 +64,7 @@ def frontier_svg(frontier: Frontier) -> str:
         *_heading(frontier),
         *_bound(frontier, scale),
         *_axes(frontier, scale),
-        *_steps(points, scale),
+        *_steps(undominated(points), scale),
         *_marks(frontier, scale),
         *_dots(points, scale),
         "</svg>",
@@ -82,8 +82,8 @@ def _heading(frontier: Frontier) -> Iterator[str]:
     found = "; ".join(frontier.reasons) or "no plan was found"
     if frontier.points:
         found = (
-            "each dot is a plan with its number of moves; proved: no plan lies in the "
-            "shaded part"
+            "each dot is a plan, numbered as in the table; no plan lies in the shaded "
+            "part, which is proved"
         )
     yield _text(x, 48, found, fill=PALE)
 
@@ -136,32 +136,34 @@ def _steps(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
 
 
 def _dots(points: Sequence[FrontierPoint], scale: Scale) -> Iterator[str]:
-    """Plans, with their number of moves where there is room for it."""
+    """Plans, with their numbers where there is room for them."""
     last = -math.inf
-    for point in points:
+    for number, point in enumerate(points, start=1):
         x, y = scale.x(point.cost), scale.y(point.balance)
         yield f'<circle cx="{_n(x)}" cy="{_n(y)}" r="3.6" fill="{BLUE}"/>'
         if x - last >= APART:
             last = x
-            yield _text(x + 6, y - 6, str(point.moves), size=11, fill=BLUE)
+            yield _text(x + 6, y - 6, str(number), size=11, fill=BLUE)
+
+
+def marks(frontier: Frontier, at: int) -> list[str]:
+    """Names of a point: the plan, the knee, both or none."""
+    named = ((frontier.knee, "the knee"), (frontier.chosen, "the plan"))
+    return [words for index, words in named if index == at]
 
 
 def _marks(frontier: Frontier, scale: Scale) -> Iterator[str]:
-    """Rings around the knee and around the plan of the present price, with words."""
-    named: dict[int, str] = {}
-    if frontier.chosen is not None:
-        named[frontier.chosen] = "present price"
-    if frontier.knee is not None:
-        both = frontier.knee in named
-        named[frontier.knee] = "knee and present price" if both else "knee"
+    """Rings around the knee and around the plan, with words."""
+    points = frontier.points
+    named = {at: " and ".join(marks(frontier, at)) for at in range(len(points))}
     # Lines that lead to words start left of the words, so they cross none: the left
     # words stand higher where both go right, lower where the right ones go left.
     middle = (LEFT + WIDTH - RIGHT) / 2
-    marks = [(frontier.points[i], words) for i, words in sorted(named.items())]
-    if marks and scale.x(marks[-1][0].cost) > middle:
-        marks.reverse()
-    top = min((scale.y(point.balance) for point, _ in marks), default=0.0)
-    for row, (point, words) in enumerate(marks):
+    found = [(points[i], words) for i, words in named.items() if words]
+    if found and scale.x(found[-1][0].cost) > middle:
+        found.reverse()
+    top = min((scale.y(point.balance) for point, _ in found), default=0.0)
+    for row, (point, words) in enumerate(found):
         height = max(TOP + 14.0, top - 78) + 24 * row
         yield from _mark(point, words, scale, height)
 

@@ -71,12 +71,12 @@ class Frontier(VersionedModel):
     balance_before: float
     """Of the cluster as it is."""
     points: tuple[FrontierPoint, ...]
-    """By rising cost and falling balance; none is beaten by another in both."""
+    """By rising cost and falling balance; another may beat the plan, and no other."""
     knee: int | None
     """The point farthest below the straight line from the first to the last: before
     it a move buys much, after it little. None with fewer than three points."""
     chosen: int | None
-    """The point that `plan` proposes at the present price."""
+    """The plan that `plan` makes; None where it makes none."""
     lines: tuple[FrontierLine, ...]
     lower: tuple[FrontierCorner, ...]
     """The highest of the lines, and 0."""

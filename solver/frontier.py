@@ -244,9 +244,21 @@ def _point(
     if result.best is None and result.status is not PlanStatus.NONE_IN_TIME:
         return None
     moves = result.best.moves if result.best else ()
-    balance, cost = _balance(snapshot, goals, moves)
     if not moves and result.objective is None:
         return None
+    found = point_at(snapshot, goals, moves, lines, tried.price)
+    return found.model_copy(update={"most_moves": tried.budget})
+
+
+def point_at(
+    snapshot: Snapshot,
+    goals: Goals,
+    moves: tuple[Move, ...],
+    lines: Iterable[FrontierLine],
+    move_price: float,
+) -> FrontierPoint:
+    """The point of a plan, found at a price, over the lines proved for its goals."""
+    balance, cost = _balance(snapshot, goals, moves)
     proved = max((line.at(cost) for line in lines), default=0.0)
     return FrontierPoint(
         cost=rounded(cost),
@@ -255,8 +267,7 @@ def _point(
         moves=sum(len(m.added) for m in moves),
         leader_changes=sum(m.leader_before != m.leader_after for m in moves),
         bytes_to_copy=bytes_of(moves),
-        move_price=tried.price,
-        most_moves=tried.budget,
+        move_price=move_price,
     )
 
 

@@ -2,23 +2,30 @@
 
 import sys
 from pathlib import Path
+from typing import Final
 
 from control.exits import Exit
 from control.form import Form
+from control.judge import refuse_broken
 from control.origin import Origin, check_racks, goals_of, with_placements
+from control.pointed import checked, with_plan
 from control.progress import FRONTIER, shown
 from control.render import json_text, table
 from control.settings import Settings
-from control.svg import frontier_svg
+from control.svg import frontier_svg, marks
 from control.targets import SVG, check_file
 from model.errors import ConfigError
 from model.files import replace_file, write_document
-from model.frontier import KIND, Frontier, FrontierPoint
+from model.frontier import KIND, Frontier, FrontierPoint, undominated
 from model.goals import Goals, SolveLimits
 from model.snapshot import Snapshot
 from model.units import bytes_text, count_text
 from solver.frontier import trace_plans
 from solver.observer import SolveObserver
+from solver.solve import solve
+
+TRACE_SHARE: Final = 0.25
+"""Share of the search budget that the other points have, whatever the plan took."""
 
 
 def make(
@@ -41,7 +48,13 @@ def make(
     snapshot = origin.read(settings)
     goals = with_placements(goals, snapshot)
     check_racks(snapshot, goals, None)
-    frontier, stopped = _traced(snapshot, goals, settings.solve)
+    frontier, stopped = shown(
+        lambda observer: (
+            trace_around_plan(snapshot, goals, settings.solve, observer),
+            observer.stops(),
+        ),
+        kept=FRONTIER,
+    )
     document = frontier.model_dump(mode="json")
     if out is not None:
         write_document(out, document)
@@ -56,16 +69,22 @@ def make(
     return Exit.DONE if frontier.points else Exit.INFEASIBLE
 
 
-def _traced(
-    snapshot: Snapshot, goals: Goals, limits: SolveLimits
-) -> tuple[Frontier, bool]:
-    """The frontier, and whether it was ended early."""
+def trace_around_plan(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+) -> Frontier:
+    """The frontier around the plan that `solve` makes of equal arguments.
 
-    def trace(observer: SolveObserver) -> tuple[Frontier, bool]:
-        frontier, _ = trace_plans(snapshot, goals, limits, observer)
-        return frontier, observer.stops()
-
-    return shown(trace, kept=FRONTIER)
+    The plan has the whole search budget, or it would be another one; the other points
+    have what it leaves of that, and `TRACE_SHARE` of it at least.
+    """
+    result = solve(snapshot, goals, limits, observer)
+    if result.best is not None:
+        refuse_broken(snapshot, result.best)
+    work = max(limits.work - result.work, TRACE_SHARE * limits.work)
+    rest = limits.model_copy(update={"work": work})
+    frontier, answers = trace_plans(snapshot, goals, rest, observer)
+    whole = frontier.model_copy(update={"limits": limits, "chosen": None})
+    return with_plan(checked(snapshot, whole, answers), result).frontier
 
 
 def _write(path: Path, text: str) -> None:
@@ -83,7 +102,11 @@ def _text(frontier: Frontier) -> str:
         "excess": "unevenness is the excess over the bands, in levels",
     }
     count = count_text(len(frontier.points), "plan")
-    lines = [f"{count} of which none beats another; {what[frontier.measure]}"]
+    lines = [f"{count} in order of price; {what[frontier.measure]}"]
+    if len(undominated(frontier.points)) < len(frontier.points):
+        lines.append(
+            "another point is cheaper and more even than the plan, within its gap"
+        )
     if frontier.limited_by:
         lines.append(f"limited by: {frontier.limited_by}; solve.work allows more")
     if frontier.knee is not None:
@@ -96,13 +119,12 @@ def _text(frontier: Frontier) -> str:
 
 
 def _table(frontier: Frontier) -> str:
-    marks: dict[int | None, str] = {frontier.chosen: "the present price chooses this"}
-    knee = "knee; " + marks[frontier.knee] if frontier.knee in marks else "knee"
-    marks[frontier.knee] = knee
     rows = [
-        [*_cells(point), marks.get(i, "")] for i, point in enumerate(frontier.points)
+        [str(at + 1), *_cells(point), _named(marks(frontier, at))]
+        for at, point in enumerate(frontier.points)
     ]
     headers = [
+        "point",
         "moves",
         "leaders",
         "copies",
@@ -113,6 +135,10 @@ def _table(frontier: Frontier) -> str:
         "",
     ]
     return table(headers, rows)
+
+
+def _named(words: list[str]) -> str:
+    return f"({', '.join(words)})" if words else ""
 
 
 def _cells(point: FrontierPoint) -> list[str]:

@@ -13,17 +13,29 @@ from control.origin import Origin
 from control.settings import Settings
 from control.svg import frontier_svg
 from model.errors import ConfigError
-from model.frontier import Frontier, FrontierCorner, FrontierPoint
-from model.goals import Goals, SolveLimits
+from model.evaluate import evaluate
+from model.files import rounded
+from model.frontier import Frontier, FrontierCorner, FrontierPoint, undominated
+from model.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan import bytes_of
+from model.snapshot_file import read_snapshot, write_snapshot
+from solver.solve import solve
+from tests.solver.instances import synthetic
+from tests.solver.small import Row, broker, cluster
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SETTINGS = Settings(solve=SolveLimits(work=4.0))
 
 
-def ask(output: Form = Form.TABLE, **paths: Path) -> int:
+def ask(
+    output: Form = Form.TABLE,
+    settings: Settings = SETTINGS,
+    snapshot: Path = FIXTURES / "tutorial.json",
+    **paths: Path,
+) -> int:
     return make(
-        SETTINGS,
-        Origin(snapshot=FIXTURES / "tutorial.json"),
+        settings,
+        Origin(snapshot=snapshot),
         goals_file=None,
         out=paths.get("out"),
         svg=paths.get("svg"),
@@ -31,13 +43,60 @@ def ask(output: Form = Form.TABLE, **paths: Path) -> int:
     )
 
 
-def test_the_table_marks_the_knee_and_the_present_price(
+def test_the_table_marks_the_knee_and_the_plan(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert ask() == Exit.DONE
-    told = capsys.readouterr().out
-    assert "the knee is at 2 moves" in told
-    assert told.rstrip().endswith("the present price chooses this")
+    printed = capsys.readouterr().out
+    assert "the knee is at 2 moves" in printed
+    rows = printed[printed.index("point ") :].splitlines()[1:]
+    assert [int(row.split()[0]) for row in rows] == list(range(1, len(rows) + 1))
+    assert rows[2].endswith("(the knee)")
+    assert [row for row in rows if "the plan" in row] == rows[-1:]
+
+
+@pytest.mark.parametrize("objective", ObjectiveKind)
+@pytest.mark.parametrize("seed", range(4))
+def test_one_point_always_is_the_plan_that_plan_makes(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    seed: int,
+    objective: ObjectiveKind,
+) -> None:
+    """With too little work to prove it, so that a hastier solve finds another plan."""
+    settings = Settings(
+        solve=SolveLimits(work=0.2, gap=0.0), goals=Goals(objective=objective)
+    )
+    file = tmp_path / "snapshot.json"
+    write_snapshot(file, synthetic(6, 60, rf=2, racks=2, seed=seed))
+    snapshot = read_snapshot(file)
+    plan = solve(snapshot, settings.goals, settings.solve).best
+    assert plan is not None
+    ask(Form.JSON, settings, file)
+    found = Frontier.model_validate(json.loads(capsys.readouterr().out), strict=False)
+    assert found.limits == settings.solve
+    assert found.chosen is not None
+    point = found.points[found.chosen]
+    assert point.bytes_to_copy == bytes_of(plan.moves)
+    changes = [m.leader_before != m.leader_after for m in plan.moves]
+    assert point.leader_changes == sum(changes)
+    judged = evaluate(snapshot, settings.goals, plan.moves)
+    band = objective is ObjectiveKind.BAND
+    assert point.balance == rounded(judged.excess if band else judged.deviation)
+    assert [p.cost for p in found.points] == sorted(p.cost for p in found.points)
+    others = [p for i, p in enumerate(found.points) if i != found.chosen]
+    assert undominated(others) == tuple(others)
+    assert "the plan" in frontier_svg(found)
+
+
+def test_a_cluster_left_as_it_is_is_the_plan(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.json"
+    rows = [Row(replicas=(i,)) for i in (1, 2)]
+    write_snapshot(file, cluster([broker(1), broker(2)], rows))
+    ask(Form.JSON, SETTINGS, file, out=tmp_path / "f.json")
+    found = json.loads((tmp_path / "f.json").read_text())
+    assert found["chosen"] == 0
+    assert found["points"][0]["moves"] == 0
 
 
 def test_files_and_stdout_say_the_same(

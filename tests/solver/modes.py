@@ -3,10 +3,10 @@
 from collections.abc import Callable
 from typing import Final
 
+from control.commands.frontier import trace_around_plan
 from model.goals import Goals, SolveLimits
 from model.snapshot import Snapshot
 from solver.fewest import fewest_brokers
-from solver.frontier import trace_plans
 from solver.newtopic import NewTopic
 from solver.observer import SolveObserver
 from solver.place import place
@@ -33,7 +33,7 @@ def _directories(
 def _frontier(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> object:
-    return trace_plans(snapshot, goals, limits, observer)
+    return trace_around_plan(snapshot, goals, limits, observer)
 
 
 def _fewest(
