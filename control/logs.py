@@ -5,12 +5,15 @@ import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import structlog
 
 from model.errors import ConfigError
 from model.printable import printable
+
+LOOP: Final = "plimsoll.control"
+"""The logger of the loop."""
 
 
 def configure(*, verbose: bool, file: Path | None) -> None:
@@ -48,11 +51,28 @@ def tell_warnings(tell: Callable[[str], None]) -> None:
     logging.getLogger("plimsoll").addHandler(_Teller(tell))
 
 
+def narrate(tell: Callable[[str], None]) -> None:
+    """Keep from stderr what a front end without a screen prints there itself.
+
+    Warnings of other parts go through `tell`, the loop's log, which repeats none.
+    """
+    tell_warnings(tell)
+    for handler in logging.getLogger("plimsoll").handlers:
+        if type(handler) is logging.StreamHandler:
+            handler.addFilter(_is_left_to_log)
+
+
+def _is_left_to_log(record: logging.LogRecord) -> bool:
+    if record.name == LOOP:
+        return not getattr(record, "narrated", False)
+    return record.levelno < logging.WARNING
+
+
 class _Teller(logging.Handler):
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._tell = tell
-        self.addFilter(lambda record: record.name != "plimsoll.control")
+        self.addFilter(lambda record: record.name != LOOP)
 
     def createLock(self) -> None:
         """None: one held here would be waited for under those that `tell` takes."""
@@ -73,7 +93,7 @@ def _file_handler(file: Path) -> logging.Handler:
                 structlog.stdlib.add_logger_name,
                 structlog.stdlib.add_log_level,
                 structlog.processors.TimeStamper(fmt="iso", utc=True),
-                structlog.stdlib.ExtraAdder(),
+                structlog.stdlib.ExtraAdder(allow=("plan_hash",)),
             ],
             processors=[
                 structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -497,7 +497,7 @@ class Loop(Closing):
         self._note_steering()
         with self._changed:
             for level, text in run_lines(self._state.run, progress):
-                self.note(text, level=level)
+                self.note(text, level=level, narrated=True)
             self._state.run = progress
         self._publish()
 
@@ -558,17 +558,20 @@ class Loop(Closing):
     def _enter(self, phase: Phase, message: str, *, level: str = "info") -> None:
         with self._changed:
             if phase is not self._state.phase:
-                self.note(f"{phase}: {message}", level=level)
+                self.note(f"{phase}: {message}", level=level, narrated=True)
             self._state.phase, self._state.message = phase, message
         self._publish()
 
-    def note(self, text: str, *, level: str = "info") -> None:
-        """Say something in the log; shown with the next view."""
+    def note(self, text: str, *, level: str = "info", narrated: bool = False) -> None:
+        """Say something in the log; shown with the next view.
+
+        narrated: the view's phase or run tells it, too.
+        """
         with self._changed:
             plan, log = self.proposals.plan, self._state.log
             log.append(LogLine(at_ms=self._now_ms(), level=level, text=text))
         plan_hash = plan.hash[:12] if plan else None
-        getattr(logger, level)(text, extra={"plan_hash": plan_hash})
+        getattr(logger, level)(text, extra={"plan_hash": plan_hash, "narrated": narrated})
 
     def warn(self, text: str) -> None:
         """Say in the log what came to nothing, or what another part warns of."""

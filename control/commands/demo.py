@@ -17,7 +17,7 @@ from rich.progress import (
 
 from collector.jars import JarProgress
 from control import compose, logs
-from control.commands.run import Teller
+from control.commands.run import narrate
 from control.demo import Demo, DemoOrder, demo
 from control.demo_report import report_text
 from control.exits import Exit
@@ -69,7 +69,7 @@ def show(
 
 
 def _without_screen(running: Demo, quiet_s: float, output: Form) -> None:
-    running.loop.subscribe(Teller(output))
+    narrate(running.loop, output)
     running.wait_level()
     _say(f"level; watching for {quiet_s:.0f} s that nothing moves")
     running.watch_quiet(quiet_s, lambda _left: None)

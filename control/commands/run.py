@@ -2,7 +2,7 @@
 
 import sys
 
-from control import compose
+from control import compose, logs
 from control.commands.apply import Narrator, go_on, steered_by_signals, told
 from control.commands.plan import EXITS
 from control.exits import Exit
@@ -58,12 +58,18 @@ def keep_level(
         compose.loop(settings, mode=mode, limits=named, patient=not once) as loop,
         steered_by_signals(lambda: loop.steering.abort()) as steering,
     ):
-        loop.subscribe(Teller(output))
+        narrate(loop, output)
         while not steering.stopping.is_set() and loop.error is None:
             if once and loop.wait(lambda view: _answered(loop, view), 1.0):
                 return _answer(loop, output)
             steering.stopping.wait(0.2)
         return _ended(loop, output)
+
+
+def narrate(loop: Loop, output: Form) -> None:
+    """Print what a loop without a screen does on stderr, each event once."""
+    logs.narrate(loop.warn)
+    loop.subscribe(Teller(output))
 
 
 class Teller:
@@ -81,7 +87,9 @@ class Teller:
             self._narrator[1](view.run)
         if self._phase is None or view.phase is not self._phase[0]:
             self._phase = (view.phase, view.message)
-            sys.stderr.write(self._line(view) + "\n")
+            # The error that ends the loop ends the command, with the same sentence.
+            if view.phase is not Phase.FAILED or self._output is Form.JSON:
+                sys.stderr.write(self._line(view) + "\n")
 
     def _line(self, view: LoopView) -> str:
         if self._output is Form.JSON:
@@ -120,6 +128,5 @@ def _ended(loop: Loop, output: Form) -> int:
     if loop.reports:
         return told(loop.reports[-1], output)
     if loop.view.phase is Phase.NO_PLAN and loop.result is not None:
-        sys.stderr.write(f"plimsoll: {loop.view.message}\n")
         return EXITS.get(loop.result.status, Exit.REFUSED)
     return Exit.DONE

@@ -1,6 +1,5 @@
 """`plimsoll demo --simulated`: the whole product without a broker."""
 
-import sys
 import time
 from pathlib import Path
 
@@ -50,17 +49,16 @@ def show(
 def _without_screen(loop: Loop, output: Form) -> int:
     # They load the planner, which the screen's first picture need not wait for.
     from control.commands.apply import told
-    from control.commands.run import Teller
+    from control.commands.run import narrate
 
     def ran(view: LoopView) -> bool:
         return bool(loop.reports) and view.phase in (Phase.LEVEL, Phase.PLAN_READY)
 
-    loop.subscribe(Teller(output))
+    narrate(loop, output)
     if not loop.wait(ran, LEVEL_S):
         view = loop.view
         raise loop.error or ExecutionStopped(
             f"no run had ended after {LEVEL_S:.0f} s; the last word was: "
             f"{view.phase}: {view.message}"
         )
-    sys.stderr.write(f"{loop.view.phase}: {loop.view.message}\n")
     return told(loop.reports[0], output)

@@ -1,12 +1,37 @@
 """What a run says on stderr while it goes on."""
 
-from dataclasses import replace
+import logging
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from control import logs
+from control.cli import app
 from control.commands.apply import Narrator
-from model.run import MoveProgress, MoveState, RunProgress, RunState
+from control.commands.run import narrate
+from control.exits import Exit
+from control.form import Form
+from control.loop import Loop
+from control.parts import LoopParts, LoopSettings
+from control.policy import EAGER
+from control.view import Mode
+from model.plan import Plan
+from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
+from model.snapshot import Snapshot
+from solver.solve import solve
+from tests.control.parts import (
+    EASY,
+    START_MS,
+    WORK,
+    CannedObserver,
+    RecordingExecutor,
+)
 from tests.executor.plans import move
+from tests.offline import usual
 
 RUN = RunProgress(
     run_id="one",
@@ -39,3 +64,88 @@ def test_the_time_left_is_told_when_it_has_halved_or_grown(
         "about 5 min 00 s left",
         "about 1 min 40 s left",
     ]
+
+
+@pytest.fixture
+def _own_logs() -> Iterator[None]:
+    root = logging.getLogger("plimsoll")
+    before = root.handlers[:], root.level, root.propagate
+    yield
+    root.handlers[:], root.level, root.propagate = before
+
+
+RIVAL = "Cruise Control is running."
+
+
+@dataclass
+class PausedExecutor(RecordingExecutor):
+    """Warns, pauses, skips the first move, and ends."""
+
+    rivals: tuple[str, ...] = (RIVAL,)
+
+    def execute(
+        self, plan: Plan, *, observe: Callable[[RunProgress], None], **rest: Any
+    ) -> RunReport:
+        logging.getLogger("plimsoll.executor").warning(RIVAL)
+        logging.getLogger("plimsoll.executor").warning("Broker 3 lags.")
+        moves = tuple(MoveProgress(move=m) for m in plan.moves)
+        run = replace(RUN, plan_hash=plan.hash, moves=moves)
+        observe(replace(run, state=RunState.PAUSED, reason="a broker is slow"))
+        skipped = replace(moves[0], state=MoveState.DROPPED, note="no room")
+        observe(replace(run, moves=(skipped, *moves[1:])))
+        return super().execute(plan, observe=observe, **rest)
+
+
+@pytest.mark.usefixtures("_own_logs")
+@pytest.mark.parametrize("verbose", [False, True])
+def test_each_event_of_a_loop_without_a_screen_is_printed_once(
+    uneven: Snapshot,
+    plan: Plan,
+    tmp_path: Path,
+    verbose: bool,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    logs.configure(verbose=verbose, file=None)
+    settings = LoopSettings(
+        bootstrap="127.0.0.1:1",
+        name=None,
+        mode=Mode.APPROVE,
+        goals=EASY,
+        solve=WORK,
+        limits=EAGER,
+        journal_dir=tmp_path,
+        tick_s=0.01,
+    )
+    parts = LoopParts(
+        observer=lambda: CannedObserver([uneven]),
+        planner=solve,
+        executor=PausedExecutor,
+        recent_moves=lambda _cluster, _since: (),
+        clock=lambda: START_MS / 1000,
+        steady=lambda: 0.0,
+    )
+    loop = Loop(settings, parts)
+    narrate(loop, Form.TABLE)
+    with loop:
+        assert loop.wait(lambda view: bool(view.proposed.rivals), 60)
+        loop.approve(plan.hash, by="test")
+        assert loop.wait(lambda _view: bool(loop.reports), 60)
+    err = capsys.readouterr().err
+    skipped = str(plan.moves[0].id)
+    ready = "plan ready: optimal"
+    for once in (RIVAL, "Broker 3 lags.", "a broker is slow", "no room", ready):
+        assert err.count(once) == 1, err
+    assert f"{skipped} dropped no room" in err
+    assert "plimsoll: Broker 3 lags." in err
+
+
+@pytest.mark.usefixtures("_own_logs")
+def test_a_cluster_that_cannot_be_reached_is_reported_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, value in usual(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    found = CliRunner().invoke(app, ["run", "--once", "-b", "127.0.0.1:1"])
+    assert found.exit_code == Exit.UNREACHABLE
+    assert found.stderr.count("No Kafka broker answers at 127.0.0.1:1") == 1
