@@ -4,7 +4,7 @@ import json
 import os
 import re
 import types
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -13,6 +13,7 @@ from pydantic_settings import EnvSettingsSource
 
 from model.errors import ConfigError
 from model.exchange.source import nearest
+from model.files import old_names_of
 
 PREFIX: Final = "PLIMSOLL_"
 
@@ -89,23 +90,12 @@ def names_at(place: Any) -> list[str]:
     return [name for model in _models(place) for name in model.model_fields]
 
 
-def also_called(model: type[BaseModel], trail: Trail) -> Iterator[Trail]:
-    """The place of a setting, and then where its older names put it."""
-    yield trail
-    place: Any = model
-    for key in trail[:-1]:
-        place = inner_of(place, key)
-    for kind in _models(place):
-        old: Mapping[str, str] = getattr(kind, "old_names", {})
-        yield from ((*trail[:-1], was) for was, now in old.items() if now == trail[-1])
-
-
 def inner_of(place: Any, key: str) -> Any:
     """The type of what a table holds under a key; None where it holds no such key."""
     for kind in _kinds(place):
         if isinstance(kind, type) and issubclass(kind, BaseModel):
-            old: Mapping[str, str] = getattr(kind, "old_names", {})
-            field = kind.model_fields.get(old.get(key, key))
+            new, *_ = old_names_of(kind).get(key, (key,))
+            field = kind.model_fields.get(new)
             if field is not None:
                 return _with_metadata(field)
         elif get_origin(kind) is dict:

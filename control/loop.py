@@ -571,7 +571,9 @@ class Loop(Closing):
             plan, log = self.proposals.plan, self._state.log
             log.append(LogLine(at_ms=self._now_ms(), level=level, text=text))
         plan_hash = plan.hash[:12] if plan else None
-        getattr(logger, level)(text, extra={"plan_hash": plan_hash, "narrated": narrated})
+        getattr(logger, level)(
+            text, extra={"plan_hash": plan_hash, "narrated": narrated}
+        )
 
     def warn(self, text: str) -> None:
         """Say in the log what came to nothing, or what another part warns of."""

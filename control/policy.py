@@ -1,20 +1,17 @@
 """Limits of `--auto`: budgets for its plans, and what it waits for."""
 
 from collections import Counter
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Final
+from functools import partial
+from typing import Annotated, ClassVar
 
 from pydantic import Field, model_validator
 
 from model.errors import ConfigError
-from model.files import FileModel, with_new_names
+from model.files import FileModel, OldNames, with_new_names
 from model.goals import Budgets, Goals
 from model.plan import Plan
 from model.quantities import Duration, as_size
 from model.units import percent_text
-
-_EVERY_MOVE: Final = ("replica_moves", "leader_changes", "partitions")
-"""What `moves_per_run`, which counted every changed partition, sets."""
 
 
 class AutoLimits(FileModel):
@@ -39,27 +36,16 @@ class AutoLimits(FileModel):
     confirm: Duration
     """How long a cluster must have been out of tolerance before a run."""
 
-    old_names: ClassVar[Mapping[str, str]] = {
-        "bytes_per_run": "bytes",
-        "least_gain_share": "min_gain",
-        "pause_s": "pause",
-        "confirm_s": "confirm",
+    old_names: ClassVar[OldNames] = {
+        # It counted every changed partition.
+        "moves_per_run": ("replica_moves", "leader_changes", "partitions"),
+        "bytes_per_run": ("bytes",),
+        "least_gain_share": ("min_gain",),
+        "pause_s": ("pause",),
+        "confirm_s": ("confirm",),
     }
 
-    @model_validator(mode="before")
-    @classmethod
-    def _renamed(cls, given: Any) -> Any:
-        given = with_new_names(given, cls.old_names)
-        if not isinstance(given, Mapping) or "moves_per_run" not in given:
-            return given
-        both = [name for name in _EVERY_MOVE if name in given]
-        if both:
-            raise ValueError(
-                f"moves_per_run is the old name of {', '.join(_EVERY_MOVE)}: set "
-                "only these"
-            )
-        rest = {k: v for k, v in given.items() if k != "moves_per_run"}
-        return dict.fromkeys(_EVERY_MOVE, given["moves_per_run"]) | rest
+    _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
 
     @property
     def budgets(self) -> Budgets:

@@ -32,10 +32,10 @@ from control.sources import Sources
 from control.throttling import AutoThrottleSettings
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
-from model.exchange.faults import fault_words
+from model.exchange.faults import closest, faults_of
 from model.exchange.lines import line_of
-from model.exchange.source import nearest, read_text
-from model.files import FileModel
+from model.exchange.source import read_text
+from model.files import FileModel, old_names_of
 from model.goals import Goals, SolveLimits
 from model.quantities import as_span
 from model.stop_rules import StopRules
@@ -219,9 +219,8 @@ def settings_of(sources: Sources, flags: Mapping[str, Any]) -> Settings:
 
 
 def _faults(found: Sources, exc: ValidationError) -> Iterator[str]:
-    for error in exc.errors()[:5]:
-        where = found.near(error["loc"])
-        yield f"{where}: {fault_words(Settings, error)}".removeprefix(": ")
+    for place, words in faults_of(Settings, exc, found.has):
+        yield f"{found.near(place)}: {words}".removeprefix(": ")
 
 
 def _usual_file() -> Path | None:
@@ -270,7 +269,7 @@ def _refuse_unknown_keys(
         line = line_of(text, (*above, *trail)) or 1
         raise ConfigError(
             f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
-            + nearest(trail[-1], _names(Settings, trail))
+            + closest(Settings, trail)
         )
 
 
@@ -278,26 +277,14 @@ def _unknown(
     model: type[BaseModel], table: Mapping[str, Any], trail: tuple[str, ...] = ()
 ) -> Iterator[tuple[str, ...]]:
     for key, value in table.items():
-        field = model.model_fields.get(_new_name(model, key))
+        new, *_ = old_names_of(model).get(key, (key,))
+        field = model.model_fields.get(new)
         if field is None:
             yield (*trail, key)
             continue
         inner = _model_of(field.annotation)
         if inner is not None and isinstance(value, dict):
             yield from _unknown(inner, value, (*trail, key))
-
-
-def _new_name(model: type[BaseModel], key: str) -> str:
-    """What a field is called now, where the key is its old name."""
-    names: Mapping[str, str] = getattr(model, "old_names", {})
-    return names.get(key, key)
-
-
-def _names(model: type[BaseModel], trail: tuple[str, ...]) -> set[str]:
-    for key in trail[:-1]:
-        inner = _model_of(model.model_fields[key].annotation)
-        model = inner or model
-    return set(model.model_fields)
 
 
 def _model_of(annotation: Any) -> type[BaseModel] | None:

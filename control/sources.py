@@ -2,13 +2,14 @@
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 from control.environment import Trail
+from model.exchange.faults import holds
 from model.exchange.lines import line_of
 
 FLAGS: Mapping[str, str] = {
@@ -63,17 +64,21 @@ class Sources:
         """The source of the setting at a place; flags are not looked at."""
         if variable := self._variable(tuple(map(str, place))):
             return Source(kind=Kind.ENVIRONMENT, place=variable)
-        if _has(self.values, place):
+        if holds(self.values, place):
             in_profile = place[0] in self.profiled
             kind = Kind.PROFILE if in_profile else Kind.FILE
             return Source(kind=kind, place=self._line(place, in_profile=in_profile))
         return Source(kind=Kind.DEFAULT)
 
+    def has(self, place: tuple[int | str, ...]) -> bool:
+        """Whether a source gives the place."""
+        return self.of(place).kind is not Kind.DEFAULT
+
     def _variable(self, place: Trail) -> str | None:
         """The variable that gives the place, or a table in which it is."""
         for depth in range(len(place), 0, -1):
             variable = self.variables.get(place[:depth])
-            if variable and _has(_table(os.environ[variable]), place[depth:]):
+            if variable and holds(_table(os.environ[variable]), place[depth:]):
                 return variable
         return None
 
@@ -91,17 +96,6 @@ class Sources:
         given = (s.place for s in around if s.kind is not Kind.DEFAULT)
         below = (v for trail, v in self.variables.items() if trail[:1] == place[:1])
         return next(given, None) or next(below, str(self.path or ""))
-
-
-def _has(found: Any, place: Sequence[int | str]) -> bool:
-    """Whether a table has a value at the place, or in a list around it."""
-    for key in place:
-        if not isinstance(found, Mapping):
-            break
-        if key not in found:
-            return False
-        found = found[key]
-    return True
 
 
 def _table(text: str) -> Any:

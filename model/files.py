@@ -30,7 +30,11 @@ class FileModel(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
-def with_new_names(given: Any, names: Mapping[str, str]) -> Any:
+OldNames = Mapping[str, tuple[str, ...]]
+"""The fields of a model that a key sets which is no longer the name of one."""
+
+
+def with_new_names(given: Any, names: OldNames) -> Any:
     """A table whose fields may have their old names, with the new ones.
 
     Raises
@@ -40,10 +44,19 @@ def with_new_names(given: Any, names: Mapping[str, str]) -> Any:
     """
     if not isinstance(given, Mapping):
         return given
-    for old in names.keys() & given.keys():
-        if names[old] in given:
-            raise ValueError(f"{old} is the old name of {names[old]}: set only one")
-    return {names.get(name, name): value for name, value in given.items()}
+    for old in sorted(names.keys() & given.keys()):
+        if given.keys() & set(names[old]):
+            new = ", ".join(names[old])
+            raise ValueError(f"{old} is the old name of {new}: do not set both")
+    return {
+        new: value for name, value in given.items() for new in names.get(name, (name,))
+    }
+
+
+def old_names_of(model: type[BaseModel]) -> OldNames:
+    """The old names of a model's fields."""
+    names: OldNames = getattr(model, "old_names", {})
+    return names
 
 
 class VersionedModel(FileModel):

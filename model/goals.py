@@ -1,6 +1,5 @@
 """What is wanted of a plan: goals, prices and rules as data."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 from functools import partial
 from typing import Annotated, Any, ClassVar
@@ -13,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from model.files import FileModel, with_new_names
+from model.files import FileModel, OldNames, with_new_names
 from model.ids import BrokerId, TopicName
 from model.names import Names
 from model.quantities import ByteSize, Duration, as_rate
@@ -112,11 +111,11 @@ class Budgets(FileModel):
     """The same of one topic."""
 
     # What the fields were called in plans before 1.4, and in goals of that time.
-    old_names: ClassVar[Mapping[str, str]] = {
-        "moves": "replica_moves",
-        "moves_per_topic": "replica_moves_per_topic",
-        "moves_in_per_broker": "replica_moves_in_per_broker",
-        "moves_out_per_broker": "replica_moves_out_per_broker",
+    old_names: ClassVar[OldNames] = {
+        "moves": ("replica_moves",),
+        "moves_per_topic": ("replica_moves_per_topic",),
+        "moves_in_per_broker": ("replica_moves_in_per_broker",),
+        "moves_out_per_broker": ("replica_moves_out_per_broker",),
     }
 
     _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
@@ -127,7 +126,7 @@ class Budgets(FileModel):
 
     def document_before_1_4(self) -> dict[str, int | None]:
         """As plans of an older schema have it, so that they keep their hash."""
-        old = {new: name for name, new in self.old_names.items()}
+        old = {new: name for name, (new,) in self.old_names.items()}
         since_1_4 = ("partitions", "partitions_per_topic")
         return {
             old.get(name, name): getattr(self, name)

@@ -10,13 +10,13 @@ from pydantic import BaseModel
 from pydantic_core import to_jsonable_python
 
 from control.answers import ConfigAnswer, SettingAnswer
-from control.environment import also_called
 from control.exits import Exit
 from control.form import Form
 from control.output import json_of
 from control.render import json_text, table
 from control.settings import Settings, settings_of, sources
 from control.sources import FLAGS, Kind, Source, Sources
+from model.exchange.faults import places_of
 
 MASK: Final = "****"
 _SECRET: Final = re.compile("(?i)secret|password|token|credential|key")
@@ -59,7 +59,7 @@ def _source(found: Sources, typed: Mapping[str, Any], place: Place) -> Source:
     name = ".".join(place)
     if name in typed:
         return Source(kind=Kind.FLAG, place=FLAGS[name])
-    given = (found.of(at) for at in also_called(Settings, place))
+    given = map(found.of, places_of(Settings, place))
     default = Source(kind=Kind.DEFAULT)
     return next((s for s in given if s.kind is not Kind.DEFAULT), default)
 

@@ -2,16 +2,16 @@
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
-from model.exchange.faults import fault_words
+from model.exchange.faults import Place, faults_of, holds
 from model.exchange.lines import line_of
 from model.exchange.source import object_at, read_json, read_text
 from model.goals import Goals
@@ -26,10 +26,11 @@ def read_goals(path: Path) -> Goals:
         The file cannot be read, has a key that is not known or a value that does not
         fit; the line is named, and the closest key.
     """
+    document = _document(path)
     try:
-        return Goals.model_validate_json(json.dumps(_document(path), default=str))
+        return Goals.model_validate_json(json.dumps(document, default=str))
     except ValidationError as exc:
-        raise _faults(path, exc.errors()) from exc
+        raise _faults(path, faults_of(Goals, exc, partial(holds, document))) from exc
 
 
 def _document(path: Path) -> Any:
@@ -38,14 +39,9 @@ def _document(path: Path) -> Any:
     return parse_toml(path, read_text(path, MOST_TYPED_BYTES))
 
 
-def _faults(path: Path, errors: list[ErrorDetails]) -> ConfigError:
+def _faults(path: Path, faults: Iterable[tuple[Place, str]]) -> ConfigError:
     text = read_text(path)
-    # A key that is not known may be why another one is missing.
-    unknown = [e for e in errors if e["type"] == "extra_forbidden"]
-    told = [
-        f"line {_line(path, text, e['loc'])}: {fault_words(Goals, e)}"
-        for e in (unknown or errors)[:5]
-    ]
+    told = (f"line {_line(path, text, at)}: {words}" for at, words in faults)
     return ConfigError(f"{path}, {'; '.join(told)}")
 
 

@@ -122,6 +122,54 @@ def test_what_does_not_fit_is_named(text: str, words: str) -> None:
     assert str(path) in str(caught.value)
 
 
+OLD = """\
+[limits.night]
+moves_per_run = 50
+bytes_per_run = 1000
+partitions_per_topic = 10
+moves_in_flight = 4
+least_gain_share = 0.1
+pause_s = 900
+confirm_s = 300
+"""
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "words"),
+    [
+        (
+            "moves_per_run = 50",
+            "moves_per_run = 0",
+            "line 2: limits.night.moves_per_run: Input should be greater than 0",
+        ),
+        (
+            "bytes_per_run = 1000",
+            "bytes_per_run = -1",
+            "line 3: limits.night.bytes_per_run: Input should be greater than 0",
+        ),
+        (
+            "least_gain_share",
+            "least_gain_shar",
+            "line 6: unknown key 'limits.night.least_gain_shar'; did you mean "
+            "'min_gain'?",
+        ),
+        (
+            "pause_s",
+            "paus",
+            "line 7: unknown key 'limits.night.paus'; did you mean 'pause'?",
+        ),
+    ],
+)
+def test_a_fault_under_an_old_name_has_that_name_and_its_own_line(
+    good: str, bad: str, words: str
+) -> None:
+    path = written(OLD.replace(good, bad))
+    with pytest.raises(ConfigError) as caught:
+        load({})
+    # The same fault under both fields that the old name sets is one.
+    assert str(caught.value) == f"{path.absolute()}, {words}"
+
+
 def test_a_missing_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"cannot read nowhere\.toml"):
         load({}, config=Path("nowhere.toml"))

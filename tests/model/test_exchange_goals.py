@@ -124,6 +124,21 @@ def test_every_published_schema_has_its_type() -> None:
     assert files == FILES.keys()
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("g.toml", "move_price = 1.0\n[budgets]\nmoves = -1\n"),
+        ("g.json", '{"move_price": 1,\n"budgets": {\n"moves": -1}}'),
+    ],
+)
+def test_a_fault_under_an_old_name_has_that_name_and_its_own_line(
+    tmp_path: Path, name: str, text: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(ConfigError, match=r"line 3: budgets\.moves: Input should be"):
+        read_goals(tmp_path / name)
+
+
 def test_an_unknown_schema_is_refused_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="no schema 'plans'; did you mean 'plan'"):
         schema_of("plans")
