@@ -383,6 +383,8 @@ class PlaceAnswer(FileModel):
     replicas_per_broker: Spread | None
     leaders_per_broker: Spread | None
     load: PlacedLoad | None
+    limited_by: str = ""
+    """What ended the search before the proof."""
 
 
 # ---- changes

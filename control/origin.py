@@ -162,13 +162,14 @@ def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
 def check_racks(
     snapshot: Snapshot,
     goals: Goals,
-    reassignment: Path | None,
+    reassignment: Path | str | None,
     *,
     most_replicas: int | None = None,
 ) -> None:
     """Warn on stderr where racks are unknown; refuse to export a reassignment then.
 
-    reassignment: the file or folder that is to hold Kafka's reassignment JSON.
+    reassignment: the file or folder that is to hold Kafka's reassignment JSON, or what
+        is to be printed of it.
     most_replicas: as of `racks_unknown`.
 
     Raises

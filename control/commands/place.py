@@ -31,12 +31,14 @@ def make(
 
     Options: TOPIC; `--partitions`, `-p`; `--replication-factor`, `-r`; `--net-in` and
     `--net-out`, expected bytes per second of one partition; what `plan` takes for the
-    cluster and its goals; `--out FILE` for the JSON of kafka-reassign-partitions.
+    cluster and its goals; `--out FILE` for the JSON of kafka-reassign-partitions,
+    which `-o json` holds, too.
     """
     check_file(out, KAFKA)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
-    check_racks(snapshot, goals, out, most_replicas=topic.replication_factor)
+    exported = out or ("the assignment" if output is Form.JSON else None)
+    check_racks(snapshot, goals, exported, most_replicas=topic.replication_factor)
     placing = shown(
         lambda observer: place(snapshot, goals, topic, settings.solve, observer),
         kept=LISTS,

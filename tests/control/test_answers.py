@@ -28,6 +28,8 @@ from tests.model.test_exchange_goals import SCHEMAS
 
 GROUP: Any = typer.main.get_command(app)
 FROM = ("--snapshot", "s.json")
+TIGHT = ("--config", "tight.toml")
+"""A search budget that ends a search early."""
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A snapshot, its plan, and the plan as Kafka reassignment JSON."""
     folder = tmp_path_factory.mktemp("answers")
     write_snapshot(folder / "s.json", cluster([2] * 8, [MB] * 8))
+    (folder / "tight.toml").write_text("[solve]\nwork = 1e-3\n")
     wrote = ("--out", "p.json", "--reassignment-json", "kafka")
     run = offline.plimsoll(folder, "plan", *FROM, *wrote)
     assert run.returncode == 0, run.stderr
@@ -65,6 +68,7 @@ def checked(text: str, name: str) -> dict[str, Any]:
         (("what-if", "--add-broker", "1", *FROM), "what-if"),
         (("place", "new", "-p", "4", "-r", "2", *FROM), "place-output"),
         (("place", "new", "-p", "4", "-r", "9", *FROM), "place-output"),
+        (("place", "new", "-p", "99", "-r", "2", *FROM, *TIGHT), "place-output"),
         (("verify", "p.json", *FROM), "verify-output"),
         (
             ("verify", "--reassignment", "kafka/reassignment.json", *FROM),

@@ -128,7 +128,7 @@ def test_partitions_of_one_replica_need_no_racks(
 
 @pytest.mark.parametrize(("replicas", "refused"), [(2, True), (1, False)])
 def test_a_new_topic_is_not_exported_without_racks(
-    folder: Path, replicas: int, refused: bool
+    folder: Path, replicas: int, refused: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     topic = NewTopic(
         name=TopicName("new"),
@@ -138,24 +138,23 @@ def test_a_new_topic_is_not_exported_without_racks(
         net_out=None,
     )
 
-    def ask(given: Origin) -> None:
-        place.make(
-            SETTINGS,
-            given,
-            topic,
-            goals_file=None,
-            out=folder / "new.json",
-            output=Form.JSON,
-        )
+    def ask(given: Origin, out: Path | None, output: Form = Form.TABLE) -> None:
+        place.make(SETTINGS, given, topic, goals_file=None, out=out, output=output)
 
+    out = folder / "new.json"
     if refused:
-        with pytest.raises(GuardrailRefused, match="--no-racks"):
-            ask(origin(folder))
-        assert not (folder / "new.json").exists()
-        ask(origin(folder, no_racks=True))
-    else:
-        ask(origin(folder))
-    assert (folder / "new.json").exists()
+        with pytest.raises(GuardrailRefused, match=r"new\.json was not.*--no-racks"):
+            ask(origin(folder), out)
+        with pytest.raises(GuardrailRefused, match=r"assignment was not.*--no-racks"):
+            ask(origin(folder), None, Form.JSON)
+        assert not out.exists()
+        assert capsys.readouterr().out == ""
+        ask(origin(folder), None)
+        assert "racks of all brokers are unknown" in capsys.readouterr().err
+    given = origin(folder, no_racks=refused)
+    ask(given, out, Form.JSON)
+    assert json.loads(capsys.readouterr().out)["assignment"] is not None
+    assert out.exists()
 
 
 def test_a_frontier_and_a_what_if_warn_too(
