@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from collector.parquet import read_whole
 from collector.samples import SAMPLES
 from collector.vectors import concatenate
 
@@ -56,7 +57,7 @@ class Recent:
         tables = []
         for path in self._folder.glob(f"*{_SUFFIX}"):
             try:
-                tables.append(pq.ParquetFile(path).read().cast(SAMPLES))
+                tables.append(read_whole(path).cast(SAMPLES))
             except (OSError, ValueError) as exc:
                 _log.warning("%s is passed over: %s", path, exc)
         return concatenate(tables, SAMPLES)

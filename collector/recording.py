@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from collector.parquet import OutOfBounds, count_by, longest
 from collector.samples import SAMPLES, decode, encode
 from collector.vectors import OLDEST, VECTORS, Window
 from model import __version__
@@ -31,6 +32,8 @@ SNAPSHOT_FILE: Final = "snapshot.json"
 SAMPLES_FILE: Final = "samples.parquet"
 VECTORS_FILE: Final = "vectors.parquet"
 _BATCH: Final = pa.field("batch", pa.int32())
+_MOST_TOPIC_BYTES: Final = 249
+"""Kafka allows no longer names, and only ASCII in them."""
 
 
 class Recorder:
@@ -179,10 +182,10 @@ def read_recording(folder: Path) -> Recording:
         )
     _check_columns(folder / VECTORS_FILE, OLDEST)
     _check_columns(folder / SAMPLES_FILE, SAMPLES.names)
+    with _reading(folder / VECTORS_FILE) as path:
+        count_by(path, _BATCH)
     with _reading(folder / SAMPLES_FILE) as path:
-        numbers = pq.read_table(path, columns=[_BATCH.name], partitioning=None)
-        found = numbers[_BATCH.name].drop_null().cast(_BATCH.type).unique()
-    batches = tuple(sorted(found.to_pylist()))
+        batches = tuple(sorted(count_by(path, _BATCH)))
     if not batches:
         raise ConfigError(f"{path} holds no samples; record the cluster again")
     return Recording(folder=folder, state=state, snapshot=snapshot, batches=batches)
@@ -248,6 +251,8 @@ def _reading(path: Path) -> Iterator[Path]:
         raise ConfigError(
             f"{path} is missing; copy the whole folder, or record the cluster again"
         ) from exc
+    except OutOfBounds as exc:
+        raise ConfigError(str(exc)) from exc
     except (OSError, pa.ArrowException) as exc:
         first = str(exc).partition("\n")[0].rstrip(".")
         raise ConfigError(
@@ -275,7 +280,14 @@ def _read_batch(path: Path, schema: pa.Schema, batch: int) -> pa.Table:
             columns=schema.names,
             filters=[(_BATCH.name, "==", batch)],
             partitioning=None,
+            # A long text may stand in very many rows.
+            read_dictionary=["topic"],
         )
+        if longest(found["topic"]) > _MOST_TOPIC_BYTES:
+            raise OutOfBounds(
+                f"{path} holds in batch {batch} the name of a topic with more than "
+                f"{_MOST_TOPIC_BYTES} bytes; record the cluster again"
+            )
         return found.select(schema.names).cast(schema).combine_chunks()
 
 

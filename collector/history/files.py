@@ -9,6 +9,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from collector.parquet import read_whole
 from collector.vectors import VECTORS, as_vectors, concatenate
 
 KEPT_DAYS: Final = 14
@@ -79,7 +80,7 @@ def read_vectors(path: Path, since_ms: int = 0) -> pa.Table | None:
     try:
         if 1000 * path.stat().st_mtime < since_ms:
             return None
-        return as_vectors(pq.ParquetFile(path).read())
+        return as_vectors(read_whole(path))
     except (OSError, ValueError) as exc:
         _log.warning("the history file %s is passed over: %s", path, exc)
         return None

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from collector.history.slots import RATES, WEEK, Floats, Ints
+from collector.parquet import read_whole
 from model.bounded import parse_json
 from model.forecast import LoadForecast
 from model.snapshot import Resource, Snapshot
@@ -122,7 +123,7 @@ class Outlook:
 def read_outlook(path: Path) -> Outlook | None:
     """What was kept; None where there is none, or it cannot be used."""
     try:
-        table = pq.ParquetFile(path).read()
+        table = read_whole(path)
         facts = parse_json(table.schema.metadata[_META])
         return Outlook(
             table.select(COLUMNS).replace_schema_metadata(),
