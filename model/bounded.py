@@ -29,6 +29,8 @@ END_MS: Final = 253_402_300_800_000
 _AT: Final = re.compile(r" at line (\d+) column \d+$")
 _LONG: Final = re.compile(rb"\d{19}|[eE]\+?\d{3}")
 """Numbers that may be out of range; everything else is not walked through for them."""
+_NESTING: Final = frozenset({dict, list})
+"""What may hold times; long lists of numbers alone are passed over at once."""
 
 
 class InvalidJson(ValueError):
@@ -142,9 +144,7 @@ def check_times(document: Any, place: str = "") -> None:
                     raise ValueError(f"{where} is {value}, which is not a time")
             elif value:
                 check_times(value, where)
-    elif document and isinstance(document, list):
-        if not isinstance(document[0], dict | list):
-            return
+    elif isinstance(document, list) and not _NESTING.isdisjoint(map(type, document)):
         for at, value in enumerate(document):
             if value:
                 check_times(value, f"{place}.{at}")

@@ -94,6 +94,13 @@ def test_a_time_of_no_clock_is_named(time: float) -> None:
         check_times(document)
 
 
+@pytest.mark.parametrize("first", [0, None, "x", [], {}])
+def test_a_time_is_found_whatever_stands_before_it(first: object) -> None:
+    document = {"a": [first, [first, {"at_ms": 10**15}]]}
+    with pytest.raises(ValueError, match=r"a\.1\.1\.at_ms"):
+        check_times(document)
+
+
 def test_a_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "s.json.gz"
     with gzip.open(path, "wb", compresslevel=9) as file:
