@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from control.decide import Facts, Step, next_step
-from control.inputs import Inputs
+from control.inputs import AVERAGED_WINDOWS, Answered, Inputs, loads_of
 from control.judge import with_recent_moves
 from control.loop_state import LoopState
 from control.needs import plan_needs
@@ -338,6 +338,10 @@ class Loop(Closing):
             self.proposals.see(state.snapshot)
             goals = with_topic_placements(self.settings.goals, state.snapshot)
             state.evaluation = evaluate(state.snapshot, goals, ())
+            if state.answered is not None:
+                state.answered = state.answered.seen(
+                    loads_of(state.evaluation), now_s, _span_s(seen), goals
+                )
             self._judge(state.snapshot, goals, state.evaluation)
 
     def _judge(self, snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> None:
@@ -372,7 +376,9 @@ class Loop(Closing):
         if step is Step.PLAN:
             self._enter(Phase.SOLVING, why)
             with self._changed:
-                state.answered = self._inputs(state.snapshot, state.evaluation)
+                inputs = self._inputs(state.snapshot, state.evaluation)
+                now_s = self._parts.steady()
+                state.answered = Answered.of(inputs, now_s, state.answered)
                 self.proposals.begin(self._adapted)
         elif step is Step.APPROVE and plan is not None:
             self._approve_by_limits(plan)
@@ -440,7 +446,8 @@ class Loop(Closing):
         if self.proposals.solves.left_s(self._parts.steady()) > 0:
             return True
         now = self._inputs(snapshot, state.evaluation)
-        return not now.differs(state.answered, self.settings.goals)
+        goals, span_s = self.settings.goals, _span_s(snapshot)
+        return not state.answered.differs(now, span_s, goals)
 
     def _retry(self) -> str:
         state = self._state
@@ -452,10 +459,9 @@ class Loop(Closing):
     def _reach_s(self, snapshot: Snapshot) -> float:
         """How far back the loads of a snapshot reach that has just arrived."""
         header = snapshot.header
-        window_s = max((s.window_s for s in header.sources), default=0.0)
         newest_ms = max((s.newest_sample_ms for s in header.sources), default=0)
         newest_s = (newest_ms or header.taken_at_ms) / 1000
-        return max(0.0, self._parts.clock() - newest_s) + window_s
+        return max(0.0, self._parts.clock() - newest_s) + _window_s(snapshot)
 
     def _facts(self, snapshot: Snapshot) -> Facts:
         state, proposals = self._state, self.proposals
@@ -599,3 +605,13 @@ class Loop(Closing):
 
     def _now_ms(self) -> int:
         return int(1000 * self._parts.clock())
+
+
+def _window_s(snapshot: Snapshot) -> float:
+    """Time that each load of a snapshot is averaged over."""
+    return max((s.window_s for s in snapshot.header.sources), default=0.0)
+
+
+def _span_s(snapshot: Snapshot) -> float:
+    """Time that loads are averaged over before they call for another solve."""
+    return AVERAGED_WINDOWS * _window_s(snapshot)

@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass, field
 from typing import Final
 
-from control.inputs import Inputs
+from control.inputs import Answered
 from control.membership import Membership
 from control.needs import Need
 from control.retry import Backoff
@@ -43,7 +43,7 @@ class LoopState:
     """Why the cluster needs a plan."""
     needed_since_s: float | None = None
     was_level: bool = False
-    answered: Inputs | None = None
+    answered: Answered | None = None
     """What the newest answer of the planner rests on."""
     failures: Backoff = field(
         default_factory=lambda: Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)

@@ -1,10 +1,13 @@
 """Which changes of a cluster call for another answer of the planner."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from itertools import chain, repeat
 
+import numpy as np
 import pytest
 
-from control.inputs import Inputs
+from control.inputs import AVERAGED_WINDOWS, Answered, Figure, Inputs
 from control.needs import Need, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
@@ -14,6 +17,9 @@ from tests.control.parts import EASY, MB, ORDERS, START_MS, cluster, constrained
 HOMES = [2] * 4 + [1, 3]
 UNEVEN = Need(reason=Reason.OUT_OF_TOLERANCE, message="out of tolerance")
 DEAD = Need(reason=Reason.DEAD_BROKER, message="broker 3 is dead")
+OVER_LIMIT = Need(reason=Reason.OVER_LIMIT, message="over its limit", repairs=True)
+WINDOW_S = 15.0
+SPAN_S = WINDOW_S * AVERAGED_WINDOWS
 BEFORE = cluster(HOMES, [MB] * 6)
 
 
@@ -45,6 +51,17 @@ def moved(age_s: int) -> Snapshot:
     return with_header(recent_moves=(move,))
 
 
+def differs(
+    now: Snapshot, *needs: Need, before: Snapshot = BEFORE, looks: int = 40
+) -> bool:
+    """Whether a change that lasts for so many windows calls for another answer."""
+    answered = Answered.of(inputs(before), 0.0)
+    seen = inputs(now, *needs)
+    for look in range(1, looks + 1):
+        answered = answered.seen(seen.loads, WINDOW_S * look, SPAN_S, EASY)
+    return answered.differs(seen, SPAN_S, EASY)
+
+
 @pytest.mark.parametrize(
     "now",
     [
@@ -58,16 +75,79 @@ def moved(age_s: int) -> Snapshot:
     ids=["placement", "one load", "all loads", "cordoned", "placed", "cooldown"],
 )
 def test_what_matters_to_the_planner_differs(now: Callable[[], Snapshot]) -> None:
-    assert inputs(now()).differs(inputs(BEFORE), EASY)
+    assert differs(now())
 
 
-def test_noise_and_time_do_not() -> None:
-    loads = [MB * (1 + 0.01 * (-1) ** i) for i in range(6)]
-    later = cluster(HOMES, loads, taken_at_ms=START_MS + 86_400_000)
-    assert not inputs(later).differs(inputs(BEFORE), EASY)
+def test_time_alone_does_not() -> None:
+    later = cluster(HOMES, [MB] * 6, taken_at_ms=START_MS + 86_400_000)
+    assert not differs(later)
 
 
 def test_another_reason_and_the_end_of_a_cooldown_do() -> None:
-    assert inputs(BEFORE, DEAD, UNEVEN).differs(inputs(BEFORE), EASY)
-    assert inputs(moved(601)).differs(inputs(moved(599)), EASY)
-    assert not inputs(moved(3601)).differs(inputs(BEFORE), EASY)
+    assert differs(BEFORE, DEAD, UNEVEN, looks=1)
+    assert differs(moved(601), before=moved(599), looks=1)
+    assert not differs(moved(3601))
+
+
+def test_a_reason_that_comes_and_goes_is_answered_once() -> None:
+    """Noise brings a broker over its limit and back."""
+    answered = Answered.of(inputs(BEFORE, OVER_LIMIT, UNEVEN), 0.0)
+    assert not answered.differs(inputs(BEFORE, UNEVEN), SPAN_S, EASY)
+    assert not answered.differs(inputs(BEFORE, OVER_LIMIT), SPAN_S, EASY)
+
+
+Loads = dict[Figure, float]
+STEADY: Loads = {("net_in", None): 5e6, ("net_out", None): 5e6} | {
+    (key, BrokerId(broker)): deviation
+    for key in ("net_in", "net_out")
+    for broker, deviation in enumerate([0.4, 0.12, 0.1, 0.05, *[-0.06, -0.12] * 4])
+}
+"""Twelve brokers; the load of the first one is of a partition that nobody can split."""
+
+
+def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
+    """Windows at which something is solved again, under white noise of each broker."""
+    same = inputs(BEFORE)
+    noise, at = np.random.default_rng(seed), list[int]()
+    answered: Answered | None = None
+    for window, loads in enumerate(courses):
+        now_s = WINDOW_S * window
+        each = noise.normal(0.0, sigma, len(loads)).tolist()
+        seen = {
+            f: (1 + v) * (1 + e) - 1 if f[1] is not None else v * (1 + e / 3)
+            for (f, v), e in zip(loads.items(), each, strict=True)
+        }
+        now = replace(same, loads=seen)
+        if answered is not None:
+            answered = answered.seen(seen, now_s, SPAN_S, EASY)
+        if answered is None or answered.differs(now, SPAN_S, EASY):
+            answered = Answered.of(now, now_s, answered)
+            at.append(window)
+    return at[1:]
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("sigma", "most"), [(0.01, 0), (0.03, 1), (0.05, 8)])
+def test_a_steady_load_is_not_solved_again_however_it_fluctuates(
+    sigma: float, most: int, seed: int
+) -> None:
+    day = repeat(STEADY, 5760)
+    assert len(solves(day, sigma=sigma, seed=seed)) <= most
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("calm", [0, 5, 15, 25, 35, 400])
+def test_a_load_that_has_shifted_is_solved_again_once(calm: int, seed: int) -> None:
+    """A broker in the middle of the band leaves it, long after a solve or soon."""
+    shifted = STEADY | {("net_in", BrokerId(3)): 0.2}
+    course = chain(repeat(STEADY, calm + 1), repeat(shifted, 400))
+    (at,) = solves(course, sigma=0.02, seed=seed)
+    assert calm < at <= calm + 3 * AVERAGED_WINDOWS
+
+
+def test_a_slow_drift_is_solved_again() -> None:
+    course = (
+        STEADY | {("net_in", BrokerId(4)): -0.06 + 0.2 * at / 2000}
+        for at in range(2000)
+    )
+    assert 1 <= len(solves(course, sigma=0.02, seed=1)) <= 4

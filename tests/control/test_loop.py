@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from control.loop import RETRY_S, Loop
@@ -444,6 +445,36 @@ def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
         )
         assert loop.wait(lambda _: planner.solves == 2, 60)
     assert bench.executor.plans == []
+
+
+def test_auto_solves_a_load_that_has_shifted_again_and_not_one_that_fluctuates(
+    build: Build,
+) -> None:
+    planner = CountingPlanner()
+    tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
+    homes, noise = [1] * 4 + [2] * 4 + [3] * 7, np.random.default_rng(7)
+
+    def seen(*first: float) -> Callable[..., Snapshot]:
+        """With these loads of the first partitions, and all of them 10 % noisy."""
+
+        def at(*, taken_at_ms: int) -> Snapshot:
+            loads = np.array([*first, *[1.0] * (len(homes) - len(first))])
+            noisy = MB * loads * noise.normal(1.0, 0.1, len(homes))
+            return cluster(homes, noisy.tolist(), taken_at_ms=taken_at_ms)
+
+        return at
+
+    first = seen()(taken_at_ms=START_MS)
+    bench = build(first, mode=Mode.AUTO, limits=tight, planner=planner)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        for _ in range(100):
+            later(bench, 15, seen())
+        assert planner.solves == 1
+        for _ in range(60):
+            later(bench, 15, seen(2.0, 2.0))
+        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        assert planner.solves == 2
 
 
 @pytest.mark.parametrize(
