@@ -9,6 +9,7 @@ from model.errors import ConfigError
 from model.frontier import FrontierPoint, goals_at
 from model.goals import Goals, Pin, Stay
 from model.ids import PartitionId, TopicName
+from model.placeless import with_placeless_deferred
 from model.proposal import Proposal
 from model.snapshot import Snapshot
 from model.topicplacement import with_topic_placements
@@ -104,7 +105,7 @@ class Asks:
             goals = goals_for(goals, snapshot, self.topics)
         if self.cut is not None:
             goals = goals_at(goals, self.cut.move_price, self.cut.most_moves)
-        return goals
+        return with_placeless_deferred(goals, snapshot)
 
     def words(self) -> tuple[str, ...]:
         """What was asked, each in words: `orders-3 stays`."""

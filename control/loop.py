@@ -27,7 +27,7 @@ from control.proposals import Proposals
 from control.rivals import Rivals
 from control.run_log import run_lines
 from control.runner import Runner
-from control.staging import homeless, homeless_text, staged
+from control.staging import staged
 from control.standing import Standing, after_answer, after_step
 from control.view import LogLine, LoopView, Mode, Phase, Retry
 from executor.steering import Steering
@@ -44,6 +44,7 @@ from model.errors import (
 from model.evaluate import Evaluation, evaluate
 from model.goals import Goals
 from model.outages import dead_brokers
+from model.placeless import placeless_warnings
 from model.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot, StorageKind
@@ -421,14 +422,13 @@ class Loop(Closing):
         state, now_s = self._state, self._parts.steady()
         given_up = state.membership.given_up(self.settings.dead_broker_after_s, now_s)
         dead = {broker.id for broker in dead_brokers(snapshot)}
-        lost = homeless(snapshot, goals)
         goals, over = staged(
             snapshot,
             tightened(goals, self.settings.limits),
             waited=dead - given_up,
         )
-        if lost:
-            self.warn(homeless_text(snapshot, lost))
+        for words in placeless_warnings(snapshot, goals):
+            self.warn(words)
         if over:
             self.note(
                 f"{count_text(over, 'partition')} to repair left for later runs by "

@@ -16,6 +16,7 @@ from model.exchange.goals_file import read_goals
 from model.exchange.placement import read_placement
 from model.exchange.source import nearest
 from model.goals import Goals, RackRule
+from model.placeless import placeless_warnings, with_placeless_deferred
 from model.plan_warnings import rack_warning, racks_unknown
 from model.snapshot import Snapshot, StorageKind
 from model.snapshot_file import read_snapshot
@@ -157,6 +158,17 @@ def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
     for words in placement_warnings(goals, snapshot):
         sys.stderr.write(f"plimsoll: warning: {words}\n")
     return with_topic_placements(goals, snapshot)
+
+
+def plannable(goals: Goals, snapshot: Snapshot) -> Goals:
+    """`with_placements`; partitions that cannot leave a dead broker are deferred.
+
+    They are named on stderr.
+    """
+    found = with_placeless_deferred(with_placements(goals, snapshot), snapshot)
+    for words in placeless_warnings(snapshot, found):
+        sys.stderr.write(f"plimsoll: warning: {words}\n")
+    return found
 
 
 def check_racks(

@@ -21,6 +21,7 @@ from control.supposing import judged
 from control.task import Follower, Task
 from model.errors import ConfigError, PlimsollError
 from model.goals import Goals, SolveLimits
+from model.placeless import with_placeless_deferred
 from model.plan import Plan
 from model.scenario import Scenario, WhatIf, lost_partitions, suppose
 from model.snapshot import Snapshot
@@ -217,6 +218,7 @@ class Proposals:
             before = self._known()
             after = suppose(before, scenario)
             goals = with_topic_placements(self._asks.goals or self._goals, after)
+            goals = with_placeless_deferred(goals, after)
             lost = len(lost_partitions(before, after))
             self._acted(f"what-if: {scenario.words()}")
             self._supposed = Supposed(words=scenario.words(), snapshot=after)

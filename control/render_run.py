@@ -1,7 +1,7 @@
 """The report of a run as people read it."""
 
 from control.render import measure_text, table
-from model.remaining import remaining_words
+from model.remaining import deferred_words, remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
 from model.units import bytes_text, count_text, seconds_text
 
@@ -97,7 +97,10 @@ def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
 
 def _remaining(report: RunReport) -> str:
     """What the run leaves broken, a line each."""
-    words = remaining_words(report.over_limit, report.rack_violations)
+    words = [
+        *remaining_words(report.over_limit, report.rack_violations),
+        *deferred_words(report.deferred),
+    ]
     lines = "".join(f"warning: {w}\n" for w in words)
     return f"\n{lines}" if lines else ""
 

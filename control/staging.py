@@ -1,21 +1,15 @@
 """What of a large repair one plan can do within its budgets; the rest is deferred."""
 
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable
-from typing import Final
+from collections import Counter
+from collections.abc import Collection
 
 import numpy as np
 
-from model.domains import Domain
-from model.forced import rack_totals
-from model.goals import Goals, Stay
-from model.ids import BrokerId, TopicName
+from model.goals import Goals
+from model.ids import BrokerId
+from model.placeless import placeless, stays
 from model.proposal import Proposal
-from model.snapshot import LEAVING, TAKING, Bools, BrokerState, Snapshot, StorageKind
-from model.units import count_text
-
-MOST_NAMED: Final = 5
-"""Partitions that are named in a sentence."""
+from model.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
 
 
 def staged(
@@ -25,7 +19,7 @@ def staged(
 
     A rule that forces more moves than a plan may make leaves no plan at all. Partitions
     with the fewest live replicas go first; further ones are deferred to a later plan.
-    Those with more replicas than brokers that may hold them stay as they are.
+    Those for which no allowed place is left stay as they are.
 
     Parameters
     ----------
@@ -40,7 +34,7 @@ def staged(
     forced = np.flatnonzero(proposal.forced.rows).tolist()
     if not forced:
         return goals, 0
-    lost = homeless(snapshot, goals)
+    lost = placeless(snapshot, goals)
     keep = [
         row
         for row in forced
@@ -49,53 +43,8 @@ def staged(
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
     room = _Room(proposal)
     over = [row for row in rest if not room.take(row)]
-    deferred = (*goals.deferred, *_stays(snapshot, (*keep, *over)))
+    deferred = (*goals.deferred, *stays(snapshot, (*keep, *over)))
     return goals.model_copy(update={"deferred": deferred}), len(over)
-
-
-def homeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
-    """Rows that rules force to move, with more replicas than brokers may hold them."""
-    proposal = Proposal(snapshot, goals, ())
-    domains, brokers = proposal.domains, snapshot.header.brokers
-    taking = np.array([b.state in TAKING for b in brokers], np.bool_)
-    keeping = np.array([b.state not in LEAVING for b in brokers], np.bool_)
-    start, found = snapshot.partitions.replica_start, []
-    for row in np.flatnonzero(proposal.forced.rows).tolist():
-        own = snapshot.replica_position[start[row] : start[row + 1]]
-        places = taking.copy()
-        places[own] = keeping[own]
-        domain = domains.each[domains.of_row[row]]
-        if _lacks_brokers(snapshot, domain, places & domain.allowed, len(own)):
-            found.append(row)
-    return frozenset(found)
-
-
-def _lacks_brokers(
-    snapshot: Snapshot, domain: Domain, places: Bools, replicas: int
-) -> bool:
-    """Whether a partition has more replicas than brokers that may hold them.
-
-    places: (brokers,) where a replica may be, whatever the placement constraints.
-    """
-    if domain.placement is None:
-        return int(np.count_nonzero(places)) < replicas
-    rack = np.array([str(b.rack) for b in snapshot.header.brokers])
-    wanted = rack_totals(domain.placement.placement)
-    return any(
-        np.count_nonzero(places & (rack == name)) < count
-        for name, count in wanted.items()
-    )
-
-
-def homeless_text(snapshot: Snapshot, rows: Collection[int]) -> str:
-    """Which partitions stay for want of brokers, and what to do about it."""
-    named = ", ".join(str(snapshot.id(row)) for row in sorted(rows)[:MOST_NAMED])
-    more = f" and {len(rows) - MOST_NAMED:,} more" if len(rows) > MOST_NAMED else ""
-    return (
-        f"{count_text(len(rows), 'partition')} cannot be moved, since fewer brokers may"
-        f" hold their replicas than they have: {named}{more}; restart a dead broker or "
-        "add one"
-    )
 
 
 class _Room:
@@ -161,14 +110,3 @@ def _live(snapshot: Snapshot, row: int) -> int:
     """Replicas of a row on brokers that are not dead."""
     states = (snapshot.broker[b].state for b in snapshot.replicas(row))
     return sum(state is not BrokerState.DEAD for state in states)
-
-
-def _stays(snapshot: Snapshot, rows: Iterable[int]) -> tuple[Stay, ...]:
-    by_topic: dict[TopicName, list[int]] = defaultdict(list)
-    for row in sorted(rows):
-        partition = snapshot.id(row)
-        by_topic[partition.topic].append(partition.partition)
-    return tuple(
-        Stay(topic=topic, partitions=tuple(numbers))
-        for topic, numbers in by_topic.items()
-    )

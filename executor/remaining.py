@@ -1,4 +1,4 @@
-"""What a run leaves over its limits, and which rack violations it leaves."""
+"""What a run leaves: exceeded limits, rack violations and deferred partitions."""
 
 from collections.abc import Iterator
 
@@ -19,6 +19,7 @@ def with_remaining(report: RunReport, plan: Plan) -> RunReport:
         update={
             "over_limit": tuple(_over_limit(report, plan)),
             "rack_violations": tuple(_rack_violations(report, plan)),
+            "deferred": plan.goals.deferred,
         }
     )
 

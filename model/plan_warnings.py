@@ -6,6 +6,7 @@ import numpy as np
 
 from model.goals import Goal, Goals, RackRule
 from model.ids import BrokerId
+from model.placeless import placeless_warnings
 from model.plan import Move
 from model.snapshot import BrokerState, Count, Measure, Resource, Snapshot
 from model.topicplacement import placement_warnings
@@ -80,6 +81,7 @@ def _warnings(
     if missing := racks_unknown(snapshot, goals):
         yield rack_warning(snapshot, missing)
     yield from placement_warnings(goals, snapshot)
+    yield from placeless_warnings(snapshot, goals)
     for goal, mean in ignored:
         yield goal_warning(snapshot, goal, mean)
     if unknown := sum(m.bytes_to_copy is None for m in moves):

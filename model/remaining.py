@@ -7,6 +7,7 @@ from typing import Any, Final
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from model.files import FileModel
+from model.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
 from model.units import bytes_text, count_text, percent_text, rate_text
 
@@ -78,6 +79,23 @@ def remaining_words(
     yield from _racks_left(racks)
 
 
+def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
+    """Partitions that had to move and stay where they are."""
+    found = [PartitionId(s.topic, n) for s in deferred for n in s.partitions]
+    if found:
+        yield (
+            f"{count_text(len(found), 'partition')} that must move left for a later "
+            f"plan: {named_ids(found)}"
+        )
+
+
+def named_ids(partitions: Sequence[PartitionId]) -> str:
+    """The first few, and how many there are besides."""
+    told = ", ".join(map(str, partitions[:MOST_NAMED]))
+    more = len(partitions) - MOST_NAMED
+    return f"{told} and {more:,} more" if more > 0 else told
+
+
 def repaired_words(
     over: Sequence[OverLimit], racks: Sequence[RackViolation]
 ) -> Iterator[str]:
@@ -130,9 +148,7 @@ def _racks_left(racks: Sequence[RackViolation]) -> Iterator[str]:
 
 
 def _names(racks: Sequence[RackViolation]) -> str:
-    told = ", ".join(str(v.id) for v in racks[:MOST_NAMED])
-    more = len(racks) - MOST_NAMED
-    return f"{told} and {more:,} more" if more > 0 else told
+    return named_ids([v.id for v in racks])
 
 
 def _limit(over: OverLimit) -> str:

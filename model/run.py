@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from model.files import FileModel, VersionedModel
+from model.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Move
 from model.remaining import OverLimit, RackViolation
@@ -218,13 +219,15 @@ class RunReport(FileModel):
     """Limits of the plan that remain exceeded, with the load achieved as `after`."""
     rack_violations: tuple[RackViolation, ...] = ()
     """Rack violations of the plan that remain."""
+    deferred: tuple[Stay, ...] = ()
+    """Partitions that had to move and that the plan left to a later one."""
     rollback: "RunReport | None" = None
     """Of the run that moved back what this one had finished, where a rule asks so."""
 
     @model_serializer(mode="wrap")
     def _without_empty(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
         document: dict[str, Any] = whole(self)
-        for name in ("over_limit", "rack_violations"):
+        for name in ("over_limit", "rack_violations", "deferred"):
             if not document.get(name, True):
                 del document[name]
         return document

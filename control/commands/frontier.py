@@ -7,7 +7,7 @@ from typing import Final
 from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
-from control.origin import Origin, check_racks, goals_of, with_placements
+from control.origin import Origin, check_racks, goals_of, plannable
 from control.pointed import checked, with_plan
 from control.progress import FRONTIER, shown
 from control.render import json_text, table
@@ -46,7 +46,7 @@ def make(
     check_file(svg, SVG)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
-    goals = with_placements(goals, snapshot)
+    goals = plannable(goals, snapshot)
     check_racks(snapshot, goals, None)
     frontier, stopped = shown(
         lambda observer: (

@@ -8,7 +8,7 @@ from control import compose
 from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
-from control.origin import Origin, check_racks, goals_of, with_placements
+from control.origin import Origin, check_racks, goals_of, plannable
 from control.progress import PLAN, shown
 from control.render import json_text, plan_text, skew_document, skew_text
 from control.settings import Settings
@@ -46,7 +46,7 @@ def make(
     check_folder(reassignment_json)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
-    goals = with_placements(goals, snapshot)
+    goals = plannable(goals, snapshot)
     if topics:
         goals = goals_for(goals, snapshot, topics)
     if leaders_only:

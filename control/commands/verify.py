@@ -16,7 +16,7 @@ from control.claims import (
 )
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, with_placements
+from control.origin import Origin, plannable
 from control.progress import PROVED, shown
 from control.render import json_text, table
 from control.settings import Settings
@@ -25,6 +25,7 @@ from model.errors import ConfigError
 from model.evaluate import Evaluation, evaluate
 from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.files import read_document, rounded
+from model.placeless import with_placeless_deferred
 from model.plan import KIND, Move, Plan, PlanStatus, plan_of_document
 from model.printable import printable
 from model.snapshot import Snapshot
@@ -94,6 +95,7 @@ def _claims_of(
     if found[-1].holds:
         found += claims(plan, snapshot)
         goals = with_topic_placements(settings.goals, snapshot)
+        goals = with_placeless_deferred(goals, snapshot)
         found += settings_claims(plan, goals, settings.solve, given=given)
         if prove:
             budget = work or plan.limits.work
@@ -188,7 +190,7 @@ def _judged(
 ) -> Judged:
     goals, ours, bound, by = settings.goals, None, 0.0, "nothing"
     if plan_file is None:
-        goals = with_placements(goals, snapshot)
+        goals = plannable(goals, snapshot)
         result = shown(
             lambda observer: solve(snapshot, goals, settings.solve, observer),
             kept=PROVED,

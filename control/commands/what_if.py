@@ -6,7 +6,7 @@ from pathlib import Path
 from control.commands.plan import EXITS
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, check_racks, goals_of, with_placements
+from control.origin import Origin, check_racks, goals_of, plannable, with_placements
 from control.progress import PLAN, shown
 from control.render import json_text, plan_text
 from control.settings import Settings
@@ -66,13 +66,15 @@ def _answer(
     question: Question,
 ) -> WhatIf:
     supposed = suppose(snapshot, scenario)
-    goals = with_placements(goals, supposed)
     lost = len(lost_partitions(snapshot, supposed))
     if not question.fewest_brokers:
+        goals = plannable(goals, supposed)
         result = shown(
             lambda observer: solve(supposed, goals, limits, observer), kept=PLAN
         )
         return judged(supposed, scenario, result, lost)
+    # Brokers that are added may take what has no place now, so nothing is deferred.
+    goals = with_placements(goals, supposed)
     fewest = shown(
         lambda observer: fewest_brokers(supposed, goals, limits, observer), kept=PLAN
     )

@@ -630,7 +630,7 @@ def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
         assert loop.wait(lambda _: bool(loop.reports), 60)
         (plan,) = bench.executor.plans
         assert {move.partition for move in plan.moves} < set(range(8))
-        words = "3 partitions cannot be moved, since fewer brokers may hold their "
+        words = "3 partitions cannot be moved, because too few brokers may hold their "
         assert any(words in line.text for line in loop.view.log)
         homes = [2] * 8
         for move in plan.moves:

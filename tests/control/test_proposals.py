@@ -42,6 +42,8 @@ from tests.control.parts import (
     cluster,
     constrained,
 )
+from tests.solver.small import Row, broker
+from tests.solver.small import cluster as small
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 MANY_S = 60
@@ -669,3 +671,16 @@ def test_one_point_of_the_frontier_always_is_the_plan(
             assert [p.cost for p in points] == sorted(p.cost for p in points)
             for named in (found.frontier.knee, found.frontier.chosen):
                 assert named is None or found.answers[named] is not None
+
+
+def test_partitions_that_cannot_leave_a_dead_broker_do_not_prevent_a_plan(
+    tmp_path: Path,
+) -> None:
+    dead = broker(3, state=BrokerState.DEAD)
+    rows = [Row(replicas=(1,), load=(MB, MB))] * 6
+    rows.append(Row(replicas=(1, 2, 3), load=(MB, MB)))
+    snapshot = small([broker(1), broker(2), dead], rows)
+    with looping(snapshot, tmp_path) as bench:
+        plan = bench.ready()
+        assert plan.moves
+        assert "orders-6" in " ".join(plan.warnings)

@@ -3,6 +3,7 @@
 import json
 
 from control.render_run import run_text
+from model.goals import Stay
 from model.ids import TopicName
 from model.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveReport, MoveState, RunReport, RunState
@@ -74,13 +75,20 @@ def test_what_a_run_leaves_broken_is_listed_and_else_omitted() -> None:
     rack = RackViolation(
         topic=TopicName("orders"), partition=3, repaired=False, reason="it is pinned"
     )
-    update = {"over_limit": (over,), "rack_violations": (rack,)}
+    later = Stay(topic=TopicName("orders"), partitions=(4, 7))
+    update = {
+        "over_limit": (over,),
+        "rack_violations": (rack,),
+        "deferred": (later,),
+    }
     left = REPORT.model_copy(update=update)
     assert run_text(left) == run_text(REPORT) + (
         "\n"
         "warning: broker 1 stays over its limit of net_in: 2.00 MB/s, the limit is "
         "1.70 MB/s (85.0 % of 2.00 MB/s)\n"
         "warning: rack violations not repaired: 1 partition (orders-3): it is pinned\n"
+        "warning: 2 partitions that must move left for a later plan: orders-4, "
+        "orders-7\n"
     )
     assert update.keys() <= left.model_dump().keys()
     assert not update.keys() & REPORT.model_dump().keys()

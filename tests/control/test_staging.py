@@ -2,10 +2,11 @@
 
 import pytest
 
-from control.staging import homeless, staged
+from control.staging import staged
 from model.evaluate import evaluate
 from model.goals import Budgets, Goals
 from model.ids import BrokerId
+from model.placeless import placeless
 from model.plan import PlanStatus
 from model.snapshot import BrokerState, Snapshot
 from model.topicplacement import with_topic_placements
@@ -73,11 +74,11 @@ def test_what_new_constraints_force_to_move_is_deferred_by_leader_changes() -> N
     assert len(result.best.moves) == 5
 
 
-def test_partitions_whose_rack_has_too_few_live_brokers_are_homeless() -> None:
+def test_partitions_whose_rack_has_too_few_live_brokers_are_placeless() -> None:
     snapshot = constrained(cluster([1, 2], [MB] * 2), a=1)
     goals = with_topic_placements(EASY, snapshot)
-    assert homeless(snapshot, goals) == frozenset()
+    assert placeless(snapshot, goals) == frozenset()
     first, *others = snapshot.header.brokers
     dead = first.model_copy(update={"state": BrokerState.DEAD})
     header = snapshot.header.model_copy(update={"brokers": (dead, *others)})
-    assert homeless(Snapshot(header, snapshot.partitions), goals) == {0, 1}
+    assert placeless(Snapshot(header, snapshot.partitions), goals) == {0, 1}

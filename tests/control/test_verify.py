@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from control.commands import plan as plan_command
 from control.commands.verify import make
 from control.exits import Exit
 from control.form import Form
@@ -17,9 +18,11 @@ from model.evaluate import evaluate
 from model.exchange.reassignment import write_stock
 from model.files import write_document
 from model.plan import Plan, write_plan
-from model.snapshot import Snapshot
+from model.snapshot import BrokerState, Snapshot
 from model.snapshot_file import write_snapshot
 from tests.control.parts import MB, WORK, cluster
+from tests.solver.small import Row, broker, goals
+from tests.solver.small import cluster as small
 
 Told = dict[str, Any]
 
@@ -226,3 +229,45 @@ def test_the_table_says_what_was_not_judged(
     assert code == Exit.DONE
     assert "all claims hold" in text
     assert "every rule is kept" in text
+
+
+def test_a_plan_beside_a_dead_broker_names_what_stays_and_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also by goals that are given: they defer nothing themselves."""
+    dead = broker(3, state=BrokerState.DEAD)
+    rows = [Row(replicas=(1,))] * 6
+    snapshot = small([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
+    origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
+    settings = Settings(goals=goals(), solve=WORK)
+    write_snapshot(tmp_path / "s.json", snapshot)
+    code = plan_command.make(
+        settings,
+        origin,
+        goals_file=None,
+        topics=(),
+        leaders_only=False,
+        out=plan,
+        reassignment_json=None,
+        output=Form.TABLE,
+    )
+    assert code == Exit.MOVES_PROPOSED
+    words = (
+        "warning: 1 partition cannot be moved, because too few brokers may hold their "
+        "replicas: orders-6"
+    )
+    printed = capsys.readouterr()
+    assert words in printed.out
+    assert words in printed.err
+    code = make(
+        settings,
+        plan,
+        origin,
+        reassignment=None,
+        election=None,
+        goals_given=True,
+        prove=False,
+        work=None,
+        output=Form.JSON,
+    )
+    assert code == Exit.DONE, capsys.readouterr().out

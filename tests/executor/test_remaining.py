@@ -12,10 +12,11 @@ from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
 from model.evaluate import evaluate
 from model.goals import SolveLimits
+from model.placeless import with_placeless_deferred
 from model.run import MoveState
-from model.snapshot import StorageKind
+from model.snapshot import BrokerState, StorageKind
 from solver.solve import solve
-from tests.solver.small import Row, broker, cluster, goals
+from tests.solver.small import TOPIC, Row, broker, cluster, goals
 
 GOALS = goals(rack_rule="spread")
 SNAPSHOT = cluster(
@@ -52,3 +53,23 @@ def test_what_a_run_leaves_broken_is_what_the_evaluator_finds(
     left = {v.id for v in found.rack_violations if not v.repaired}
     assert {v.id for v in report.rack_violations} == left
     assert bool(left) == (len(done) < len(plan.moves))
+
+
+def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(
+    tmp_path: Path,
+) -> None:
+    dead = broker(3, state=BrokerState.DEAD)
+    rows = [Row(replicas=(1,))] * 6
+    snapshot = cluster([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
+    wanted = with_placeless_deferred(goals(), snapshot)
+    plan = solve(snapshot, wanted, SolveLimits(work=2.0)).best
+    assert plan is not None
+    assert plan.moves
+    simulated = SimulatedCluster.of(snapshot)
+    simulated.kill(dead.id)
+    executor = Executor(SimulatedAdmin(simulated, Faults()), timing=simulated.timing)
+    report = executor.execute(
+        plan, journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
+    )
+    assert {m.state for m in report.moves} == {MoveState.DONE}
+    assert [(s.topic, s.partitions) for s in report.deferred] == [(TOPIC, (6,))]
