@@ -10,13 +10,14 @@ import logging
 import math
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
 from control.decide import Facts, Step, next_step
 from control.inputs import AVERAGED_WINDOWS, Answered, Inputs, loads_of
 from control.judge import with_recent_moves
+from control.leftovers import Leftovers
 from control.loop_state import LoopState
 from control.needs import plan_needs
 from control.parts import LoopParts, LoopSettings
@@ -89,6 +90,7 @@ class Loop(Closing):
             note=self.warn,
             acted=self.acted,
         )
+        self._leftovers = Leftovers(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
         self.past = Past(self, self._runner, settings.journal_dir)
@@ -373,7 +375,9 @@ class Loop(Closing):
             if answer is not None or self.proposals.solving:
                 return
             step, why = next_step(self._facts(state.snapshot))
-        plan, result = self.proposals.plan, self.proposals.result
+            plan, result = self.proposals.plan, self.proposals.result
+            if self._restores(plan if step is Step.APPROVE else None):
+                return
         if step is Step.PLAN:
             self._enter(Phase.SOLVING, why)
             with self._changed:
@@ -385,6 +389,21 @@ class Loop(Closing):
             self._approve_by_limits(plan)
         else:
             self._stand(after_step(step, why, state.evaluation, result))
+
+    def _restores(self, plan: Plan | None) -> bool:
+        """Whether settings that previous runs have left are being restored.
+
+        plan: the one that is to be carried out after that.
+        """
+        seen, now_s = self._state.snapshot, self._parts.steady()
+        auto = self.settings.mode is Mode.AUTO
+        if not auto or self._runner is None or seen is None:
+            return False
+        plan_hash = plan.hash if plan is not None else ""
+        due = self._leftovers.due(seen.header.cluster_id, now_s, plan_hash)
+        if due:
+            self._runner.clean_up()
+        return due
 
     def _answer(self) -> Result | None:
         try:
@@ -520,6 +539,8 @@ class Loop(Closing):
             self._state.reports.append(report)
             self._forget_plan()
             done = report.state is RunState.DONE
+            if not done:
+                self._leftovers.expect(self._parts.steady())
             self._enter(Phase.SETTLING, words, level="info" if done else "warning")
             state = self._state
             if done:
@@ -532,6 +553,7 @@ class Loop(Closing):
         """The run could not begin or go on: say why; plan anew from what is now."""
         self._note_steering()
         with self._changed:
+            self._leftovers.expect(self._parts.steady())
             run, plan = self._state.run, self.proposals.plan
             began = (
                 run is not None
@@ -547,6 +569,17 @@ class Loop(Closing):
                 self._failed(error)
             else:
                 self._enter(Phase.NO_PLAN, str(error), level="error")
+
+    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
+        """Settings of previous runs were restored, or not all of them."""
+        for words in done:
+            self.note(words, level="warning")
+        if error is not None:
+            self.note(
+                f"settings that previous runs have left stay for now: {error}",
+                level="warning",
+            )
+        self._wake.set()
 
     def _forget_plan(self, *, ended: bool = True) -> None:
         """Let another plan be made.

@@ -92,8 +92,11 @@ class Executor(Protocol):
         """The plan that undoes a run, and what it leaves alone, in words."""
         ...
 
-    def clean_up(self, journal_dir: Path) -> list[str]:
-        """Take away what runs have left set; what it did, in words."""
+    def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
+        """Take away what runs have left set; what it did, in words.
+
+        idle: only where no partition is being moved.
+        """
         ...
 
     def forecast(

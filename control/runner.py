@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
@@ -31,6 +31,9 @@ class RunListener(Protocol):
 
     def run_failed(self, error: PlimsollError) -> None:
         """The run could not begin, or could not go on."""
+
+    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
+        """What was restored of previous runs, and why no more could be."""
 
 
 class Runner:
@@ -78,6 +81,16 @@ class Runner:
             return report
 
         self._begin(by, undo)
+
+    def clean_up(self) -> None:
+        """Begin to restore what previous runs have left set; returns at once.
+
+        While partitions are being moved nothing is: their throttle may be among it.
+        """
+        self._thread = threading.Thread(
+            target=self._clean_up, name="cleanup", daemon=True
+        )
+        self._thread.start()
 
     def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone; asks the cluster.
@@ -129,6 +142,19 @@ class Runner:
             observe=self._listener.run_progressed,
             steering=self.steering,
         )
+
+    def _clean_up(self) -> None:
+        done: list[str] = []
+        error: PlimsollError | None = None
+        try:
+            with contextlib.closing(self._connect()) as executor:
+                done = executor.clean_up(self._journal_dir, idle=True)
+        except PlimsollError as exc:
+            error = exc
+        except Exception as exc:
+            logger.exception("the cleanup ended")
+            error = PlimsollError(f"internal error: {exc!r}")
+        self._listener.cleaned_up(done, error)
 
     def _run(self, work: Callable[[Executor], RunReport]) -> None:
         try:

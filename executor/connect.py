@@ -238,14 +238,17 @@ class Executor(Closing):
         report = with_balance(report, plan, self._admin)
         return with_remaining(report, plan), execution.rolls_back
 
-    def clean_up(self, journal_dir: Path) -> list[str]:
+    def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
         """Take away what runs that were cut off have left set; what it did, in words.
 
-        Raises GuardrailRefused while a run goes on, else as the cluster does.
+        idle: only where no partition is being moved, which may be what a throttle is
+        for. Raises GuardrailRefused while a run goes on, else as the cluster does.
         """
         cluster = self._admin.cluster().cluster_id
         did = []
         with self._sole_writer(journal_dir, cluster, threading.Event()):
+            if idle and (moving := self._admin.reassignments()):
+                raise GuardrailRefused(f"{min(moving)} is still being moved")
             for past in left_set(journal_dir, cluster):
                 journal = self._journal(
                     journal_dir, past.plan, past.run_id, resumed=True

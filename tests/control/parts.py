@@ -212,7 +212,7 @@ class RecordingExecutor:
     ) -> tuple[Plan, list[str]]:
         raise AssertionError("there is nothing to undo")
 
-    def clean_up(self, journal_dir: Path) -> list[str]:
+    def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
         return []
 
     def forecast(

@@ -1,6 +1,6 @@
 """Runs of before, over a simulated cluster: found, gone on with, undone."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -55,6 +55,9 @@ class Host:
 
     def run_failed(self, error: PlimsollError) -> None:
         self.errors.append(error)
+
+    def cleaned_up(self, done: Sequence[str], error: PlimsollError | None) -> None:
+        self.warned += [*done, *([str(error)] if error else [])]
 
 
 def _site(folder: Path) -> Site:
