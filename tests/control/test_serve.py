@@ -263,6 +263,30 @@ async def test_windows_close_with_their_programs_and_with_the_server() -> None:
     assert set(psutil.Process().children(recursive=True)) == before
 
 
+async def test_a_session_whose_tasks_had_not_begun_ends_with_the_server(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("textual_serve")
+    from control import browser
+
+    class Late(browser._Session):
+        """Begins to read only when its program has ended, as on a busy machine."""
+
+        async def _open_app_process(self, width: int = 80, height: int = 24) -> Any:
+            process = await super()._open_app_process(width, height)
+            assert process.stdout is not None
+            while not process.stdout.at_eof():
+                await asyncio.sleep(0.01)
+            return process
+
+    monkeypatch.setattr(browser, "_Session", Late)
+    async with served(_program("pass"), stop_s=0.2) as connect:
+        window = await connect()
+        while not window.closed:
+            await window.receive(timeout=60)
+        assert (await connect("/")).status == 200
+
+
 @pytest.mark.parametrize("sent", ["{", "[]", "{}", '["resize",{}]', '["resize",1]'])
 async def test_what_no_page_sends_ends_its_own_window_alone(sent: str) -> None:
     async with served(_program(DEAF), stop_s=0.2) as connect:
