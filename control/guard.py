@@ -44,11 +44,19 @@ def guarded(command: Callable[P, int]) -> Callable[P, None]:
                 raise typer.Exit(output_lost(exc)) from exc
             if kwargs.get("verbose"):
                 raise
-            words = f"internal error: {exc!r}; run it again with -v for the traceback"
-            code = _told(words, Exit.INTERNAL)
+            code = _told(*_unexpected(exc))
         raise typer.Exit(code)
 
     return run
+
+
+def _unexpected(error: Exception) -> tuple[str, Exit]:
+    """An error that no command foresaw, in words, and its exit code."""
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        # A name that is too long, or a folder of the user's that cannot be read.
+        return f"cannot use {error.filename}: {error.strerror}", Exit.USAGE
+    words = f"internal error: {error!r}; run it again with -v for the traceback"
+    return words, Exit.INTERNAL
 
 
 def is_full(error: Exception) -> bool:

@@ -12,6 +12,8 @@ import structlog
 from model.errors import ConfigError
 from model.printable import printable
 
+_BEGIN: Final = b'{"event": '
+"""How each line of a log file begins: its keys are sorted."""
 LOOP: Final = "plimsoll.control"
 """The logger of the loop."""
 
@@ -32,6 +34,7 @@ def configure(*, verbose: bool, file: Path | None) -> None:
     root = logging.getLogger("plimsoll")
     for handler in list(root.handlers):
         root.removeHandler(handler)
+        handler.close()
     root.addHandler(_file_handler(file) if file else _stderr_handler(verbose))
     root.setLevel(logging.DEBUG if verbose else logging.INFO)
     root.propagate = False
@@ -82,8 +85,22 @@ class _Teller(logging.Handler):
         self._tell(record.getMessage())
 
 
+def _refuse_other(file: Path) -> None:
+    """Append to nothing but logs: a plan or a journal would be lost by it."""
+    if not file.is_file():
+        return
+    with file.open("rb") as found:
+        begin = found.read(len(_BEGIN))
+    if begin not in (b"", _BEGIN):
+        raise ConfigError(
+            f"{file} exists and is not a log of plimsoll; name another file, or remove "
+            "it"
+        )
+
+
 def _file_handler(file: Path) -> logging.Handler:
     try:
+        _refuse_other(file)
         handler = logging.FileHandler(file, encoding="utf-8")
     except OSError as exc:
         raise ConfigError(f"cannot write the log file {file}: {exc.strerror}") from exc

@@ -83,8 +83,11 @@ def _lines(path: Path) -> Iterator[str]:
                 if len(line) == MOST_LINE:
                     raise ValueError(f"a line has more than {MOST_LINE} characters")
                 yield line
+        except UnicodeDecodeError as exc:
+            raise ConfigError(f"{path} is not valid UTF-8, so not a recording") from exc
         except (OSError, EOFError, ValueError, zlib.error) as exc:
-            raise ConfigError(f"cannot read the recording {path}: {exc}") from exc
+            reason = getattr(exc, "strerror", None) or exc
+            raise ConfigError(f"cannot read the recording {path}: {reason}") from exc
 
 
 def _header(path: Path, line: str) -> FilmHeader:

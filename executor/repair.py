@@ -66,6 +66,8 @@ def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, P
     GuardrailRefused while a run is changing the cluster.
     """
     found = verdicts(journal_dir, run_id)
+    if not found:
+        raise ConfigError(f"{journal_dir} has no runs, so there is nothing to repair")
     if len(found) > 1:
         raise ConfigError(f"{len(found)} run ids begin with {run_id}; type more of it")
     cluster_id = found[0].cluster_id

@@ -29,6 +29,13 @@ END_MS: Final = 253_402_300_800_000
 _AT: Final = re.compile(r" at line (\d+) column \d+$")
 _LONG: Final = re.compile(rb"\d{19}|[eE]\+?\d{3}")
 """Numbers that may be out of range; everything else is not walked through for them."""
+_VALUE: Final = "a value is expected; NaN and Infinity are not JSON, write null"
+_REASONS: Final = {
+    "expected value": _VALUE,
+    "expected ident": _VALUE,
+    "EOF": "the text ends too early; the file is empty or was cut off",
+}
+"""The parser's reasons that need other words."""
 _NESTING: Final = frozenset({dict, list})
 """What may hold times; long lists of numbers alone are passed over at once."""
 
@@ -109,9 +116,9 @@ def _invalid(exc: ValueError) -> InvalidJson:
     if found is None:
         return InvalidJson("a character is not valid UTF-8")
     reason = words[: found.start()]
-    if reason == "expected value":
-        reason = "a value is expected; NaN and Infinity are not JSON, write null"
-    return InvalidJson(reason, int(found[1]))
+    return InvalidJson(
+        _REASONS.get(reason.partition(" while")[0], reason), int(found[1])
+    )
 
 
 def _numbers(document: Any, place: str) -> Iterator[tuple[str, Any]]:

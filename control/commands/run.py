@@ -46,7 +46,8 @@ def keep_level(
             "--auto starts only with every limit set; say --limits conservative, or "
             "the name of a [limits.NAME] table of the configuration"
         )
-    named = limits_named(limits or "conservative", settings.limits)
+    name = "conservative" if limits is None else limits
+    named = limits_named(name, settings.limits)
     if auto and not allow_changes:
         raise GuardrailRefused("--auto changes the cluster; say --allow-changes too")
     if resume:

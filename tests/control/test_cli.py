@@ -236,6 +236,7 @@ def test_a_snapshot_of_a_newer_schema_is_refused(here: Path) -> None:
         (("elect", "--allow-changes"), "no cluster is named; say --bootstrap-server"),
         (("run", "--auto", "-b", "x:1"), "only with every limit set"),
         (("run", "--auto", "--limits", "brave", "-b", "x:1"), "limits named 'brave'"),
+        (("run", "--auto", "--limits", "", "-b", "x:1"), "no limits named ''"),
         (("status", "-b", "nonsense"), "nonsense"),
         (("-b", "x:1"), "the screen needs a terminal"),
     ],

@@ -36,6 +36,9 @@ def test_an_empty_folder_has_no_journals(
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_STATE_DIR", str(tmp_path / "new"))
     assert plimsoll("verify")[0] == 0
+    code, _, err = plimsoll("repair", "")
+    assert code == 2
+    assert "has no runs, so there is nothing to repair" in err
     code, _, err = plimsoll("repair", "r1")
     assert code == 2
     assert "has no run r1" in err

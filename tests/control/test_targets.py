@@ -1,5 +1,6 @@
 """Where commands write: looked at before they solve, and nothing foreign is lost."""
 
+import json
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -127,3 +128,41 @@ def test_no_folder_and_a_new_one_can_be_used(here: Path) -> None:
     assert not (here / "a").exists()
     with pytest.raises(ConfigError, match=r"notes\.txt is not a folder"):
         check_folder(here / "notes.txt" / "b")
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--snapshot", "s.json", "--out", LONG),
+        ("plan", "--snapshot", "s.json", "--reassignment-json", LONG),
+        ("frontier", "--snapshot", "s.json", "--svg", LONG),
+        ("replay", LONG),
+        ("record", "-b", "127.0.0.1:1", "--out", LONG),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused(
+    here: Path, arguments: tuple[str, ...]
+) -> None:
+    run = CliRunner().invoke(app, arguments)
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert run.stderr == f"plimsoll: cannot use {LONG}: File name too long\n"
+
+
+def test_logs_are_appended_to_logs_alone(here: Path) -> None:
+    plan = ("plan", "--snapshot", "s.json", "--log-file")
+    for name in ("s.json", "mine.json", "notes.txt"):
+        before = Path(name).read_bytes()
+        run = CliRunner().invoke(app, [*plan, name])
+        assert run.exit_code == 2
+        assert f"{name} exists and is not a log of plimsoll" in run.stderr
+        assert Path(name).read_bytes() == before
+    Path("new.log").touch()
+    for name in ("new.log", "new.log", "/dev/null"):
+        assert CliRunner().invoke(app, [*plan, name]).exit_code == 0
+    # Without a file, the last one is closed.
+    assert CliRunner().invoke(app, plan[:-1]).exit_code == 0
+    lines = Path("new.log").read_text().splitlines()
+    assert len({json.loads(line)["timestamp"] for line in lines}) == len(lines) >= 2

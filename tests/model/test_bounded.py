@@ -101,6 +101,12 @@ def test_a_time_is_found_whatever_stands_before_it(first: object) -> None:
         check_times(document)
 
 
+@pytest.mark.parametrize("text", ["", "[1,", '{"a": "b'])
+def test_text_that_was_cut_off_is_reported_as_such(text: str) -> None:
+    with pytest.raises(InvalidJson, match="line 1: the text ends too early; the file"):
+        parse_json(text)
+
+
 def test_a_bomb_is_refused_in_bounded_memory(tmp_path: Path) -> None:
     path = tmp_path / "s.json.gz"
     with gzip.open(path, "wb", compresslevel=9) as file:
