@@ -10,7 +10,7 @@ from solver.placement import Placement
 from solver.problem import Problem
 from solver.rules import ALWAYS, LIMITS
 from solver.search import Search
-from solver.stopping import solve_heeding
+from solver.stopping import Solutions, solve_heeding
 from solver.symmetry import Symmetry
 from solver.variables import Choices, Variables, make_variables
 
@@ -30,6 +30,10 @@ WORK_OF_BUILDING: Final = 6e-5
 """Work of building a model, by pair of row and broker over `FREE_PAIRS`; measured."""
 
 FREE_PAIRS: Final = 1_000
+
+MOST_REPEATS: Final = 50
+"""Solutions in a row with the same placement that end a round: CP-SAT then lowers its
+costs by a unit of F at a time towards what they are, which can take 2^40 of them."""
 
 
 def pairs(problem: Problem) -> int:
@@ -65,6 +69,7 @@ class ExactModel:
         terms = [] if among else self.objective.terms
         self._symmetry = Symmetry(problem, self.variables, terms)
         self._symmetry.post()
+        self._follows_hints = True
 
     def hint(self, placement: Placement) -> None:
         """Offer a placement as the start, complete."""
@@ -82,7 +87,9 @@ class ExactModel:
         solver.parameters.absolute_gap_limit = (
             search.limits.gap / 4 * self.objective.units
         )
-        found = _Solutions(self.variables, search)
+        if not self._follows_hints:
+            solver.parameters.hint_conflict_limit = 0
+        found = _Placements(self.variables, search)
         status = solve_heeding(search, solver, self.variables.model, found)
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
@@ -91,6 +98,9 @@ class ExactModel:
             return False
         search.prove(self.objective.bound(solver.best_objective_bound))
         finer = [self.objective.refine(p) for p in (search.best, found.last) if p]
+        if found.stuck and self._follows_hints:
+            self._follows_hints = False
+            return True
         return status == cp_model.OPTIMAL and any(finer)
 
     def solve_part(self, search: Search, work: float) -> float:
@@ -108,7 +118,7 @@ class ExactModel:
         solver.parameters.absolute_gap_limit = (
             search.limits.gap / 4 * self.objective.units
         )
-        found = _Solutions(self.variables, search)
+        found = _Placements(self.variables, search)
         status = solve_heeding(
             search, solver, self.variables.model, found, rate=CUTS_WORK
         )
@@ -119,18 +129,30 @@ class ExactModel:
         return self.objective.bound(solver.best_objective_bound)
 
 
-class _Solutions(cp_model.CpSolverSolutionCallback):
+class _Placements(Solutions):
     """Hands each placement that the solver finds to the search."""
 
     def __init__(self, variables: Variables, search: Search) -> None:
         super().__init__()
         self._variables, self._search = variables, search
+        self._repeats = 0
         self.last: Placement | None = None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the same placement came again and again."""
+        return self._repeats >= MOST_REPEATS
 
     def on_solution_callback(self) -> None:
         """Called by the solver."""
-        self.last = self._variables.placement(self._search.problem, self.value)
-        self._search.offer(self.last)
+        super().on_solution_callback()
+        found = self._variables.placement(self._search.problem, self.value)
+        again = self.last is not None and found.same_as(self.last)
+        self._repeats = self._repeats + 1 if again else 0
+        self.last = found
+        self._search.offer(found)
+        if self.stuck:
+            self.stop_search()
 
 
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:

@@ -47,6 +47,12 @@ class Placement:
         """Brokers of one row, by position, ascending."""
         return sorted(b for b in self.replicas[row].tolist() if b >= 0)
 
+    def same_as(self, other: "Placement") -> bool:
+        """Whether both are equal; for two that list replicas in the same order."""
+        return np.array_equal(self.replicas, other.replicas) and np.array_equal(
+            self.leader, other.leader
+        )
+
     def reverted(self, problem: Problem, row: int) -> "Placement":
         """The same with one row as the snapshot has it."""
         replicas, leader = self.replicas.copy(), self.leader.copy()

@@ -63,9 +63,10 @@ def repair_exactly(
     if known is not None:
         variables.hint(known)
     solver = new_solver(limits, work - done)
+    limits = limits.model_copy(update={"work": work - done})
     search = Search(problem=problem, limits=limits, observer=observer)
     status = solve_heeding(search, solver, variables.model)
-    done += solver.response_proto.deterministic_time
+    done += search.work
     if status == cp_model.MODEL_INVALID:
         raise ValueError(variables.model.validate())
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):

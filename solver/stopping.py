@@ -10,12 +10,40 @@ from solver.budget import Budget
 LOOK_S: Final = 0.05
 """Between two looks whether the observer asks to stop."""
 
+FREE_SOLUTIONS: Final = 100
+"""Solutions of one CP-SAT solve that its deterministic time covers."""
+
+WORK_OF_SOLUTION: Final = 5e-4
+"""Work of each further solution. CP-SAT charges next to nothing for those that it
+finds without a conflict, such as those whose objective falls by one unit at a time."""
+
+
+class Solutions(cp_model.CpSolverSolutionCallback):
+    """Counts the solutions of one solve, and ends it when they use up the budget."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.count = 0
+        self.most = float("inf")
+        """Solutions that the search budget allows."""
+
+    @property
+    def work(self) -> float:
+        """Work of the solutions so far."""
+        return WORK_OF_SOLUTION * max(0, self.count - FREE_SOLUTIONS)
+
+    def on_solution_callback(self) -> None:
+        """Called by the solver."""
+        self.count += 1
+        if self.count >= self.most:
+            self.stop_search()
+
 
 def solve_heeding(
     budget: Budget,
     solver: cp_model.CpSolver,
     model: cp_model.CpModel,
-    found: cp_model.CpSolverSolutionCallback | None = None,
+    found: Solutions | None = None,
     *,
     rate: float = 1.0,
 ) -> cp_model.CpSolverStatus:
@@ -26,6 +54,8 @@ def solve_heeding(
     CP-SAT asks nobody while it looks for plans, so a thread beside it does. What comes
     out is the same whoever looks, as long as nobody asks.
     """
+    found = found or Solutions()
+    found.most = FREE_SOLUTIONS + budget.work_left / WORK_OF_SOLUTION
     over = threading.Event()
     look = threading.Thread(target=_look, args=(budget, solver, over), daemon=True)
     look.start()
@@ -34,7 +64,7 @@ def solve_heeding(
     finally:
         over.set()
         look.join()
-        budget.work += rate * solver.response_proto.deterministic_time
+        budget.work += rate * solver.response_proto.deterministic_time + found.work
 
 
 def _look(budget: Budget, solver: cp_model.CpSolver, over: threading.Event) -> None:
