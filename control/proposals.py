@@ -155,12 +155,18 @@ class Proposals:
         self._wake()
 
     def use_best(self) -> None:
-        """End the solve that is shown, of what is supposed or not, with its best."""
+        """End what is being solved on the screen with the best so far.
+
+        Of a what-if only its own solve; else the plan's and the frontier's.
+        """
         with self._lock:
-            solve = self._solve if self._supposed is None else self._thought
-            if solve is not None:
+            real = [task.stop for task in (self._solve, self._trace) if task]
+            supposed = [self._thought.stop] if self._thought else []
+            stops = real if self._supposed is None else supposed
+            if stops:
                 self._acted("use the best plan so far")
-                solve.stop()
+            for stop in stops:
+                stop()
 
     def trace(self) -> None:
         """Trace the frontier of the newest snapshot; ConfigError as `ask`."""

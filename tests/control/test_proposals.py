@@ -42,6 +42,7 @@ from tests.control.parts import (
     cluster,
     constrained,
 )
+from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker
 from tests.solver.small import cluster as small
 
@@ -111,7 +112,9 @@ class Bench:
 
 
 @contextlib.contextmanager
-def looping(snapshot: Snapshot, folder: Path) -> Iterator[Bench]:
+def looping(
+    snapshot: Snapshot, folder: Path, solve: SolveLimits = WORK
+) -> Iterator[Bench]:
     observer, executor = CannedObserver([snapshot]), RecordingExecutor()
     planner = HeldPlanner()
     settings = LoopSettings(
@@ -119,7 +122,7 @@ def looping(snapshot: Snapshot, folder: Path) -> Iterator[Bench]:
         name="demo",
         mode=Mode.APPROVE,
         goals=EASY,
-        solve=WORK,
+        solve=solve,
         limits=EAGER,
         journal_dir=folder,
         tick_s=0.01,
@@ -516,6 +519,29 @@ def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
     assert bench.loop.wait(lambda view: view.phase is Phase.SETTLING, MANY_S)
     assert bench.executor.plans == [fewer]
     assert bench.loop.view.proposed.asks == Asks()
+
+
+def test_a_frontier_that_is_being_traced_can_be_ended_with_its_points_so_far(
+    tmp_path: Path,
+) -> None:
+    snapshot = synthetic(10, 500, rf=3, seed=1)
+    hours = SolveLimits(work=100_000.0)
+    with looping(snapshot, tmp_path, hours) as bench:
+        bench.planner.held = True
+        assert bench.loop.wait(lambda view: view.snapshot is not None, MANY_S)
+        bench.loop.proposals.trace()
+
+        def has_a_point(view: LoopView) -> bool:
+            tracing = view.proposed.tracing
+            return tracing is not None and tracing.moves > 0
+
+        assert bench.loop.wait(has_a_point, MANY_S)
+        bench.loop.proposals.use_best()
+        assert bench.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
+        found = bench.loop.view.proposed.traced
+        assert found is not None
+        assert found.frontier.limited_by == "stopped"
+        assert len(found.frontier.points) > 1
 
 
 def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(

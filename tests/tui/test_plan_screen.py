@@ -9,7 +9,7 @@ from textual.events import Key
 from textual.widgets import ContentSwitcher, Input, Static
 
 from control.asks import Asks
-from control.proposed import Proposed
+from control.proposed import Proposed, Solving
 from control.view import LoopView, Mode
 from model.errors import ConfigError
 from model.goals import ObjectiveKind, Pin
@@ -160,6 +160,14 @@ async def test_b_ends_the_solve_with_the_best_so_far() -> None:
         assert on.loop.proposals.stopped == 1
         await on.show(plan_ready())
         await on.press("b")
+        assert on.loop.proposals.stopped == 1
+
+
+async def test_b_ends_a_frontier_that_is_being_traced() -> None:
+    view = plan_ready()
+    tracing = replace(view.proposed, tracing=Solving(started_at_ms=0))
+    async with stage(replace(view, proposed=tracing), size=(120, 40)) as on:
+        await on.press("2", "f", "b")
         assert on.loop.proposals.stopped == 1
 
 

@@ -84,7 +84,7 @@ class PlanScreen(LiveScreen):
             self.app.push_screen(ReasonScreen(panel.move, shown=now))
 
     def action_drop_move(self) -> None:
-        """The partition under the cursor stays; plan the rest anew."""
+        """Remove the move under the cursor; the others stay where rules allow."""
         move = self.query_one(MovesPanel).move
         if move is not None:
             asks = self._now.view.proposed.asks.dropping(move.id)
@@ -109,7 +109,7 @@ class PlanScreen(LiveScreen):
         )
 
     def action_take_back(self) -> None:
-        """Take back what was asked last."""
+        """Undo the last request."""
         self._request(self._asking.undo, "last request undone")
 
     # ---- the plan

@@ -86,6 +86,7 @@ def point_words(
         f"{picked + 1} of {len(frontier.points)}{named}: {_cost(point)}",
         f"unevenness {point.balance:.4g}, no plan of this cost is under "
         f"{point.bound:.4g}",
+        *((f"limited by: {frontier.limited_by}",) if frontier.limited_by else ()),
     )
     return tuple(line for words in told for line in wrap(words, width))
 

@@ -1,6 +1,6 @@
 """Why an action cannot be taken now; the reason greys its key and is its tooltip."""
 
-from control.view import Mode, Phase
+from control.view import LoopView, Mode, Phase
 from model.run import RunState
 from tui.moment import Moment
 from tui.viewmodel.shown import shown
@@ -109,9 +109,16 @@ def _not_of_plan(action: str, moment: Moment) -> str | None:
         return "there is no plan with moves"
     if action == "take_back" and not proposed.asks.words():
         return "nothing was asked"
-    if action == "use_best" and shown(view).solving is None:
+    if action == "use_best" and not _solves(view):
         return "no plan is being made"
     return None
+
+
+def _solves(view: LoopView) -> bool:
+    """Whether something is being solved that the screen shows."""
+    proposed = view.proposed
+    tracing = proposed.supposed is None and proposed.tracing is not None
+    return tracing or shown(view).solving is not None
 
 
 def _not_resume(moment: Moment) -> str | None:

@@ -123,7 +123,8 @@ is cut there be the plan, by its own hash.
             self._draw()
         elif proposed.tracing is not None:
             seconds = max(0, moment.now_ms - proposed.tracing.started_at_ms) // 1000
-            words = f"The frontier is being traced, for {ticking(seconds)}."
+            since = ticking(seconds)
+            words = f"Tracing the frontier for {since}. Press b to end it now."
             self.show([cell(words, Role.MUTED)])
         else:
             words = "There is no frontier of this plan; f traces one."
