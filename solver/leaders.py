@@ -2,14 +2,17 @@
 
 from typing import Final
 
+import numpy as np
+
 from model.files import rounded
 from model.plan import LeadersOnly
+from model.snapshot import Ints
 from solver.kernels.columns import find_columns
 from solver.kernels.leaders import largest_gain, sweep_leaders
 from solver.kernels.moves import new_state
 from solver.local import placement_of
 from solver.placement import Placement, objective, usage
-from solver.problem import Problem
+from solver.problem import Problem, compile_problem
 
 STEP: Final = 0.5
 """Ratio of two successive thresholds: profitable changes are made first."""
@@ -23,12 +26,15 @@ MOST_SWEEPS: Final = 40
 def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
     """A plan of leader changes alone, found by descent; nothing is proved of it.
 
-    None where it would not lower F, where a partition has to move in any case or the
-    plan repairs racks or limits, or where the plan itself moves no replica.
+    None where it would not lower F, where a partition has to move in any case, or
+    where the plan itself moves no replica. A broker over a limit gets no worse.
     """
-    moves = (planned.replicas != problem.replicas).any()
-    must = problem.may.forced.any() or problem.start is not None
-    if not moves or must or int(problem.rf.max(initial=0)) < 2:
+    if not _moves(problem, planned) or int(problem.rf.max(initial=0)) < 2:
+        return None
+    if problem.start is not None:
+        # What a repair binds plans to may take new replicas.
+        problem = compile_problem(problem.snapshot, problem.goals)
+    if problem.may.forced.any():
         return None
     placement = _descend(problem)
     value = objective(problem, placement)
@@ -36,6 +42,17 @@ def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
         return None
     changes = usage(problem, placement)["leader_changes"]
     return LeadersOnly(leader_changes=changes, objective=rounded(value))
+
+
+def _moves(problem: Problem, planned: Placement) -> bool:
+    """Whether a replica moves to another broker; the order of a list does not count."""
+    before, after = _sets(problem.replicas), _sets(planned.replicas)
+    return not np.array_equal(before, after)
+
+
+def _sets(replicas: Ints) -> Ints:
+    ordered: Ints = np.sort(replicas, axis=1)
+    return ordered
 
 
 def _descend(problem: Problem) -> Placement:

@@ -26,7 +26,7 @@ def led_by_few(dice: random.Random, capacity: float | None) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("capacity", [None, 500.0])
+@pytest.mark.parametrize("capacity", [None, 500.0, 20.0])
 def test_they_come_near_the_best_plan_without_new_replicas(
     seed: int, capacity: float | None
 ) -> None:
@@ -38,6 +38,7 @@ def test_they_come_near_the_best_plan_without_new_replicas(
     best = solve(snapshot, without_replica_moves(wanted), LIMITS).best
     assert best is not None
     assert not any(move.added for move in best.moves)
+    assert best.leaders_only is None
     assert best.bound * (1 - 1e-9) <= plan.leaders_only.objective
     gained = plan.objective_before - plan.leaders_only.objective
     assert gained >= 0.9 * (plan.objective_before - best.objective)
