@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from model.plan import Plan, PlanStatus
+from model.units import count_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +39,7 @@ class Result:
         if not plan.moves:
             return f"{self.status}: {why or 'nothing has to move'}"
         return (
-            f"{self.status}: {len(plan.moves)} moves, objective "
+            f"{self.status}: {count_text(len(plan.moves), 'move')}, objective "
             f"{plan.objective_before:.4g} -> {plan.objective:.4g}, "
             f"bound {plan.bound:.4g}"
         ) + (f"; {why}" if why else "")
