@@ -63,7 +63,7 @@ def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan
         moves=moves,
         forecast=header.forecast,
         warnings=plan_warnings(
-            problem.snapshot, problem.goals, _ignored(problem), moves
+            problem.snapshot, problem.goals, ignored_goals(problem), moves
         ),
         leaders_only=leaders_alone(problem, placement),
         over_limit=over_limits(problem, placement),
@@ -87,7 +87,7 @@ def _levels(problem: Problem) -> dict[str, float]:
     return {key: rounded(level) for key, level in levels.items()}
 
 
-def _ignored(problem: Problem) -> Iterator[tuple[Goal, float]]:
+def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
     """Goals that count neither now nor in a slot, with the mean load per broker."""
     holding = int(problem.may.holding.sum())
     if not holding or not len(problem.leader):

@@ -36,7 +36,7 @@ def ask(
     return make(
         settings,
         Origin(snapshot=snapshot),
-        goals_file=None,
+        goals_file=paths.get("goals"),
         out=paths.get("out"),
         svg=paths.get("svg"),
         output=output,
@@ -109,6 +109,18 @@ def test_files_and_stdout_say_the_same(
     assert svg.read_text() == frontier_svg(
         Frontier.model_validate(printed, strict=False)
     )
+
+
+def test_a_goal_without_data_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    goals = tmp_path / "goals.toml"
+    goals.write_text(
+        '[[balance]]\nresource = "net_in"\n[[balance]]\nresource = "cpu"\n'
+    )
+    ask(goals=goals)
+    told = capsys.readouterr().err
+    assert "the goal cpu is ignored: no partition's cpu is known" in told
 
 
 def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
