@@ -110,11 +110,11 @@ class Execution:
                 self._adopt(self._past)
             self._move()
         except PlimsollError as exc:
-            self._end(RunState.FAILED, str(exc))
+            _warn(self._end(RunState.FAILED, str(exc)))
             raise
         except BaseException:
             # An interrupt does not wait, but leaves nothing set.
-            self._lift()
+            _warn(self._lift())
             raise
         self._end(*self._outcome())
         return self._ledger.report()
@@ -124,29 +124,32 @@ class Execution:
         """Whether a rule asks that what was finished be moved back."""
         return self._course.rolls_back
 
-    def _end(self, state: RunState, reason: str) -> None:
-        left, words = self._lift()
-        if left or self._balancer.stands_down or self._segments.stay:
+    def _end(self, state: RunState, reason: str) -> str:
+        """End the run; what there is to say of its settings."""
+        words = self._lift()
+        if any((self._throttle.stays, self._balancer.stands_down, self._segments.stay)):
             state = RunState.FAILED
         for dialect, moves in by_dialect(self._dialects, self._plan.moves):
             noted = dialect.noted()
             for move in moves:
                 if found := noted.get(move.id):
                     self._ledger.noted(move, found.note, found.detail)
-        self._ledger.ended(state, "; ".join(filter(None, (reason, left, words))))
+        self._ledger.ended(state, "; ".join(filter(None, (reason, words))))
         if self._ledger.unwritable not in reason:
             _log.warning("%s", self._ledger.unwritable)
+        return words
 
-    def _lift(self) -> tuple[str, str]:
-        """Take back what was set for the run; what there is to say of each."""
+    def _lift(self) -> str:
+        """Take back what was set for the run; what there is to say of it, or empty."""
+        words: list[str] = []
         try:
-            left = self._throttle.end()
+            words.append(self._throttle.end())
         finally:
             try:
-                words = self._balancer.end()
+                words.append(self._balancer.end())
             finally:
-                told = self._segments.end()
-        return left, "; ".join(filter(None, (words, told)))
+                words.append(self._segments.end())
+        return "; ".join(filter(None, words))
 
     def _adopt(self, past: PastRun) -> None:
         """Read from the cluster what became of the moves of a run that was cut off."""
@@ -287,3 +290,9 @@ class Execution:
             f"{len(dropped)} of {count_text(len(self._plan.moves), 'move')} could not "
             f"be made, the first of {first.id}: {self._ledger.of(first).note}"
         )
+
+
+def _warn(words: str) -> None:
+    """Say what is still set where an error hides the report."""
+    if words:
+        _log.warning("%s", words)

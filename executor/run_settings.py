@@ -75,14 +75,23 @@ class RunSettings:
         )
 
     def undo(self, journal: Journal, past: PastRun) -> Iterator[str]:
-        """Take back what a run that was cut off has left set; what it did, in words."""
+        """Take back what an interrupted run has left set; what it did, in words."""
         if past.throttled is not None:
             rates = self.rates(past.plan, self._limits)
-            left = self.throttle(journal, rates, Steering(), past).end()
-            yield left or "its throttle is gone"
+            throttle = self.throttle(journal, rates, Steering(), past)
+            words = throttle.end()
+            yield words if throttle.stays else _with("its throttle is gone", words)
         if past.stood_down is not None:
-            left = self.balancer(journal, past).end()
-            yield left or "AutoMQ's own balancer is restored"
+            balancer = self.balancer(journal, past)
+            words = balancer.end()
+            restored = _with("AutoMQ's own balancer is restored", words)
+            yield words if balancer.stands_down else restored
         if past.shortened is not None:
-            left = self.segments(journal, past).end()
-            yield left or "its topics' segments are as before"
+            segments = self.segments(journal, past)
+            words = segments.end()
+            restored = _with("its topics' segments are as before", words)
+            yield words if segments.stay else restored
+
+
+def _with(done: str, but: str) -> str:
+    return f"{done}, but {but}" if but else done

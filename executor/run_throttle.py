@@ -133,22 +133,30 @@ class RunThrottle:
         for words in self._impose():
             _log.warning("%s", words)
 
+    @property
+    def stays(self) -> bool:
+        """Whether the run has set a throttle, and not taken it away."""
+        return self._held is not None
+
     def end(self) -> str:
-        """Take it away; what is left of it and why, empty where nothing is."""
+        """Take it away; what is left or was changed by someone else, else empty."""
         if self._held is None:
             return ""
-        if left := self._lift(self._held) and self._lift(self._held):
-            return f"{'; '.join(left)}; plimsoll cleanup takes it away"
+        left, theirs = self._lift(self._held)
+        if left:
+            left, theirs = self._lift(self._held)
+        if left:
+            return f"{'; '.join([*left, *theirs])}; plimsoll cleanup takes it away"
         self._journal.write(JournalEvent.UNTHROTTLED)
         self._held = None
-        return ""
+        return "; ".join(theirs)
 
-    def _lift(self, held: Throttled) -> list[str]:
-        """What is left, in words; a lost request or answer is made good next time."""
+    def _lift(self, held: Throttled) -> tuple[list[str], list[str]]:
+        """As `Throttle.lift`; a lost request or answer is made good next time."""
         try:
             return self._throttle.lift(held)
         except PlimsollError as exc:
-            return [f"the throttle is still set: {exc}"]
+            return [f"the throttle is still set: {exc}"], []
 
     def _impose(self) -> list[str]:
         """Set rates where none of this process are; what failed, in words."""

@@ -197,12 +197,14 @@ class Throttle:
         for move in moves:
             self._admin.subtract_topic_configs(move.topic, _ours(move, held))
 
-    def lift(self, held: Throttled) -> list[str]:
-        """Take everything away; what was left alone, in words.
+    def lift(self, held: Throttled) -> tuple[list[str], list[str]]:
+        """Take everything away; repeating it does no harm.
 
-        Repeating it does no harm. A rate that somebody has changed meanwhile is theirs.
+        Returns, in words, what is left, and the rates that someone else has set in the
+        meantime, which stay.
         """
-        kept = []
+        left: list[str] = []
+        theirs: list[str] = []
         for topic, lists in held.lists.items():
             try:
                 self._clear(topic, lists)
@@ -211,17 +213,36 @@ class Throttle:
             except (ExecutionStopped, RightsMissing) as exc:
                 # A topic that was deleted took its settings with it.
                 if topic in self._admin.topics():
-                    kept.append(str(exc))
+                    left.append(str(exc))
         for broker, before in held.rates.items():
             try:
-                now = self._admin.own_broker_configs(broker, RATES)
-                ours = {k for k in RATES if held.is_ours(broker, k, now.get(k))}
-                back = {k: old for k, old in before.items() if k in ours}
-                self._admin.alter_broker_configs(broker, back)
+                theirs += self._restore_rates(broker, before, held)
+            except WriterBarred:
+                raise
             except ClusterUnreachable as exc:
                 _log.warning("the throttle of broker %s stays: %s", broker, exc)
-                kept.append(f"broker {broker} did not answer and keeps its throttle")
-        return kept
+                left.append(f"broker {broker} did not answer and keeps its throttle")
+            except (ExecutionStopped, RightsMissing) as exc:
+                left.append(f"broker {broker} keeps its throttle: {exc}")
+        return left, theirs
+
+    def _restore_rates(
+        self, broker: BrokerId, before: Mapping[str, str | None], held: Throttled
+    ) -> list[str]:
+        now = self._admin.own_broker_configs(broker, RATES)
+        changed = {
+            key: shown
+            for key, old in before.items()
+            if (shown := now.get(key)) != old and not held.is_ours(broker, key, shown)
+        }
+        # Also where the previous value shows: a broker may lag behind the controller.
+        back = {key: old for key, old in before.items() if key not in changed}
+        self._admin.alter_broker_configs(broker, back)
+        return [
+            f"someone else has changed {key} of broker {broker} to "
+            f"{shown or 'its default'}, which stays"
+            for key, shown in sorted(changed.items())
+        ]
 
     def _clear(self, topic: TopicName, lists: dict[str, list[str]]) -> None:
         self._admin.subtract_topic_configs(topic, lists)

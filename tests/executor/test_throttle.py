@@ -14,7 +14,7 @@ from executor.throttle import (
     Throttle,
     Throttled,
 )
-from model.errors import ClusterUnreachable
+from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId, TopicName
 from tests.executor.fake import FakeConfigs, FakeTime
 from tests.executor.plans import ids, move
@@ -47,7 +47,7 @@ def test_leaders_are_limited_on_old_replicas_and_followers_on_new_ones(
     throttle.limit(MOVES[:1], held)
     throttle.release(MOVES[1:], held)
     assert configs.topics == {ORDERS: {LEADERS: "0:1,0:2", FOLLOWERS: "0:3"}}
-    assert throttle.lift(held) == throttle.lift(held) == []
+    assert throttle.lift(held) == throttle.lift(held) == ([], [])
     assert (configs.brokers, configs.topics) == ({}, {})
 
 
@@ -110,7 +110,9 @@ def test_what_a_run_set_before_rates_differed_is_taken_away(
         TWO: {LEADER_RATE: "2000", FOLLOWER_RATE: "55"},
     }
     configs.topics[ORDERS] = {LEADERS: "0:1,9:9", FOLLOWERS: "0:3"}
-    assert throttle.lift(Throttled.read(written)) == []
+    left, theirs = throttle.lift(Throttled.read(written))
+    words = f"someone else has changed {FOLLOWER_RATE} of broker 2 to 55, which stays"
+    assert (left, theirs) == ([], [words])
     assert configs.brokers == {TWO: {LEADER_RATE: "77", FOLLOWER_RATE: "55"}}
     assert configs.topics == {ORDERS: {LEADERS: "9:9"}}
 
@@ -148,7 +150,8 @@ def test_a_broker_that_does_not_answer_is_named(
     held = throttle.plan(MOVES, SAME)
     throttle.set_rates(held, SAME)
     silence(configs, monkeypatch)
-    assert throttle.lift(held) == ["broker 2 did not answer and keeps its throttle"]
+    left = ["broker 2 did not answer and keeps its throttle"]
+    assert throttle.lift(held) == (left, [])
     assert set(configs.brokers) == {TWO}
 
 
@@ -170,3 +173,36 @@ def test_a_rate_that_is_not_taken_is_named(
     words = throttle.set_rates(held, SAME)
     assert words[0] == "broker 1 does not take the throttle of 1.00 kB/s"
     assert len(words) == 3
+
+
+def test_a_rate_that_a_broker_does_not_show_yet_is_taken_away(
+    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It lags behind the controller, and shows what was there before the run."""
+    configs.brokers[TWO] = {LEADER_RATE: "77"}
+    shown = {b: dict(of) for b, of in configs.brokers.items()}
+    held = throttle.plan(MOVES, SAME)
+    throttle.set_rates(held, SAME)
+    monkeypatch.setattr(
+        configs, "own_broker_configs", lambda broker, _: shown.get(broker, {})
+    )
+    assert throttle.lift(held) == ([], [])
+    assert configs.brokers == {TWO: {LEADER_RATE: "77"}}
+
+
+def test_others_are_restored_beside_a_broker_that_refuses(
+    configs: FakeConfigs, throttle: Throttle, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held = throttle.plan(MOVES, SAME)
+    throttle.set_rates(held, SAME)
+    change = configs.alter_broker_configs
+
+    def but_one(broker: BrokerId, values: dict[str, str | None]) -> None:
+        if broker == ONE:
+            raise ExecutionStopped("a policy refuses it")
+        change(broker, values)
+
+    monkeypatch.setattr(configs, "alter_broker_configs", but_one)
+    words = "broker 1 keeps its throttle: a policy refuses it"
+    assert throttle.lift(held) == ([words], [])
+    assert set(configs.brokers) == {ONE}
