@@ -1,0 +1,38 @@
+"""Runs on real brokers that lose a request to elect, or its answer.
+
+Kafka's own leader balancing is off: with it on, Kafka may elect the leader before the
+run has asked for that, and then there is no request to lose.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lab.proxy import Api, Harm
+from tests.executor.proxied import Proxied, proxied
+from tests.executor.runs import assert_done
+
+# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def behind_proxy() -> Iterator[Proxied]:
+    with proxied({}) as started:
+        yield started
+
+
+@pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER, Harm.CUT_BEFORE])
+def test_an_election_that_is_lost_is_asked_for_again(site: Proxied, harm: Harm) -> None:
+    plan = site.plan()
+    site.proxy.order(Api.ELECT_LEADERS, harm)
+    report = site.execute(plan)
+    assert site.proxy.harms_left(Api.ELECT_LEADERS) == 0
+    assert_done(report)
+    retries = [move.retries for move in report.moves]
+    assert sum(retries) >= (harm is not Harm.LOSE_ANSWER)
+    assert site.is_as_planned(plan)
+    assert site.is_clean
