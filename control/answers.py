@@ -401,6 +401,8 @@ class CleanupAnswer(FileModel):
 
     done: tuple[str, ...]
     """What was taken back."""
+    left: tuple[str, ...]
+    """Settings of ended runs that are still in force, and why."""
 
 
 class ElectedPartition(FileModel):

@@ -58,9 +58,12 @@ class Past:
             return
         self._looked = True
         from executor.history import past_run
+        from executor.left import left_settings
         from executor.lock import is_changing
 
         cluster_id = view.snapshot.header.cluster_id
+        for words in left_settings(self._journal_dir, cluster_id):
+            self._host.warn(words)
         with contextlib.suppress(ConfigError):
             newest = past_run(self._journal_dir, cluster_id)
             lost = newest.state is RunState.CUT_OFF and newest.is_unfinished

@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import threading
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -21,10 +21,17 @@ from executor.evaluation import refuse_broken, refuse_overfilled
 from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
-from executor.history import PastRun, left_set, past_run, past_runs, unfinished
+from executor.history import (
+    PastRun,
+    left_set,
+    past_run,
+    past_runs,
+    unfinished,
+)
 from executor.journal import Action, Journal, new_run_id
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
+from executor.left import left_settings, remains, with_left
 from executor.lock import sole_writer
 from executor.outlook import Outlook
 from executor.pace import Pace
@@ -43,7 +50,7 @@ from executor.watch import Watch
 from executor.work import Sizes
 from model.closing import Closing
 from model.connection.client import OPEN, ClientProperties
-from model.errors import ConfigError, GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import PartitionId
 from model.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
@@ -96,12 +103,20 @@ class Executor(Closing):
         cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
         or ExecutionStopped where it cannot be carried out.
         """
-        if not restores(plan):
+        undoes = restores(plan)
+        if not undoes:
             refuse_overfilled(plan)
+            self._warn_of(left_settings(journal_dir, plan.cluster_id))
         run = _Run(journal_dir, moves_in_flight, observe, steering)
         with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
+            if undoes:
+                # First, so that it does not count as what was there before.
+                self._warn_of(self._clean_up(journal_dir, plan.cluster_id))
             run_id = self._new_run_id(journal_dir, plan)
-            return self._carry_out(plan, run_id, run, past=None)
+            report = self._carry_out(plan, run_id, run, past=None)
+            if undoes:
+                report = with_left(report, journal_dir, plan.cluster_id)
+            return report
 
     def resume(
         self,
@@ -239,26 +254,51 @@ class Executor(Closing):
         return with_remaining(report, plan), execution.rolls_back
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
-        """Take away what runs that were cut off have left set; what it did, in words.
+        """Take away what interrupted runs have left set; what it did, in words.
 
         idle: only where no partition is being moved, which may be what a throttle is
-        for. Raises GuardrailRefused while a run goes on, else as the cluster does.
+        for. `left` names what is in force after all. Raises GuardrailRefused while a
+        run is in progress, else as the cluster does.
         """
         cluster = self._admin.cluster().cluster_id
-        did = []
         with self._sole_writer(journal_dir, cluster, threading.Event()):
             if idle and (moving := self._admin.reassignments()):
                 raise GuardrailRefused(f"{min(moving)} is still being moved")
-            for past in left_set(journal_dir, cluster):
-                journal = self._journal(
-                    journal_dir, past.plan, past.run_id, resumed=True
-                )
-                with contextlib.closing(journal):
-                    undone = list(self._settings.undo(journal, past))
-                words = "; ".join(filter(None, (*undone, journal.failure)))
-                did += [f"run {past.run_id}: {words}"] if words else []
-                did += [f"run {past.run_id}: {warning}" for warning in past.warnings]
+            return self._clean_up(journal_dir, cluster)
+
+    def left(self, journal_dir: Path) -> list[str]:
+        """What is in force of runs that have ended, and journals that do not say."""
+        return remains(journal_dir, self._admin.cluster().cluster_id)
+
+    def _clean_up(self, journal_dir: Path, cluster: str) -> list[str]:
+        """The newest run first: what it found set may be what an older one has left."""
+        did = []
+        for past in reversed(left_set(journal_dir, cluster)):
+            words = "; ".join(self._undone(journal_dir, past))
+            did += [f"run {past.run_id}: {words}"] if words else []
+            did += [f"run {past.run_id}: {warning}" for warning in past.warnings]
         return did
+
+    def _undone(self, journal_dir: Path, past: PastRun) -> Iterator[str]:
+        """What was done about one run, in words; others follow whatever comes of it."""
+        try:
+            journal = self._journal(journal_dir, past.plan, past.run_id, resumed=True)
+            with contextlib.closing(journal):
+                yield from self._settings.undo(journal, past)
+            if journal.problem:
+                yield (
+                    f"its journal cannot record that ({journal.problem}); make "
+                    f"{journal.path} writable and repeat plimsoll cleanup"
+                )
+        except PlimsollError as exc:
+            yield str(exc)
+
+    def _warn_of(self, sentences: Iterable[str]) -> None:
+        """Give warnings, each once."""
+        for words in sentences:
+            if words not in self._warned:
+                _log.warning("%s", words)
+            self._warned.add(words)
 
     def forecast(
         self, plan: Plan, journal_dir: Path, moves_in_flight: int | None = None
@@ -428,10 +468,7 @@ class Executor(Closing):
         preflight.check(plan, replace(seen, reassignments=listed), ours)
         if not restores(plan):
             refuse_broken(plan, seen)
-        for words in authorities.check(self._admin, seen.cluster):
-            if words not in self._warned:
-                _log.warning("%s", words)
-            self._warned.add(words)
+        self._warn_of(authorities.check(self._admin, seen.cluster))
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])
 

@@ -1,6 +1,7 @@
 """What the journals of earlier runs tell."""
 
 import contextlib
+import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,7 +9,7 @@ from typing import Any, Final
 
 from executor.balancer import StoodDown
 from executor.journal import order, plan_path, run_path, run_paths
-from executor.losses import lost_settings
+from executor.losses import is_clean_end, lost_settings
 from executor.records import Content, Damage, Intact, scan
 from executor.segments import Shortened
 from executor.throttle import Throttled
@@ -32,6 +33,8 @@ _NEWEST: Final = 20
 """Runs that tell how fast a cluster is."""
 _NAMED: Final = 3
 """Damaged lines that a sentence names."""
+_LAST_BYTES: Final = 2**16
+"""At the end of a journal, in which its last record mostly is."""
 
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
@@ -363,19 +366,65 @@ def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
     """Runs on a cluster that have left settings of theirs, or may have; oldest first.
 
     Settings stand in the journal alone, so a plan that cannot be read does not hide
-    them.
+    them. Journals that cannot be read are left out; `unreadable` names them.
     """
     found = []
-    for run_id in _run_ids(journal_dir, cluster_id):
-        try:
-            past = _read_run(journal_dir, run_id)
-        except ConfigError as exc:
-            records = read_journal(run_path(journal_dir, run_id))
-            past = _read_run(journal_dir, run_id, _without_moves(records, cluster_id))
-            past = replace(past, warnings=(str(exc), *past.warnings))
-        if past.left_set or past.has_lost_settings:
-            found.append(past)
+    for path in _open_ended(journal_dir):
+        with contextlib.suppress(ConfigError):
+            past = _read_settings(journal_dir, path, cluster_id)
+            if past is not None and (past.left_set or past.has_lost_settings):
+                found.append(past)
     return found
+
+
+def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
+    """Why journals cannot be read whose runs may have left settings on a cluster."""
+    found = []
+    for path in _open_ended(journal_dir):
+        known = cluster_of(path)
+        if known not in (None, cluster_id):
+            continue
+        try:
+            damage = read_content(path).damage
+        except ConfigError as exc:
+            found.append(str(exc))
+            continue
+        if known is None and damage:
+            found.append(
+                f"Neither the journal {path} nor its plan can be read, so its run may "
+                f"have left settings in force on the cluster {cluster_id}. Restore one "
+                "of them, see plimsoll journal verify."
+            )
+    return found
+
+
+def _open_ended(journal_dir: Path) -> list[Path]:
+    """Journals of runs whose last record leaves open what is still set."""
+    return [path for path in run_paths(journal_dir) if not _has_ended_clean(path)]
+
+
+def _has_ended_clean(path: Path) -> bool:
+    """Whether its last record, intact by its checksum, says that nothing was left."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
+            last = file.read().removesuffix(b"\n").rpartition(b"\n")[2]
+        records = scan(last + b"\n", path.stem).records
+    except (ConfigError, OSError):
+        return False
+    return any(r.checksum and is_clean_end(r) for r in records)
+
+
+def _read_settings(journal_dir: Path, path: Path, cluster_id: str) -> PastRun | None:
+    """A run on the cluster, also where its plan cannot be read."""
+    if cluster_of(path) != cluster_id:
+        return None
+    try:
+        return _read_run(journal_dir, path.stem)
+    except ConfigError as exc:
+        records = read_journal(path)
+        past = _read_run(journal_dir, path.stem, _without_moves(records, cluster_id))
+        return replace(past, warnings=(str(exc), *past.warnings))
 
 
 def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:

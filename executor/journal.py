@@ -7,6 +7,7 @@ them.
 """
 
 import contextlib
+import errno
 import os
 import re
 from collections.abc import Callable, Sequence
@@ -29,6 +30,7 @@ _SUFFIX: Final = ".jsonl"
 _PLAN_SUFFIX: Final = ".plan.json"
 _NUMBER: Final = re.compile(r"r(\d+)-")
 _ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic)")
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
 _TELLS: Final = frozenset(
     {
         JournalEvent.PREPARED,
@@ -83,6 +85,8 @@ class Journal:
         self.run_id = run_id
         self.failure = ""
         """Why the journal could not be written; empty while all is well."""
+        self.problem = ""
+        """The same in the words of the operating system."""
         self._plan = plan
         self._timing = timing
         self._resumed = resumed
@@ -100,9 +104,9 @@ class Journal:
         if self.failure and event not in _TELLS:
             raise WriterBarred(self.failure)
         records = [self._record(event, move, detail) for move in moves]
-        if self._file is None:
-            self._file = self._open()
         try:
+            if self._file is None:
+                self._file = self._open(event)
             lines = self._append(self._file, [*self._unwritten, *records])
         except OSError as exc:
             self._fail(event, records, exc)
@@ -136,11 +140,13 @@ class Journal:
         self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError
     ) -> None:
         begun = self._resumed or self._end.sequence > 0
+        remedy = "Make room" if exc.errno in _FULL else "Make it writable"
         what_then = (
-            "Make room, then continue with plimsoll run --resume."
+            f"{remedy}, then continue with plimsoll run --resume."
             if begun
-            else "Nothing was changed. Make room, then try again."
+            else f"Nothing was changed. {remedy}, then try again."
         )
+        self.problem = self.problem or f"{exc.strerror}"
         self.failure = self.failure or (
             f"The journal {self.path} cannot be written ({exc.strerror}), so nothing "
             f"further is sent. {what_then}"
@@ -165,7 +171,12 @@ class Journal:
             detail=detail,
         )
 
-    def _open(self) -> IO[bytes]:
+    def _open(self, event: JournalEvent) -> IO[bytes]:
+        """Make or continue the file.
+
+        OSError where an event that announces no request cannot be added to it: what it
+        tells has happened all the same.
+        """
         folder = self.path.parent
         try:
             if self._resumed:
@@ -178,6 +189,8 @@ class Journal:
             opened = self.path.open("xb", buffering=0)
             _sync_folder(folder)
         except OSError as exc:
+            if self._resumed and event in _TELLS:
+                raise
             raise ConfigError(
                 f"The journal {self.path} cannot be made ({exc.strerror}); nothing "
                 "was changed. Set state_dir to a folder that can be written."
@@ -189,11 +202,15 @@ class Journal:
         kept = whole_lines(self.path)
         self._end, self._size = scan(kept, self.run_id).end(kept), len(kept)
         opened = self.path.open("r+b", buffering=0)
-        opened.truncate(len(kept))
-        if kept:
-            # It may be missing, or damaged.
-            opened.seek(len(kept) - 1)
-            _write_all(opened, b"\n")
+        try:
+            opened.truncate(len(kept))
+            if kept:
+                # It may be missing, or damaged.
+                opened.seek(len(kept) - 1)
+                _write_all(opened, b"\n")
+        except OSError:
+            opened.close()
+            raise
         return opened
 
 

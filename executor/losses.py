@@ -34,7 +34,7 @@ def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
     kinds = _open_kinds(content)
     if not kinds:
         return ()
-    lines = _listed({loss.line for loss in content.damage if loss.loses})
+    lines = listed({loss.line for loss in content.damage if loss.loses})
     return tuple(
         f"A record that is missing (see line {lines}) may have announced {what}. It "
         f"may still be set: check {where}."
@@ -55,8 +55,13 @@ def _open_kinds(content: Content) -> set[JournalEvent]:
     return found | set(_TAKES_BACK.values() if losses else ())
 
 
+def is_clean_end(record: JournalRecord) -> bool:
+    """Whether it says that the run has ended and left nothing set."""
+    return record.event is JournalEvent.ENDED and record.detail.get("state") in _CLEAN
+
+
 def _settled(record: JournalRecord) -> set[JournalEvent]:
-    if record.event is JournalEvent.ENDED and record.detail.get("state") in _CLEAN:
+    if is_clean_end(record):
         return set(_TAKES_BACK.values())
     back = _TAKES_BACK.get(record.event)
     return {back} if back else set()
@@ -72,25 +77,25 @@ def _places(
     if not plan.moves:
         # Its plan cannot be read.
         known = [record for record in records if record.topic is not None]
-        everywhere = f"the topics {_listed({r.topic for r in known})} and every broker"
+        everywhere = f"the topics {listed({r.topic for r in known})} and every broker"
         for kind in _TAKES_BACK.values():
-            yield kind, _WHAT[kind], everywhere
+            yield kind, WHAT[kind], everywhere
     if copying:
-        brokers = _listed({b for m in copying for b in _involved(m)})
-        topics = _listed({move.topic for move in copying})
+        brokers = listed({b for m in copying for b in _involved(m)})
+        topics = listed({move.topic for move in copying})
         where = f"the brokers {brokers} and the topics {topics}"
-        yield JournalEvent.THROTTLED, _WHAT[JournalEvent.THROTTLED], where
+        yield JournalEvent.THROTTLED, WHAT[JournalEvent.THROTTLED], where
     if tiered:
-        where = f"the topics {_listed({move.topic for move in tiered})}"
+        where = f"the topics {listed({move.topic for move in tiered})}"
         kind = JournalEvent.SEGMENTS_SHORTENED
-        yield kind, _WHAT[kind], where
+        yield kind, WHAT[kind], where
     if shared:
-        where = f"the default of all brokers, and brokers {_listed(plan.live_brokers)}"
+        where = f"the default of all brokers, and brokers {listed(plan.live_brokers)}"
         kind = JournalEvent.BALANCER_STOOD_DOWN
-        yield kind, _WHAT[kind], where
+        yield kind, WHAT[kind], where
 
 
-_WHAT: Final = {
+WHAT: Final = {
     JournalEvent.THROTTLED: f"a throttle ({', '.join((*RATES, LEADERS, FOLLOWERS))})",
     JournalEvent.SEGMENTS_SHORTENED: f"other values of {SEGMENT} and {LOCAL}",
     JournalEvent.BALANCER_STOOD_DOWN: (
@@ -103,7 +108,7 @@ def _involved(move: Move) -> Iterable[int]:
     return (*move.replicas_before, *move.replicas_after)
 
 
-def _listed(names: Collection[object]) -> str:
+def listed(names: Collection[object]) -> str:
     texts = [str(name) for name in sorted(names, key=_by_kind)]
     more = len(texts) - _MOST
     return ", ".join(texts[:_MOST]) + (f" and {more} more" if more > 0 else "")

@@ -82,10 +82,12 @@ def roll_back(
             )
         else:
             sys.stderr.write("plimsoll: that run has nothing to undo\n")
-        if not dry_run:
-            for words in executor.clean_up(compose.journal_dir(settings)):
-                sys.stderr.write(f"plimsoll: {words}\n")
-        return code
+        if dry_run:
+            return code
+        did, left = _cleaned_up(executor, settings)
+        for words in (*did, *left):
+            sys.stderr.write(f"plimsoll: {words}\n")
+        return Exit.INCOMPLETE if left and code == Exit.DONE else code
 
 
 def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
@@ -105,7 +107,7 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
 
 
 def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
-    """Take away what runs that were cut off have left set."""
+    """Take away what interrupted runs have left set."""
     compose.bootstrap_of(settings)
     if not allow_changes:
         raise GuardrailRefused(
@@ -113,13 +115,22 @@ def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
             "interrupted runs have left"
         )
     with contextlib.closing(compose.executor(settings)) as executor:
-        did = executor.clean_up(compose.journal_dir(settings))
+        did, left = _cleaned_up(executor, settings)
     if output is Form.JSON:
-        sys.stdout.write(json_text({"done": list(did)}))
-        return Exit.DONE
-    for words in did or ["no run has left anything set"]:
-        sys.stdout.write(f"{words}\n")
-    return Exit.DONE
+        sys.stdout.write(json_text({"done": did, "left": left}))
+    else:
+        for words in (*did, *left) or ["no run has left anything set"]:
+            sys.stdout.write(f"{words}\n")
+    return Exit.INCOMPLETE if left else Exit.DONE
+
+
+def _cleaned_up(
+    executor: "Executor", settings: Settings
+) -> tuple[list[str], list[str]]:
+    """What was taken away and what remains, in words."""
+    folder = compose.journal_dir(settings)
+    did = executor.clean_up(folder)
+    return did, executor.left(folder)
 
 
 def _refuse_read_only(allowed: bool) -> None:

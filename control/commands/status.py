@@ -13,6 +13,7 @@ from control.output import json_of
 from control.render import json_text, status_document, status_text, time_text
 from control.render_capacity import capacity_text
 from control.settings import Settings
+from executor.left import left_settings
 from model.capacities import Capacities, capacity_notes
 from model.evaluate import evaluate
 from model.goals import Goals
@@ -35,6 +36,8 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
             if rivals is None:
                 shared = has_shared(snapshot)
                 rivals = compose.rebalancers(settings, shared=shared)
+            cluster_id = snapshot.header.cluster_id
+            left = left_settings(compose.journal_dir(settings), cluster_id)
             now_ms = int(1000 * time.time())
             sys.stdout.write(
                 cluster_text(
@@ -44,7 +47,7 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
                     now_ms=now_ms,
                     given=given,
                     silent=collector.silent,
-                    rivals=rivals,
+                    rivals=[*rivals, *left],
                     in_one_line=watch,
                 )
             )

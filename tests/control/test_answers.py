@@ -142,6 +142,9 @@ class FakeExecutor:
     def clean_up(self, *_: object, **__: object) -> list[str]:
         return ["throttles of broker 1 were taken back"]
 
+    def left(self, *_: object, **__: object) -> list[str]:
+        return []
+
     def close(self) -> None:
         pass
 

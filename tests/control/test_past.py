@@ -106,6 +106,21 @@ def test_one_that_another_process_carries_out_is_not(tmp_path: Path) -> None:
     assert run.state is RunState.CUT_OFF
 
 
+def test_settings_that_are_still_in_force_are_warned_of_once(tmp_path: Path) -> None:
+    at, host = _site(tmp_path), Host()
+    at.limits = RunLimits(throttle_bytes_per_s=50_000_000)
+    at.kill_at(6, made=True)
+    with pytest.raises(Killed):
+        at.run()
+    at.live_on()
+    past, _ = _past(at, host)
+    past(host.view)
+    past(host.view)
+    (words,) = host.warned
+    assert "has not restored all that it set: a throttle (leader." in words
+    assert "plimsoll cleanup --allow-changes" in words
+
+
 def test_neither_is_one_that_has_ended_nor_one_of_another_cluster(
     tmp_path: Path,
 ) -> None:

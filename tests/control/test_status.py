@@ -1,15 +1,22 @@
 """What `plimsoll status` says beside loads."""
 
 import json
+from contextlib import nullcontext
+from pathlib import Path
 
 import pytest
 
 from collector.brokers.asking import Silence
-from control.commands.status import cluster_text
+from control import compose
+from control.commands.status import cluster_text, show
 from control.form import Form
+from control.settings import Settings
+from executor.timing import RunLimits
 from model.goals import Goals
 from model.snapshot import Snapshot
 from tests.control.parts import MB, cluster
+from tests.executor.plans import CLUSTER_ID
+from tests.executor.simulated import Killed, Site
 from tests.model import build
 
 SILENCE = Silence(broker=2, since_ms=1_700_000_000_000, reason="no answer within 2 s")
@@ -34,6 +41,42 @@ def test_a_competing_rebalancer_is_named(form: Form) -> None:
     state, words = cluster([1, 2, 3], [MB] * 3), "Cruise Control is here."
     text = cluster_text(state, Goals(), form, now_ms=0, rivals=[words])
     assert words in (json.loads(text)["notes"] if form is Form.JSON else text)
+
+
+class Observed:
+    """A collector that has one snapshot."""
+
+    silent = ()
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+
+    def wait(self, _: float) -> Snapshot:
+        return self._snapshot
+
+
+def test_settings_that_an_interrupted_run_has_left_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    at = Site(
+        folder=tmp_path,
+        before={0: (1, 2)},
+        after={0: (3, 2)},
+        limits=RunLimits(throttle_bytes_per_s=50_000_000),
+    )
+    at.kill_at(4, made=True)
+    with pytest.raises(Killed):
+        at.run()
+    state = cluster([1, 2, 3], [MB] * 3)
+    header = state.header.model_copy(update={"cluster_id": CLUSTER_ID})
+    found = nullcontext(Observed(Snapshot(header, state.partitions)))
+    monkeypatch.setattr(compose, "observer", lambda *_, **__: found)
+    monkeypatch.setattr(compose, "rebalancers", lambda *_, **__: [])
+    monkeypatch.setattr(compose, "journal_dir", lambda _: tmp_path)
+    assert show(Settings(), watch=False, output=Form.JSON) == 0
+    (words,) = json.loads(capsys.readouterr().out)["notes"]
+    assert "has not restored all that it set: a throttle (leader." in words
+    assert words.endswith("with plimsoll cleanup --allow-changes.")
 
 
 def test_a_placement_in_a_topics_config_is_no_rack_violation() -> None:

@@ -1,0 +1,253 @@
+"""Settings that runs have left in force: restored by what comes after, or named."""
+
+import fcntl
+import json
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from control.cli import app
+from executor.connect import Executor
+from executor.journal import run_path, run_paths
+from executor.left import left_settings
+from executor.records import scan
+from executor.throttle import LEADER_RATE
+from executor.timing import RunLimits
+from lab.simulation.admin import SimulatedAdmin
+from lab.simulation.faults import Faults
+from model.errors import ExecutionStopped
+from model.ids import BrokerId
+from model.run import RunState
+from model.snapshot import StorageKind
+from tests.executor.plans import CLUSTER_ID
+from tests.executor.simulated import MB, Killed, Site, cut_off
+
+TWO = BrokerId(2)
+WHAT = (
+    "a throttle (leader.replication.throttled.rate, "
+    "follower.replication.throttled.rate, leader.replication.throttled.replicas, "
+    "follower.replication.throttled.replicas) on the brokers 1, 2, 3 and the topics "
+    "orders. Restore the previous values with plimsoll cleanup --allow-changes."
+)
+
+
+def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> Site:
+    return Site(
+        folder=folder,
+        before={0: (1, 2), 1: (2, 1)},
+        after={0: (3, 2), 1: (3, 1)},
+        brokers=3,
+        storage=storage,
+        limits=RunLimits(throttle_bytes_per_s=50 * MB, shorten_segments=True),
+    )
+
+
+def interrupted(folder: Path, change: int = 6) -> Site:
+    at = site(folder)
+    at.kill_at(change, made=True)
+    with pytest.raises(Killed):
+        at.run()
+    at.live_on()
+    assert not at.is_clean
+    return at
+
+
+@contextmanager
+def unwritable(path: Path) -> Iterator[None]:
+    """A file that can be read and not written, also by root."""
+    data = path.read_bytes()
+    sealed = os.memfd_create("journal", os.MFD_ALLOW_SEALING)
+    os.write(sealed, data)
+    seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+    fcntl.fcntl(sealed, fcntl.F_ADD_SEALS, seals)
+    path.unlink()
+    path.symlink_to(f"/proc/self/fd/{sealed}")
+    yield
+    path.unlink()
+    path.write_bytes(data)
+    os.close(sealed)
+
+
+def in_schema_1(path: Path) -> None:
+    """Write a journal as plimsoll did before records were chained."""
+    lines = []
+    for record in scan(path.read_bytes(), path.stem).records:
+        told = record.model_dump(mode="json") | {"schema_version": "1.1"}
+        for key in ("checksum", "previous", "sequence"):
+            del told[key]
+        lines.append(json.dumps(told, sort_keys=True, separators=(",", ":")) + "\n")
+    path.write_text("".join(lines))
+
+
+@pytest.mark.parametrize("schema", [1, 2])
+@pytest.mark.parametrize("storage", [StorageKind.REPLICATED, StorageKind.TIERED])
+def test_a_rollback_restores_the_settings_of_an_interrupted_run(
+    tmp_path: Path, storage: StorageKind, schema: int
+) -> None:
+    make = partial(site, storage=storage)
+    for cut in cut_off(tmp_path, make, made=True):
+        if schema == 1:
+            in_schema_1(run_paths(cut.folder)[0])
+        cut.cluster.advance(100.0)
+        back, _ = cut.executor().plan_back(cut.folder, None)
+        if back.moves:
+            assert cut.run(back).state is RunState.DONE
+            assert cut.is_clean
+            assert left_settings(cut.folder, CLUSTER_ID) == []
+
+
+def test_a_rollback_does_not_take_the_throttle_left_for_a_setting_of_others(
+    tmp_path: Path,
+) -> None:
+    """The run back is killed too, under another rate; both are cleaned up."""
+    for change in range(0, 12, 2):
+        at = interrupted(tmp_path / f"{change}", 8)
+        at.cluster.advance(100.0)
+        back, _ = at.executor().plan_back(at.folder, None)
+        at.limits = RunLimits(throttle_bytes_per_s=60 * MB)
+        at.kill_at(change, made=True)
+        with pytest.raises(Killed):
+            at.run(back)
+        at.live_on()
+        at.executor().clean_up(at.folder)
+        assert at.is_clean
+
+
+def test_runs_are_cleaned_up_from_the_newest_to_the_oldest(tmp_path: Path) -> None:
+    """The second run found the throttle of the first one, and would restore that."""
+    at = interrupted(tmp_path)
+    at.cluster.advance(100.0)
+    at.before = {n: of for n, (of, _) in at.placement.items()}
+    at.after = {0: (1, 2), 1: (2, 1)}
+    at.limits = RunLimits(throttle_bytes_per_s=60 * MB)
+    at.kill_at(4, made=True)
+    with pytest.raises(Killed):
+        at.run()
+    at.live_on()
+    assert at.cluster.brokers[TWO].configs[LEADER_RATE] == str(60 * MB)
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+    assert left_settings(at.folder, CLUSTER_ID) == []
+
+
+def test_the_report_of_a_rollback_names_what_remains(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = interrupted(tmp_path, 8)
+    at.cluster.advance(100.0)
+    back, _ = at.executor().plan_back(at.folder, None)
+    (path,) = run_paths(at.folder)
+    at.faults.refusals["alter_broker_configs"] = "Policy says no."
+    at.limits = RunLimits()
+    report = at.run(back)
+    named = f"The run {path.stem} has not restored all that it set: {WHAT}"
+    assert (report.state, report.reason) == (RunState.FAILED, named)
+    assert "broker 2 keeps its throttle: the cluster did not " in caplog.text
+    at.faults.refusals.clear()
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+
+
+def test_a_new_run_warns_of_what_an_earlier_one_has_left(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    at = interrupted(tmp_path)
+    at.cluster.advance(100.0)
+    at.before = {n: of for n, (of, _) in at.placement.items()}
+    at.after = {0: (1, 2)}
+    at.limits = RunLimits()
+    assert at.run().state is RunState.DONE
+    assert f"has not restored all that it set: {WHAT}" in caplog.text
+
+
+def test_what_is_still_set_is_said_where_an_error_ends_the_run(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A broker takes the throttle, and does not give it back."""
+    at = site(tmp_path)
+    admin = SimulatedAdmin(at.cluster, Faults())
+    executor = Executor(admin, timing=at.cluster.timing, limits=at.limits)
+    change = admin.alter_broker_configs
+
+    def refusing(broker: BrokerId, values: dict[str, str | None]) -> None:
+        if broker == TWO or None in values.values():
+            raise ExecutionStopped(f"broker {broker} refuses")
+        change(broker, values)
+
+    admin.alter_broker_configs = refusing  # type: ignore[method-assign, assignment]
+    with pytest.raises(ExecutionStopped, match="broker 2 refuses"):
+        executor.execute(
+            at.plan, journal_dir=tmp_path, observe=at.told.append, steering=at.steering
+        )
+    with caplog.at_level(logging.WARNING):
+        assert "broker 1 keeps its throttle: broker 1 refuses" in caplog.text
+    assert len(left_settings(tmp_path, CLUSTER_ID)) == 1
+
+
+def test_nothing_is_said_of_a_run_that_has_ended_well_or_is_in_progress(
+    tmp_path: Path,
+) -> None:
+    at = site(tmp_path)
+    seen = []
+    at.run(observe=lambda _: seen.append(left_settings(tmp_path, CLUSTER_ID)))
+    assert at.is_clean
+    assert seen
+    assert not any(seen)
+    assert left_settings(tmp_path, CLUSTER_ID) == []
+
+
+def test_a_journal_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+    at = interrupted(tmp_path)
+    newer = run_path(tmp_path, "r00000002-20270115T080000000-1a2b3c4d")
+    newer.write_bytes(b"#" * 100 + b"\n")
+    named, unreadable = left_settings(tmp_path, CLUSTER_ID)
+    assert WHAT in named
+    assert str(newer) in unreadable
+    assert "may have left settings in force" in unreadable
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+    assert at.executor().left(at.folder) == [unreadable]
+
+
+def test_a_cleanup_that_cannot_be_recorded_restores_all_the_same(
+    tmp_path: Path,
+) -> None:
+    """It used to say that nothing was changed, after it had changed all."""
+    at = interrupted(tmp_path)
+    (path,) = run_paths(tmp_path)
+    with unwritable(path):
+        (words,) = at.executor().clean_up(tmp_path)
+        assert words == (
+            f"run {path.stem}: its throttle is gone; its journal cannot record that "
+            f"(Operation not permitted); make {path} writable and repeat plimsoll "
+            "cleanup"
+        )
+        assert at.is_clean
+        assert len(at.executor().left(tmp_path)) == 1
+    at.executor().clean_up(tmp_path)
+    assert at.executor().left(tmp_path) == []
+
+
+@pytest.mark.parametrize("command", ["cleanup", "rollback"])
+@pytest.mark.parametrize("refused", [True, False])
+def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, refused: bool
+) -> None:
+    at = interrupted(tmp_path, 8)
+    at.cluster.advance(100.0)
+    if refused:
+        at.faults.refusals["alter_broker_configs"] = "Policy says no."
+    at.limits = RunLimits()
+    monkeypatch.setattr("control.compose.executor", lambda _: at.executor())
+    monkeypatch.setattr("control.compose.journal_dir", lambda _: at.folder)
+    yes = ["--yes"] if command == "rollback" else []
+    run = CliRunner().invoke(app, [command, "-b", "h:1", "--allow-changes", *yes])
+    assert run.exit_code == (6 if refused else 0), run.output
+    assert (WHAT in run.output) == refused
+    assert at.is_clean != refused
