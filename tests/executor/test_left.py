@@ -5,11 +5,14 @@ import json
 import logging
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from enum import Enum
 from functools import partial
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from control.cli import app
@@ -20,8 +23,8 @@ from executor.records import scan
 from executor.throttle import LEADER_RATE
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.faults import Faults
-from model.errors import ExecutionStopped
+from lab.simulation.faults import Faults, Lost
+from model.errors import ExecutionStopped, PlimsollError
 from model.ids import BrokerId
 from model.run import RunState
 from model.snapshot import StorageKind
@@ -48,8 +51,10 @@ def site(folder: Path, storage: StorageKind = StorageKind.REPLICATED) -> Site:
     )
 
 
-def interrupted(folder: Path, change: int = 6) -> Site:
-    at = site(folder)
+def interrupted(
+    folder: Path, change: int = 6, storage: StorageKind = StorageKind.REPLICATED
+) -> Site:
+    at = site(folder, storage)
     at.kill_at(change, made=True)
     with pytest.raises(Killed):
         at.run()
@@ -251,3 +256,73 @@ def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
     assert run.exit_code == (6 if refused else 0), run.output
     assert (WHAT in run.output) == refused
     assert at.is_clean != refused
+
+
+class Command(Enum):
+    """What an operator does about a run that has ended in any way."""
+
+    RESUME = "resume"
+    ROLL_BACK = "rollback"
+    CLEAN_UP = "cleanup"
+    NEW_RUN = "apply"
+
+
+def do(at: Site, command: Command) -> None:
+    match command:
+        case Command.RESUME:
+            at.resume()
+        case Command.ROLL_BACK:
+            back, _ = at.executor().plan_back(at.folder, None)
+            at.run(back)
+        case Command.CLEAN_UP:
+            at.executor().clean_up(at.folder)
+        case Command.NEW_RUN:
+            at.before = {n: replicas for n, (replicas, _) in at.placement.items()}
+            at.leads = {n: leader for n, (_, leader) in at.placement.items()}
+            # From two of the brokers 1, 2 and 3 to the third.
+            at.after = {n: (6 - sum(of), of[1]) for n, of in at.before.items()}
+            at.run()
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    storage=st.sampled_from([StorageKind.REPLICATED, StorageKind.TIERED]),
+    commands=st.lists(
+        st.tuples(
+            st.sampled_from(Command),
+            st.sampled_from([None, 50 * MB, 60 * MB, 70 * MB]),
+            st.none() | st.tuples(st.integers(0, 12), st.booleans()),
+            st.dictionaries(st.integers(0, 12), st.sampled_from(Lost), max_size=3),
+            st.sampled_from([0.0, 30.0, 200.0]),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
+)
+def test_whatever_is_interrupted_its_settings_are_restored_or_named(
+    tmp_path_factory: pytest.TempPathFactory,
+    storage: StorageKind,
+    commands: list[
+        tuple[Command, int | None, tuple[int, bool] | None, dict[int, Lost], float]
+    ],
+) -> None:
+    """After each command that was not killed, and by a cleanup in the end."""
+    at = interrupted(tmp_path_factory.mktemp("run"), 8, storage)
+    for command, rate, killed, lost, pause_s in commands:
+        at.cluster.advance(pause_s)
+        at.limits = RunLimits(throttle_bytes_per_s=rate, shorten_segments=True)
+        at.faults.lost = dict(lost)
+        if killed is not None:
+            at.kill_at(killed[0], made=killed[1])
+        try:
+            with suppress(PlimsollError):
+                do(at, command)
+            assert at.is_clean or left_settings(at.folder, CLUSTER_ID)
+        except Killed:
+            pass
+        at.live_on()
+        at.faults.lost.clear()
+    at.cluster.advance(400.0)
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+    assert left_settings(at.folder, CLUSTER_ID) == []
