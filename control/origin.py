@@ -1,6 +1,7 @@
 """Where a planning command gets its cluster and its goals from."""
 
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -153,11 +154,24 @@ def goals_of(settings: Settings, file: Path | None, origin: Origin) -> Goals:
 def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
     """The goals, and after their placements those of the topics' configs.
 
-    Configs that cannot be used are named on stderr.
+    Configs that cannot be used and rules without a topic are named on stderr.
     """
-    for words in placement_warnings(goals, snapshot):
+    for words in (
+        *_without_topics(goals, snapshot),
+        *placement_warnings(goals, snapshot),
+    ):
         sys.stderr.write(f"plimsoll: warning: {words}\n")
     return with_topic_placements(goals, snapshot)
+
+
+def _without_topics(goals: Goals, snapshot: Snapshot) -> Iterator[str]:
+    """Placement rules that match no topic, in words."""
+    # It loads the solver, which takes a second.
+    from solver.infeasible.words import names_text
+
+    for rule in goals.placements:
+        if not any(rule.topics.match(topic.name) for topic in snapshot.header.topics):
+            yield f"the placement of {names_text(rule.topics)} matches no topic"
 
 
 def plannable(goals: Goals, snapshot: Snapshot) -> Goals:

@@ -101,6 +101,15 @@ def test_a_new_topic_honours_the_file_of_placement() -> None:
         assert (racks == [{"a", "b"}] * 6) is honoured
 
 
+@pytest.mark.parametrize(("topics", "warned"), [("payments", True), ("ord.*", False)])
+def test_a_placement_that_matches_no_topic_is_a_warning(
+    topics: str, warned: bool
+) -> None:
+    _, run = planned("--placement", f"{topics}=ab.json")
+    words = f"warning: the placement of /{topics}/ matches no topic"
+    assert (words in run.stderr) == warned
+
+
 def test_a_plan_honours_a_topics_own_config(folder: Path) -> None:
     describe(folder, constraints({"b": 1, "c": 1}))
     plan, run = planned()
