@@ -12,7 +12,10 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.units import bytes_text, count_text, percent_text, rate_text
 
 MOST_NAMED: Final = 5
-"""Brokers, or partitions of one kind, that are named in a sentence."""
+"""Partitions of one kind that are named in a sentence."""
+
+MOST_LIMITS: Final = 30
+"""Exceeded limits that are named with their figures, a sentence each."""
 
 
 class OverLimit(FileModel):
@@ -69,13 +72,13 @@ def remaining_words(
 ) -> Iterator[str]:
     """What stays over a limit, with the figures, and which racks are not repaired."""
     left = [o for o in over if o.remains]
-    for one in left[:MOST_NAMED]:
+    for one in left[:MOST_LIMITS]:
         yield (
             f"broker {one.broker} stays over its limit of {one.dimension}: "
             f"{_load(one, one.after)}, the limit is {_limit(one)}"
         )
-    if len(left) > MOST_NAMED:
-        yield f"{len(left) - MOST_NAMED} more limits stay exceeded"
+    if len(left) > MOST_LIMITS:
+        yield f"{len(left) - MOST_LIMITS} more limits stay exceeded"
     yield from _racks_left(racks)
 
 
@@ -101,14 +104,14 @@ def repaired_words(
 ) -> Iterator[str]:
     """What a plan repairs."""
     mended = [o for o in over if not o.remains]
-    for one in mended[:MOST_NAMED]:
+    for one in mended[:MOST_LIMITS]:
         yield (
             f"broker {one.broker} is brought below its limit of {one.dimension}: "
             f"{_load(one, one.before)} -> {_load(one, one.after)}, the limit is "
             f"{_limit(one)}"
         )
-    if len(mended) > MOST_NAMED:
-        yield f"{len(mended) - MOST_NAMED} more exceeded limits are repaired"
+    if len(mended) > MOST_LIMITS:
+        yield f"{len(mended) - MOST_LIMITS} more exceeded limits are repaired"
     count = sum(v.repaired for v in racks)
     if count:
         whole = f" of {len(racks)}" if count < len(racks) else ""
@@ -119,13 +122,13 @@ def present_words(
     over: Sequence[OverLimit], racks: Sequence[RackViolation]
 ) -> Iterator[str]:
     """What is over a limit and shares racks now, before any plan."""
-    for one in over[:MOST_NAMED]:
+    for one in over[:MOST_LIMITS]:
         yield (
             f"broker {one.broker} is over its limit of {one.dimension}: "
             f"{_load(one, one.before)}, the limit is {_limit(one)}"
         )
-    if len(over) > MOST_NAMED:
-        yield f"{len(over) - MOST_NAMED} more limits are exceeded"
+    if len(over) > MOST_LIMITS:
+        yield f"{len(over) - MOST_LIMITS} more limits are exceeded"
     if racks:
         movable = sum(not v.reason for v in racks)
         yield (
@@ -159,7 +162,12 @@ def _limit(over: OverLimit) -> str:
 
 
 def _load(over: OverLimit, load: float) -> str:
-    measure = over.dimension.partition("@")[0]
+    return load_text(over.dimension, load)
+
+
+def load_text(dimension: str, load: float) -> str:
+    """A load with its unit: `309 MB/s` of `net_in`."""
+    measure = dimension.partition("@")[0]
     if measure == "disk":
         return bytes_text(load)
     if measure in ("net_in", "net_out"):

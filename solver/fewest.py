@@ -15,6 +15,7 @@ import numpy as np
 
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId
+from model.remaining import load_text
 from model.scenario import AddedBrokers, FewestBrokers, Scenario, suppose
 from model.snapshot import Bools, Floats, Ints, Snapshot
 from model.units import count_text
@@ -264,7 +265,8 @@ def _needs(problem: Problem) -> Iterator[Need]:
         total = float(items.sum())
         few = _enough(allowed, everywhere, total)
         room = _words_of_room(problem, d)
-        words = f"{total:.4g} of {dimension.key} have to be carried, {room}"
+        load = load_text(dimension.key, total)
+        words = f"{load} of {dimension.key} have to be carried, {room}"
         yield Need(brokers=few, words=words)
         large = too_large_to_share(items, _largest(problem, allowed))
         words = f"partitions too large in {dimension.key} to share a broker, {room}"
@@ -278,12 +280,14 @@ def _too_large(problem: Problem) -> str:
         most = float(_items(problem, d, problem.leader >= 0).max(initial=0.0))
         if most > _largest(problem, problem.limit[:, d]) * (1 + CAPACITY_SLACK):
             room = _words_of_room(problem, d)
-            return f"one partition alone carries {most:.4g} of {dimension.key}, {room}"
+            load = load_text(dimension.key, most)
+            return f"one partition alone carries {load} of {dimension.key}, {room}"
     return ""
 
 
 def _words_of_room(problem: Problem, d: int) -> str:
-    return f"and a broker may carry {_largest(problem, problem.limit[:, d]):.4g}"
+    most = _largest(problem, problem.limit[:, d])
+    return f"and a broker may carry {load_text(problem.dimensions[d].key, most)}"
 
 
 def _largest(problem: Problem, allowed: Floats) -> float:

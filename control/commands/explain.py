@@ -20,6 +20,7 @@ from model.files import rounded
 from model.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import Plan, read_plan
+from model.remaining import remaining_words
 from model.snapshot import TAKING, Snapshot
 from model.units import count_text
 from solver.observer import SolveObserver
@@ -194,6 +195,8 @@ def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
         f"{plan.objective:.4g}"
     ]
     lines += [f"  {p.deviation:.3g} is left since {p.cause}" for p in parts]
+    lines += remaining_words(plan.over_limit, plan.rack_violations)
+    lines += [plan.leaders_only_words] if plan.leaders_only_words else []
     text = "\n".join(lines) + "\n"
     return text + ("\n" + _worths_text(found) if found else "")
 

@@ -1,6 +1,7 @@
 """`plimsoll explain`: a plan, a move, and a move that is not made."""
 
 import json
+import random
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,13 @@ from control.form import Form
 from control.origin import Origin
 from control.settings import Settings
 from model.errors import ConfigError, PlanOutdated
-from model.plan import Plan
+from model.goals import SolveLimits
+from model.plan import Plan, write_plan
 from model.snapshot_file import write_snapshot
+from solver.solve import solve
 from tests.control.parts import MB, cluster
+from tests.solver.small import goals
+from tests.solver.test_leaders import led_by_few
 
 Explain = Callable[..., str]
 
@@ -137,3 +142,25 @@ def test_another_cluster_state_is_refused(explain: Explain, folder: Path) -> Non
     write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
     with pytest.raises(PlanOutdated, match="brokers or placement differ"):
         explain(snapshot="other.json")
+
+
+def test_a_plan_says_what_leader_changes_alone_would_do_and_what_stays_over_a_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = led_by_few(random.Random(0), 4.0)
+    plan = solve(snapshot, goals(0.001), SolveLimits(work=1.0)).best
+    assert plan is not None
+    write_plan(tmp_path / "plan.json", plan)
+    write_snapshot(tmp_path / "state.json", snapshot)
+    make(
+        Settings(),
+        tmp_path / "plan.json",
+        Origin(snapshot=tmp_path / "state.json"),
+        move=None,
+        to=None,
+        output=Form.TABLE,
+    )
+    told = capsys.readouterr().out
+    assert plan.leaders_only_words
+    assert plan.leaders_only_words in told
+    assert "broker 1 stays over its limit of net_out" in told

@@ -77,7 +77,7 @@ def test_a_broker_over_its_limit_is_no_answer() -> None:
     fewest = found(state)
     assert fewest.answer is not None
     assert (fewest.answer.bound, fewest.answer.fewest) == (3, 3)
-    assert "18 of net_in have to be carried, and a broker may carry 8.5" in (
+    assert "18 B/s of net_in have to be carried, and a broker may carry 8 B/s" in (
         fewest.need.words
     )
 
@@ -87,7 +87,7 @@ def test_a_partition_that_no_broker_may_carry_is_named() -> None:
     fewest = found(state)
     assert fewest.answer is None
     assert fewest.need.words == (
-        "one partition alone carries 9 of net_in, and a broker may carry 8.5"
+        "one partition alone carries 9 B/s of net_in, and a broker may carry 8 B/s"
     )
     assert fewest.limited_by == ""
 
