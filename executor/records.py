@@ -149,6 +149,8 @@ class _Scan:
     intact: list[Intact] = field(default_factory=list)
     damage: list[Damage] = field(default_factory=list)
     repaired: list[Damage] = field(default_factory=list)
+    is_sealed: bool = False
+    """Whether a record so far has a checksum; asked for each line of schema 1."""
 
     def content(self) -> Content:
         *lines, tail = self.data.split(b"\n")
@@ -182,8 +184,9 @@ class _Scan:
             return record
         if path_part(record.run_id) != path_part(self.run_id):
             return f"belongs to the run {record.run_id}"
-        if record.sequence is None and any(i.record.checksum for i in self.intact):
+        if record.sequence is None and self.is_sealed:
             return "has no checksum, although records before it have one"
+        self.is_sealed |= bool(record.checksum)
         self.intact.append(Intact(line=number, raw=raw, record=record))
         return ""
 

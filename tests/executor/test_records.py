@@ -1,6 +1,7 @@
 """Whatever happens to the bytes of a journal is noticed, and takes no other record."""
 
 import json
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -209,6 +210,13 @@ def test_a_journal_of_schema_1_is_read_and_continued(
     assert not content.damage
     assert events(content)[-2:] == [JournalEvent.RESUMED, JournalEvent.ENDED]
     assert [r.sequence for r in content.records] == [*[None] * 7, 8, 9]
+
+
+def test_a_long_journal_of_schema_1_is_read_in_linear_time(whole: bytes) -> None:
+    """21,000 lines took 15 s of CPU, and now less than one."""
+    begun_s = time.process_time()
+    assert len(scan(3000 * old(whole), RUN).intact) == 21_000
+    assert time.process_time() - begun_s < 6.0
 
 
 def test_every_flipped_bit_of_a_continued_journal_of_schema_1_is_noticed(
