@@ -144,7 +144,7 @@ def _overfilled(plan: Plan) -> Iterator[str]:
     known = {b.id for b in plan.brokers}
     taking = {b for m in plan.moves for b in m.added}
     if known and (strangers := sorted(taking - known)):
-        yield f"it says nothing of broker {strangers[0]}, to which it moves replicas"
+        yield f"it has no figures for broker {strangers[0]}, to which it moves replicas"
     grown = _growth(plan.moves)
     count = Counter(b for m in plan.moves for b in m.added)
     count.subtract(b for m in plan.moves for b in m.removed)

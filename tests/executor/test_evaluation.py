@@ -92,7 +92,7 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
     ),
     "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
     "capacity: broker . would carry": lambda p: with_capacity(p, 1.0),
-    r"it says nothing of broker": lambda p: p.model_copy(
+    r"it has no figures for broker": lambda p: p.model_copy(
         update={"brokers": p.brokers[:1]}
     ).seal(),
 }
