@@ -94,8 +94,9 @@ def ways_out(problem: Problem, budget: Budget) -> tuple[tuple[Step, ...], ...]:
     rows = modelled_rows(problem)
     if not rows or not affordable(problem, rows, budget):
         return ()
-    relaxed = _Relaxed(Feasibility(problem, rows, racks=_open_racks(problem)), budget)
-    return tuple(relaxed.ways())
+    racks = _open_racks(problem)
+    feasibility = Feasibility(problem, rows, racks=racks, next_rules=True)
+    return tuple(_Relaxed(feasibility, budget).ways())
 
 
 def _open_racks(problem: Problem) -> list[int]:

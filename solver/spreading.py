@@ -150,9 +150,10 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     usable = np.zeros(wanted.shape, np.bool_)
     for q in range(len(names)):
         usable[:, q] = (allow & alive)[:, rack == q].any(axis=1)
-    # A dead broker that is no longer registered names no rack.
-    unknown = any(b.rack is None and b.state is not BrokerState.DEAD for b in brokers)
-    mode = _modes(groups, RackRule.OFF if unknown else goals.rack_rule)
+    plain = rack_mode(snapshot, goals)
+    mode = np.array(
+        [RackMode.EXACT if g.placement else plain for g in groups], np.int64
+    )
     rf = np.array([g.rf for g in groups], np.int64)
     return Spreading(
         group=group,
@@ -169,14 +170,19 @@ def find_spreading(snapshot: Snapshot, goals: Goals, alive: Bools) -> Spreading:
     )
 
 
-def _modes(groups: list[_Group], rule: RackRule) -> Ints:
+def rack_mode(snapshot: Snapshot, goals: Goals) -> RackMode:
+    """What the rack rule asks of rows that no explicit placement binds."""
+    # A dead broker that is no longer registered names no rack.
+    unknown = any(
+        b.rack is None and b.state is not BrokerState.DEAD
+        for b in snapshot.header.brokers
+    )
     modes = {
         RackRule.OFF: RackMode.OFF,
         RackRule.SPREAD: RackMode.SPREAD,
         RackRule.EVEN: RackMode.EVEN,
     }
-    found = [RackMode.EXACT if g.placement else modes[rule] for g in groups]
-    return np.array(found, np.int64)
+    return modes[RackRule.OFF if unknown else goals.rack_rule]
 
 
 def _grouped(snapshot: Snapshot, goals: Goals) -> tuple[Ints, list[_Group]]:

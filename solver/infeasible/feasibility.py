@@ -4,11 +4,13 @@ Unlike the exact model of `solver.exact` this one has a variable for every broke
 what forbids a broker is a constraint that binds only as long as its thing is kept.
 """
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 from ortools.sat.python import cp_model
 
+from model.forced import rack_totals
 from solver.infeasible.things import RACKS, Barriers, Kind, Thing
 from solver.problem import Problem
 from solver.spreading import RackMode
@@ -22,11 +24,21 @@ class Feasibility:
     """Rows that are placed anew, under things that are kept or dropped."""
 
     def __init__(
-        self, problem: Problem, rows: Sequence[int], *, racks: Sequence[int] = ()
+        self,
+        problem: Problem,
+        rows: Sequence[int],
+        *,
+        racks: Sequence[int] = (),
+        next_rules: bool = False,
     ) -> None:
-        """Post the rules of each row. A broker may be added in each of `racks`."""
+        """Post the rules of each row. A broker may be added in each of `racks`.
+
+        next_rules: where a placement is dropped, the next one that matches the topic
+        binds its rows, and after the last one the rack rule, as in the goals without
+        the placement.
+        """
         self.problem, self.rows = problem, tuple(rows)
-        self.added = tuple(racks)
+        self.added, self._next_rules = tuple(racks), next_rules
         self.model = cp_model.CpModel()
         self.keeps: dict[Thing, cp_model.IntVar] = {}
         self.on: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -110,23 +122,50 @@ class Feasibility:
         posted.only_enforce_if(self.keep(stays), self.keep(thing))
 
     def _keep_racks(self, row: int) -> None:
-        spreading = self.problem.may.spreading
-        mode = spreading.mode[spreading.group[row]]
-        counts = self._by_rack(row)
-        placement = self._barriers.placement_of(row)
-        if placement is not None:
-            wanted = spreading.wanted[spreading.group[row]].tolist()
-            for rack, count in enumerate(counts):
-                posted = self.model.add(count == wanted[rack])
-                row_kept = self.keep(Thing(Kind.ROW, row))
-                posted.only_enforce_if(self.keep(placement), row_kept)
-        elif mode != RackMode.OFF and self.problem.rf[row] > 1:
+        counts, dropped = self._by_rack(row), list[cp_model.LiteralT]()
+        for placement in self._placements_of(row):
+            self._keep_placement(row, placement, counts, dropped)
+            dropped.append(~self.keep(placement))
+        mode = self._barriers.rack_mode
+        if dropped and not self._next_rules:
+            return
+        if mode != RackMode.OFF and self.problem.rf[row] > 1:
             post = self._spread if mode == RackMode.SPREAD else self._even
             stays = self.model.new_bool_var(f"stays[{row}]")
             for b in self.home(row):
                 self.model.add_implication(stays, self.on[row, b])
             for constraint, literals in post(row, counts):
-                constraint.only_enforce_if(self.keep(RACKS), ~stays, *literals)
+                constraint.only_enforce_if(
+                    self.keep(RACKS), ~stays, *dropped, *literals
+                )
+
+    def _placements_of(self, row: int) -> tuple[Thing, ...]:
+        """The placements that match a row; the first one binds it."""
+        found = self._barriers.placements_of(row)
+        return found if self._next_rules else found[:1]
+
+    def _keep_placement(
+        self,
+        row: int,
+        placement: Thing,
+        counts: list[Sum],
+        dropped: Sequence[cp_model.LiteralT],
+    ) -> None:
+        """Let a placement bind a row where those before it are dropped."""
+        binds = [self.keep(placement), *dropped]
+        rule = self.problem.goals.placements[placement.at].placement
+        wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks
+        for rack, count in enumerate(counts):
+            posted = self.model.add(count == wanted.pop(names[rack] or "", 0))
+            posted.only_enforce_if(*binds, self.keep(Thing(Kind.ROW, row)))
+        if wanted:
+            # No broker names such a rack.
+            self.model.add_bool_or([~literal for literal in binds])
+        racks = [*self.problem.may.spreading.rack.tolist(), *self.added]
+        for b in self.places:
+            if names[racks[b]] not in rule.replica_racks:
+                posted = self.model.add(self.lead[row, b] == 0)
+                posted.only_enforce_if(*binds)
 
     def _by_rack(self, row: int) -> list[Sum]:
         spreading = self.problem.may.spreading

@@ -10,7 +10,7 @@ import numpy as np
 from model.goals import Pin
 from model.snapshot import Bools
 from solver.problem import Problem
-from solver.spreading import RackMode
+from solver.spreading import RackMode, rack_mode
 
 BUDGETS = (
     "replica_moves",
@@ -100,23 +100,21 @@ class Barriers:
         may = self.problem.may
         if not may.alive[broker] and self.problem.leader[row] != broker:
             yield Thing(Kind.STATE, broker)
-        placement = self.placement_of(row)
-        if placement is not None:
-            group = may.spreading.group[row]
-            if not may.spreading.lead[group, broker]:
-                yield placement
 
     def stays(self, row: int) -> Thing | None:
         """Why a row stays as it is, None if it may move."""
         why = int(self.problem.may.why_fixed[row])
         return Thing(Kind.STAYS, why - 1) if why else None
 
-    def placement_of(self, row: int) -> Thing | None:
-        """The explicit placement that binds a row."""
-        may = self.problem.may
-        if may.spreading.mode[may.spreading.group[row]] != RackMode.EXACT:
-            return None
-        return Thing(Kind.PLACEMENT, self._placements[self._topic(row)])
+    def placements_of(self, row: int) -> tuple[Thing, ...]:
+        """The explicit placements that match a row; the first one binds it."""
+        numbers = self._placements[self._topic(row)]
+        return tuple(Thing(Kind.PLACEMENT, number) for number in numbers)
+
+    @cached_property
+    def rack_mode(self) -> RackMode:
+        """What the rack rule asks of rows without an explicit placement."""
+        return rack_mode(self.problem.snapshot, self.problem.goals)
 
     def takers(self, row: int) -> Bools:
         """(B,) brokers that may get new replicas of a row, as states and pins say."""
@@ -161,10 +159,10 @@ class Barriers:
         return np.array(found, np.bool_).reshape(len(found), len(brokers))
 
     @cached_property
-    def _placements(self) -> tuple[int, ...]:
-        """(topics,) position of the placement that is for a topic, -1 for none."""
+    def _placements(self) -> tuple[tuple[int, ...], ...]:
+        """(topics,) positions of the placements that match each topic."""
         rules = self.problem.goals.placements
         return tuple(
-            next((i for i, r in enumerate(rules) if r.topics.match(t.name)), -1)
+            tuple(i for i, r in enumerate(rules) if r.topics.match(t.name))
             for t in self.problem.snapshot.header.topics
         )

@@ -9,6 +9,7 @@ import pytest
 
 from model.evaluate import evaluate_proposal
 from model.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
+from model.plan import PlanStatus
 from model.proposal import Change, Proposal
 from model.snapshot import (
     Broker,
@@ -26,7 +27,8 @@ from solver.infeasible.limits import keep_limits
 from solver.infeasible.things import BUDGETS, Kind, Thing
 from solver.problem import Problem, compile_problem
 from solver.relax import Step, relaxations, ways_out
-from tests.solver.small import Row, broker, cluster, goals, moved
+from solver.solve import solve
+from tests.solver.small import OTHER, TOPIC, Row, broker, cluster, goals, moved
 
 LIMITS = SolveLimits(work=20.0)
 STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
@@ -343,6 +345,49 @@ def test_no_budget_is_offered_for_copies_of_unknown_size() -> None:
     assert relaxations(problem, Budget(limits=LIMITS)) == (
         "it would be feasible without draining broker 1",
     )
+
+
+def overlapping(seed: int) -> Problem:
+    """A cluster in which several placements match the same topic, the first binds."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 5))
+    states = [STATES[s] for s in rng.choice(3, size, p=[0.7, 0.2, 0.1]).tolist()]
+    members = [broker(i + 1, "ab"[i % 2], state) for i, state in enumerate(states)]
+    rows = []
+    for topic in (TOPIC, TOPIC, OTHER):
+        lies = tuple((rng.permutation(size)[:2] + 1).tolist())
+        rows.append(Row(replicas=lies, topic=topic))
+    counts = ({"a": 2}, {"b": 2}, {"a": 1, "b": 1}, {"c": 2}, {"a": 3})
+    rules = []
+    for _ in range(int(rng.integers(2, 4))):
+        topics = ((TOPIC,), (OTHER,), (TOPIC, OTHER))[int(rng.integers(0, 3))]
+        chosen = counts[int(rng.integers(0, len(counts)))]
+        (rule,) = placement(chosen)["placements"]
+        rules.append({**rule, "topics": {"exact": topics}})
+    rack_rule = str(rng.choice(["spread", "even", "off"]))
+    wanted = goals(placements=tuple(rules), rack_rule=rack_rule)
+    return compile_problem(cluster(members, rows), wanted)
+
+
+def each_is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+    """Whether all rows have a placement, where none depends on another row's."""
+    rows = range(len(snapshot))
+    return all(is_possible(_rows_alone(snapshot, [row]), wanted) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_advised_of_overlapping_placements_makes_a_plan_possible(
+    seed: int,
+) -> None:
+    """The next placement binds, or the rack rule, once one is dropped."""
+    problem = overlapping(seed)
+    possible = each_is_possible(problem.snapshot, problem.goals)
+    ways = ways_out(problem, Budget(limits=LIMITS))
+    assert bool(ways) is not possible
+    for way in ways:
+        snapshot, wanted = taken(problem, way)
+        assert each_is_possible(snapshot, wanted), way
+        assert solve(snapshot, wanted, LIMITS).status is not PlanStatus.INFEASIBLE
 
 
 @pytest.mark.parametrize("seed", range(120))
