@@ -19,6 +19,7 @@ import psutil
 from collector.java import Java
 from collector.shipping import pack
 from collector.site import LOCAL, is_local, settings_of
+from collector.state import using
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:
@@ -130,10 +131,11 @@ class Spark:
         self.master = _submitted_master() if is_submitted() else master
         self._java, self._properties, self._jars = java, properties, jars
         self._log_file = log_file
-        log_file.parent.mkdir(parents=True, exist_ok=True)
-        _remove_abandoned(log_file.parent)
-        prefix = f"{SCRATCH}{os.getpid()}-"
-        self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=log_file.parent))
+        with using(log_file.parent):
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            _remove_abandoned(log_file.parent)
+            prefix = f"{SCRATCH}{os.getpid()}-"
+            self._folder = Path(tempfile.mkdtemp(prefix=prefix, dir=log_file.parent))
         self._code = self._folder / "plimsoll.zip"
         self._properties_file = self._folder / "spark.properties"
         self._lock = threading.Lock()

@@ -73,6 +73,15 @@ def scratch(state_dir: Path, prefix: str) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
+@contextmanager
+def using(folder: Path) -> Iterator[None]:
+    """What keeps a folder of the state from being used, as a ConfigError."""
+    try:
+        yield
+    except OSError as exc:
+        raise _unusable(folder, exc) from exc
+
+
 def _unusable(path: Path, exc: OSError) -> ConfigError:
     return ConfigError(
         f"The state folder {path} cannot be used ({exc.strerror}). Set "

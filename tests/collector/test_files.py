@@ -9,7 +9,10 @@ import pytest
 
 from collector.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
 from collector.history.files import KEPT_DAYS, History
+from collector.java import find_java
 from collector.samples import decode
+from collector.site import LOCAL
+from collector.spark import Spark
 from collector.spool import KEPT_S, Spool
 from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from collector.vectors import OLDEST, PROBE, VECTORS
@@ -151,6 +154,8 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="PLIMSOLL_STATE_DIR"):
         claim(tmp_path / "file", "c1")
+    with pytest.raises(ConfigError, match=r"file cannot be used .*PLIMSOLL_STATE_DIR"):
+        Spark(find_java(), master=LOCAL, log_file=tmp_path / "file" / "spark.log")
 
 
 def test_a_folder_of_ones_own_is_gone_at_the_end(tmp_path: Path) -> None:
