@@ -1,0 +1,156 @@
+"""`run --auto` beside other clients and dying brokers."""
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from collector.jars import default_cache_dir
+from executor.kafka_admin import KafkaAdmin
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from lab.local import LocalCluster, LocalPlan
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId, TopicName
+from tests.end_to_end.commands import (
+    RUN_S,
+    Running,
+    Shell,
+    leaders_per_broker,
+    wait_until,
+)
+from tests.executor.plans import ids
+from tests.executor.records import fill
+
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.spark,
+    # Where it waits in vain, kafka-python leaves its socket to the garbage collector.
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+VICTIM = BrokerId(3)
+MEGABYTES = 8
+"""More than Kafka lets by before it throttles: what comes in ten seconds."""
+FOREIGN_MEGABYTES = 48
+"""However low its throttle is, Kafka lets a megabyte by in eleven seconds."""
+RATE = 1_000_000
+SETTINGS = f"""
+window_s = 5.0
+throttle = {RATE}
+
+[stop_rules]
+no_progress_s = 5.0
+
+[[goals.balance]]
+resource = "replicas"
+floor = 0.0
+
+[goals.cooldown]
+replicated = {{rest_s = 0, return_window_s = 0}}
+"""
+
+
+@dataclass(frozen=True)
+class Site:
+    """A topic on the cluster, and a folder for plimsoll."""
+
+    cluster: LocalCluster
+    admin: KafkaAdmin
+    shell: Shell
+    topic: TopicName
+
+    @contextmanager
+    def auto(self, limits: str) -> Iterator[Running]:
+        """`run --auto` until the end of the block, where Ctrl-C ends it."""
+        arguments = ("run", "--auto", "--limits", limits, "--allow-changes")
+        running = self.shell.start(*arguments)
+        try:
+            yield running
+            assert running.process.poll() is None, running.log.read_text()
+        finally:
+            running.process.kill()
+            running.process.wait()
+
+    def is_level(self) -> bool:
+        """Whether the six partitions lie on three brokers."""
+        return leaders_per_broker(self.cluster.bootstrap, self.topic) == [2, 2, 2]
+
+    def is_clean(self) -> bool:
+        """Whether no throttle is set, and nothing moves."""
+        try:
+            rates = [
+                self.admin.own_broker_configs(broker, RATES)
+                for broker in ids([1, 2, 3])
+            ]
+        except ClusterUnreachable:
+            return False
+        lists = self.admin.own_topic_configs([self.topic], (LEADERS, FOLLOWERS))
+        return not any([*rates, *lists.values(), self.admin.reassignments()])
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    with LocalCluster(default_cache_dir(), LocalPlan(tier=False)) as started:
+        yield started
+
+
+@pytest.fixture
+def site(cluster: LocalCluster, tmp_path: Path) -> Iterator[Site]:
+    """Six partitions on the first of three brokers."""
+    topic = TopicName(f"auto-{uuid.uuid4().hex[:6]}")
+    cluster.create_topic(topic, [[1]] * 6)
+    (tmp_path / "plimsoll.toml").write_text(SETTINGS)
+    with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
+        # A test that failed may have left its own.
+        for broker in ids([1, 2, 3]):
+            admin.alter_broker_configs(broker, dict.fromkeys(RATES))
+        yield Site(cluster, admin, Shell(tmp_path, cluster.bootstrap), topic)
+    driver = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    driver.delete_topics([topic])
+    driver.close()
+
+
+def times(text: str, phase: str) -> int:
+    """How often a phase was entered."""
+    return sum(line.startswith(f"{phase}: ") for line in text.splitlines())
+
+
+def test_auto_waits_for_the_end_of_a_foreign_reassignment(site: Site) -> None:
+    fill(site.cluster.bootstrap, site.topic, [FOREIGN_MEGABYTES])
+    moving = PartitionId(site.topic, 0)
+    throttle = dict.fromkeys(RATES, "1000")
+    for broker in ids([1, 2, 3]):
+        site.admin.alter_broker_configs(broker, throttle)
+    every = {LEADERS: ["0:1"], FOLLOWERS: ["0:2"]}
+    site.admin.append_topic_configs(site.topic, every)
+    site.admin.reassign({moving: ids([2])})
+    with site.auto("eager") as running:
+        running.wait_for(lambda text: f"{moving} is being moved to [2]" in text)
+        assert moving in site.admin.reassignments()
+        assert site.shell.runs() == []
+        for broker in ids([1, 2, 3]):
+            site.admin.alter_broker_configs(broker, dict.fromkeys(RATES))
+        site.admin.delete_topic_configs(site.topic, list(every))
+        running.wait_for(lambda text: times(text, "level") == 1)
+        assert site.is_level()
+        wait_until(site.is_clean, RUN_S)
+
+
+def test_auto_restores_what_a_failed_run_left_and_balances_afterwards(
+    site: Site,
+) -> None:
+    fill(site.cluster.bootstrap, site.topic, [MEGABYTES] * 6)
+    with site.auto("eager") as running:
+        running.wait_for(lambda _: bool(site.admin.reassignments()))
+        site.cluster.kill_broker(VICTIM)
+        left = f"broker {VICTIM} did not answer and keeps its throttle"
+        running.wait_for(lambda text: left in text)
+        site.cluster.restart_broker(VICTIM)
+        running.wait_for(lambda text: "its throttle is gone" in text)
+        running.wait_for(lambda text: times(text, "level") == 1)
+        assert site.is_level()
+        wait_until(site.is_clean, RUN_S)
