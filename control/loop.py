@@ -429,9 +429,8 @@ class Loop(Closing):
             failures = state.failures
             state.failures = failures.at_most(now_s) if hard else failures.again(now_s)
             state.failure, state.answered = error, None
-            again = seconds_text(state.failures.wait_s)
             self._enter(
-                Phase.NO_PLAN, f"{error}; trying again in {again}", level="error"
+                Phase.NO_PLAN, _retry_words(error, state.failures.wait_s), level="error"
             )
 
     def _adapted(self, snapshot: Snapshot, goals: Goals) -> Goals:
@@ -473,7 +472,7 @@ class Loop(Closing):
         left_s = state.failures.left_s(self._parts.steady())
         if state.failure is None or left_s <= 0:
             return ""
-        return f"{state.failure}; trying again in {seconds_text(math.ceil(left_s))}"
+        return _retry_words(state.failure, math.ceil(left_s))
 
     def _reach_s(self, snapshot: Snapshot) -> float:
         """How far back the loads of a snapshot reach that has just arrived."""
@@ -648,3 +647,8 @@ def _window_s(snapshot: Snapshot) -> float:
 def _span_s(snapshot: Snapshot) -> float:
     """Time that loads are averaged over before they call for another solve."""
     return AVERAGED_WINDOWS * _window_s(snapshot)
+
+
+def _retry_words(error: PlimsollError, left_s: float) -> str:
+    """Why an attempt failed, and when the next one is made."""
+    return f"{str(error).removesuffix('.')}; trying again in {seconds_text(left_s)}"
