@@ -1,5 +1,7 @@
-"""`run --auto` beside other clients and dying brokers."""
+"""`run --auto` beside other clients, dying brokers and flapping ones."""
 
+import os
+import signal
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +35,7 @@ pytestmark = [
 ]
 
 VICTIM = BrokerId(3)
+FLAPS = 4
 MEGABYTES = 8
 """More than Kafka lets by before it throttles: what comes in ten seconds."""
 FOREIGN_MEGABYTES = 48
@@ -51,6 +54,16 @@ floor = 0.0
 
 [goals.cooldown]
 replicated = {{rest_s = 0, return_window_s = 0}}
+
+[limits.reluctant]
+replica_moves = 50
+leader_changes = 50
+bytes = 1000000000
+partitions_per_topic = 50
+moves_in_flight = 2
+min_gain = 1.0
+pause = 1
+confirm = 1
 """
 
 
@@ -90,6 +103,13 @@ class Site:
             return False
         lists = self.admin.own_topic_configs([self.topic], (LEADERS, FOLLOWERS))
         return not any([*rates, *lists.values(), self.admin.reassignments()])
+
+    def serves(self, broker: BrokerId) -> bool | None:
+        """None where the driver has asked a broker that hangs."""
+        try:
+            return broker in self.admin.cluster().alive
+        except ClusterUnreachable:
+            return None
 
 
 @pytest.fixture(scope="module")
@@ -154,3 +174,22 @@ def test_auto_restores_what_a_failed_run_left_and_balances_afterwards(
         running.wait_for(lambda text: times(text, "level") == 1)
         assert site.is_level()
         wait_until(site.is_clean, RUN_S)
+
+
+def test_a_flapping_broker_does_not_cause_a_plan_per_flap(site: Site) -> None:
+    """A plan stands that is outdated each time the broker is fenced or returns."""
+    pid = site.cluster.pids[f"broker-{VICTIM}"]
+    with site.auto("reluctant") as running:
+        running.wait_for(lambda text: "less than min_gain" in text)
+        try:
+            for flap in range(FLAPS):
+                os.kill(pid, signal.SIGSTOP)
+                wait_until(lambda: site.serves(VICTIM) is False, RUN_S)
+                if not flap:
+                    running.wait_for(lambda text: "brokers came or went" in text)
+                os.kill(pid, signal.SIGCONT)
+                wait_until(lambda: site.serves(VICTIM) is True, RUN_S)
+        finally:
+            os.kill(pid, signal.SIGCONT)
+        assert times(running.log.read_text(), "solving") < FLAPS
+    assert site.shell.runs() == []
