@@ -38,7 +38,7 @@ def check_keys(sources: Sources) -> None:
     for key in sources.values:
         if key not in HARMLESS:
             raise ConfigError(
-                f"{sources.near((key,))}: {key!r} is not taken from a file that lies "
+                f"{sources.line((key,))}: {key!r} is not taken from a file that lies "
                 "in the current folder unasked, since it could run code, or send "
                 f"secrets elsewhere; {_TAKE_ALL}"
             )

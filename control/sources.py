@@ -65,9 +65,8 @@ class Sources:
         if variable := self._variable(tuple(map(str, place))):
             return Source(kind=Kind.ENVIRONMENT, place=variable)
         if holds(self.values, place):
-            in_profile = place[0] in self.profiled
-            kind = Kind.PROFILE if in_profile else Kind.FILE
-            return Source(kind=kind, place=self._line(place, in_profile=in_profile))
+            kind = Kind.PROFILE if place[0] in self.profiled else Kind.FILE
+            return Source(kind=kind, place=self.line(place))
         return Source(kind=Kind.DEFAULT)
 
     def has(self, place: tuple[int | str, ...]) -> bool:
@@ -82,7 +81,9 @@ class Sources:
                 return variable
         return None
 
-    def _line(self, place: tuple[int | str, ...], *, in_profile: bool) -> str:
+    def line(self, place: tuple[int | str, ...]) -> str:
+        """The file, and the line of it that gives the place."""
+        in_profile = place[0] in self.profiled
         above = ("profiles", self.profile) if in_profile and self.profile else ()
         line = line_of(self.text, (*above, *place))
         return f"{self.path}" if line is None else f"{self.path}, line {line}"

@@ -59,6 +59,15 @@ def test_a_key_that_could_do_harm_is_refused_with_its_line(
     assert "--config ./plimsoll.toml" in str(told.value)
 
 
+def test_the_file_is_named_also_where_the_environment_gives_the_key(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_CACHE_DIR", "mine")
+    written('cache_dir = "theirs"\n')
+    with pytest.raises(ConfigError, match=r"^plimsoll\.toml, line 1: 'cache_dir'"):
+        load({})
+
+
 @pytest.mark.parametrize("named", ["flag", "environment", "own folder"])
 def test_a_file_that_is_named_or_ones_own_is_trusted(
     named: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
