@@ -96,7 +96,7 @@ def test_a_load_beyond_what_a_broker_may_carry_is_told_in_words() -> None:
     view = _with_brokers(level_after_run(), capacity={Resource.NET_IN: 1.7e6})
     view = replace(view, plan=None)
     assert "!" in _rows(view)["1"]["net_in"]
-    assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS))
+    assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
 
 
 def test_what_is_measured_shows_also_when_it_is_no_goal() -> None:
@@ -180,13 +180,13 @@ def test_an_empty_table_says_what_would_fill_it() -> None:
 
 
 def test_the_headline_names_who_is_over_what() -> None:
-    assert plain(headline(solving(), GOALS)) == (
+    assert plain(headline(solving(), GOALS, 120)) == (
         "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
     )
 
 
 def test_the_headline_of_a_level_cluster() -> None:
-    words = plain(headline(level_after_run(), GOALS))
+    words = plain(headline(level_after_run(), GOALS, 120))
     assert words == "every broker is within its band"
 
 
@@ -196,7 +196,7 @@ def test_a_resource_under_its_floor_is_not_judged() -> None:
     )
     quiet = GOALS.model_copy(update={"balance": balance})
     view = replace(solving(), evaluation=evaluate(skewed(), quiet, ()))
-    assert "too little load" in plain(headline(view, quiet))
+    assert "too little load" in plain(headline(view, quiet, 120))
     assert "in under its floor, not balanced" in levels_line(view, quiet)
     row = broker_table(view, quiet, 78).rows[0]
     assert not any("!" in plain(c) for c in row.cells)
@@ -227,7 +227,7 @@ def test_where_some_capacities_are_known_both_scales_are_told() -> None:
 
 
 def test_a_cluster_without_partitions_says_what_would_fill_the_table() -> None:
-    assert "no partitions yet" in plain(headline(no_partitions(), GOALS))
+    assert "no partitions yet" in plain(headline(no_partitions(), GOALS, 120))
 
 
 def test_racks_with_long_names_can_still_be_told_apart() -> None:
@@ -253,3 +253,14 @@ async def test_the_worst_deviation_is_in_sight_at_every_size(
         table = on.app.screen.query_one("#brokers", KeyedTable)
         assert "worst off" in table.render_line(0).text
         assert "in +200%" in table.render_line(1).text
+
+
+@pytest.mark.parametrize("width", range(20, 130))
+def test_the_headline_names_as_many_brokers_as_fit_and_cuts_no_figure(
+    width: int,
+) -> None:
+    words = plain(headline(solving(), GOALS, width))
+    whole = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
+    one = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; and 1 more"
+    none = "OVER 1 broker   under 2 brokers"
+    assert words == next((w for w in (whole, one) if len(w) <= width), none)

@@ -1,18 +1,25 @@
 """Text that has to fit."""
 
+import re
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.viewmodel.cells import (
     Column,
+    Role,
     Row,
+    Span,
     cell,
     fitted,
     flow,
     plain,
     right,
     shorten,
+    shorten_line,
     shorten_middle,
+    shorten_words,
 )
 
 ITEMS = ["optimal", "gap 12 → 0.2", "4 moves", "33.5 MB to copy"]
@@ -38,6 +45,19 @@ def test_a_shortened_partition_keeps_its_number() -> None:
 def test_shortened_text_fits(text: str, width: int) -> None:
     assert len(shorten(text, width)) <= width
     assert len(shorten_middle(text, width)) <= width
+
+
+@pytest.mark.parametrize("width", range(1, 80))
+def test_no_figure_is_cut_in_a_line_that_is(width: int) -> None:
+    words = "improved: 17 moves, objective 1.18 -> 0.025, -12.5 %, 1,011 GB in 5 s"
+    line = (Span(words[:20], Role.GOOD), Span(words[20:]))
+    cut = plain(shorten_line(line, width))
+    assert cut == shorten_words(words, width)
+    assert len(cut) <= width
+    figures = re.findall(r"\S*\d\S*", words)
+    assert (
+        re.findall(r"\S*\d[^\s…]*", cut) == figures[: len(re.findall(r"\d+\S*", cut))]
+    )
 
 
 def test_numbers_end_one_column_before_the_next() -> None:

@@ -1,9 +1,12 @@
 """Text with a meaning per span; widgets give each meaning its colour."""
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+_FIGURE: Final = re.compile(r"[+-]?\d[\d.,]*(?: ?(?:%|[kMGTP]?i?B(?:/s)?))?")
 
 
 class Role(StrEnum):
@@ -113,6 +116,38 @@ def flow(items: Sequence[Cell], width: int, gap: str = "  ") -> tuple[Cell, ...]
 def shorten(text: str, width: int) -> str:
     """Cut the end: `topic-with-a-…`."""
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def shorten_words(text: str, width: int) -> str:
+    """Cut the end, but never a figure or its unit: `bound …` instead of `bound 0.0…`.
+
+    A figure that is cut could be taken for another one.
+    """
+    if len(text) <= width:
+        return text
+    end = max(0, width - 1)
+    figure = figure_at(text, end)
+    end = figure[0] if figure else end
+    return text[:end] + "…"
+
+
+def figure_at(text: str, at: int) -> tuple[int, int] | None:
+    """Where the figure begins and ends that is cut at a place; None if none is."""
+    figures = (m.span() for m in _FIGURE.finditer(text))
+    return next(((start, end) for start, end in figures if start < at < end), None)
+
+
+def shorten_line(line: Cell, width: int) -> Cell:
+    """A line cut as `shorten_words` does, each piece of it with its meaning."""
+    words = plain(line)
+    if len(words) <= width:
+        return line
+    rest = shorten_words(words, width)
+    spans = []
+    for span in line:
+        spans.append(Span(rest[: len(span.text)], span.role))
+        rest = rest[len(span.text) :]
+    return tuple(span for span in spans if span.text)
 
 
 def shorten_middle(text: str, width: int) -> str:

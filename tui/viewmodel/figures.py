@@ -8,7 +8,7 @@ from model.remaining import OverLimit, remaining_words
 from model.units import bytes_text, count_text, percent_text
 from tui.moment import Moment
 from tui.viewmodel.ages import ticking
-from tui.viewmodel.cells import Cell, Role, cell, flow, shorten
+from tui.viewmodel.cells import Cell, Role, cell, flow, shorten_words
 from tui.viewmodel.gauges import SHORT
 from tui.viewmodel.headline import amount
 from tui.viewmodel.shown import Shown
@@ -60,7 +60,7 @@ def _notes(plan: Plan, width: int) -> Iterator[Cell]:
             items.append(cell(f"and {len(left) - LIMITS_TOLD} more", Role.OVER))
         yield from flow(items, width)
     for words in (*remaining_words((), plan.rack_violations), *plan.warnings):
-        yield cell(shorten(f"! {words}", width), Role.OVER)
+        yield cell(shorten_words(f"! {words}", width), Role.OVER)
 
 
 def _over(one: OverLimit) -> str:

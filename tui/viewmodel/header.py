@@ -7,7 +7,7 @@ from model.replication import Replication
 from model.run import RunState
 from tui.moment import Moment
 from tui.viewmodel.ages import age_s, is_stale, ticking
-from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten
+from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten, shorten_words
 from tui.viewmodel.progress import ACTIVE, share_done
 from tui.viewmodel.shown import WHAT_IF
 
@@ -136,7 +136,7 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
     room = max(20, width - len(word) - 3)
     first, *more = textwrap.wrap(message, room) or [""]
     if more and view.phase not in TOLD_IN_FULL:
-        first, more = shorten(message, room), []
+        first, more = shorten_words(message, room), []
     indent = " " * (len(word) + 3)
     return (
         (Span(f" {word} ", role), Span(" " + first)),

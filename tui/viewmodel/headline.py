@@ -1,35 +1,49 @@
 """One line on who is over or under the band, and one on where the levels lie."""
 
+from collections.abc import Sequence
+
 from control.view import LoopView
 from model.goals import Goals
 from model.ids import BrokerId
 from model.snapshot import Resource
-from model.units import bytes_text, rate_text
+from model.units import bytes_text, count_text, rate_text
 from tui.viewmodel.cells import Cell, Role, Span, cell
 from tui.viewmodel.gauges import SHORT, Gauges, gauges
 
 NAMED = 3
-"""Brokers named one by one in the headline."""
+"""Brokers named one by one in the headline, where there is room."""
+
+_TRIES = (*((named, named) for named in range(NAMED, 0, -1)), (NAMED, 0), (1, 0))
+"""How many are named over their limit, and over or under the band; the most first."""
 
 
-def headline(view: LoopView, goals: Goals) -> Cell:
-    """Which brokers are over their band, and which under."""
+def headline(view: LoopView, goals: Goals, width: int) -> Cell:
+    """Which brokers are over their band, and which under.
+
+    width: in cells. As many brokers are named as fit, so that no figure is cut.
+    """
+    tries = (_headline(view, goals, *named) for named in _TRIES)
+    fits = (line for line in tries if sum(len(s.text) for s in line) <= width)
+    return next(fits, None) or _headline(view, goals, 0, 0)
+
+
+def _headline(view: LoopView, goals: Goals, full_named: int, named: int) -> Cell:
     known = gauges(view, goals)
     if not known:
         return cell("loads are not known yet", Role.MUTED)
     if view.snapshot is not None and not len(view.snapshot):
         words = "the cluster has no partitions yet; with the first, loads show here"
         return cell(words, Role.MUTED)
-    full = _full(known)
+    full = _full(known, full_named)
     if not any(g.level for g in known.values()):
         return (*full, Span("too little load to be worth balancing", Role.MUTED))
-    over = _named(known, over=True)
-    under = _named(known, over=False)
+    over = _named(known, named, over=True)
+    under = _named(known, named, over=False)
     if not over and not under:
         return (*full, Span("every broker is within its band", Role.GOOD))
     spans = [*full]
     if over:
-        spans.append(Span(f"OVER broker {over}", Role.OVER))
+        spans.append(Span(f"OVER {_who(named)}{over}", Role.OVER))
     if over and under:
         spans.append(Span("   "))
     if under:
@@ -91,17 +105,16 @@ def whole(deviation: float) -> int:
     return round(100 * deviation)
 
 
-def _full(known: Gauges) -> tuple[Span, ...]:
+def _full(known: Gauges, named: int) -> tuple[Span, ...]:
     """Who carries more than a broker may, level or not."""
-    named = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
-    if not named:
+    full = [f"{b} {SHORT[r]}" for (b, r), gauge in known.items() if gauge.over_limit]
+    if not full:
         return ()
-    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
-    words = f"OVER ITS LIMIT broker {', '.join(named[:NAMED])}{more}"
+    words = f"OVER ITS LIMIT {_who(named)}{_listed(full, named, ', ', ' ')}"
     return (Span(words, Role.ALARM), Span("   "))
 
 
-def _named(known: Gauges, *, over: bool) -> str:
+def _named(known: Gauges, named: int, *, over: bool) -> str:
     """`1 in +200 %, out +180 %; 2 in +15 %` or `3 -100 %`; the worst first.
 
     Only what is over is told per resource, so that it stands out.
@@ -111,10 +124,21 @@ def _named(known: Gauges, *, over: bool) -> str:
         if (gauge.over if over else gauge.under) and gauge.deviation is not None:
             found.setdefault(broker, {})[resource] = gauge.deviation
     worst = sorted(found.items(), key=lambda item: -max(map(abs, item[1].values())))
-    named = [f"{b} {_offs(offs, each=over)}" for b, offs in worst[:NAMED]]
-    if len(worst) > NAMED:
-        named.append(f"and {len(worst) - NAMED} more")
-    return "; ".join(named)
+    words = [f"{b} {_offs(offs, each=over)}" for b, offs in worst]
+    return _listed(words, named, "; ", "; ") if words else ""
+
+
+def _who(named: int) -> str:
+    return "broker " if named else ""
+
+
+def _listed(words: Sequence[str], named: int, glue: str, last: str) -> str:
+    """The first `named` of them and the number of the others, or their number alone."""
+    if not named:
+        return count_text(len(words), "broker")
+    more = len(words) - named
+    ends = f"{last}and {more} more" if more > 0 else ""
+    return glue.join(words[:named]) + ends
 
 
 def _offs(offs: dict[Resource, float], *, each: bool) -> str:

@@ -15,8 +15,8 @@ from tui.viewmodel.cells import (
     Table,
     cell,
     right,
-    shorten,
     shorten_middle,
+    shorten_words,
 )
 from tui.viewmodel.gauges import SHORT
 from tui.viewmodel.plan import MOVES_SHOWN, REASON_LEAST, from_to
@@ -71,7 +71,7 @@ def _row(move: Move, columns: tuple[Column, ...]) -> Row:
             right(bytes_text(move.bytes_to_copy), size.width),
             cell(_leader(move)),
             right(f"{move.gain:.3g}", gain.width),
-            cell(shorten(move.reason, reason.width)),
+            cell(shorten_words(move.reason, reason.width)),
         ),
         values=(
             str(move.id),

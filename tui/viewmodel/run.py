@@ -25,8 +25,8 @@ from tui.viewmodel.cells import (
     cell,
     flow,
     right,
-    shorten,
     shorten_middle,
+    shorten_words,
 )
 from tui.viewmodel.gauges import SHORT
 from tui.viewmodel.plan import listed
@@ -254,7 +254,7 @@ def _wrapped(words: str, width: int, role: Role) -> tuple[Cell, ...]:
     lines = textwrap.wrap(words, max(20, width))
     if len(lines) > REASON_LINES:
         rest = " ".join(lines[REASON_LINES - 1 :])
-        lines = [*lines[: REASON_LINES - 1], shorten(rest, max(20, width))]
+        lines = [*lines[: REASON_LINES - 1], shorten_words(rest, max(20, width))]
     return tuple(cell(line, role) for line in lines)
 
 
@@ -354,7 +354,7 @@ def _done(item: MoveProgress, width: int) -> Cell:
 
 def _note(item: MoveProgress, width: int) -> Cell:
     words = item.note or item.move.reason
-    return cell(shorten(words, width), Role.UNDER if item.note else Role.PLAIN)
+    return cell(shorten_words(words, width), Role.UNDER if item.note else Role.PLAIN)
 
 
 def _stall(item: MoveProgress) -> str:

@@ -2,6 +2,7 @@
 
 from textual.app import ComposeResult
 from textual.containers import Vertical
+from textual.events import Resize
 
 from control.view import Phase
 from tui.moment import Moment
@@ -30,20 +31,32 @@ to both sides of it are the ends of the band, `┼` the level with an end in its
 `!` is over the band, or over what a broker may carry; `<` is under the band.
 """
 
+    moment: Moment | None = None
+
     def compose(self) -> ComposeResult:
         yield Lines(id="headline")
         yield TablePane(_table, table_id="brokers")
 
     def show(self, moment: Moment) -> None:
         """Show this moment instead."""
+        self.moment = moment
         view, goals = moment.view, moment.goals
-        self.query_one("#headline", Lines).show([headline(view, goals)])
+        self._show_headline()
         self.query_one(TablePane).show(moment)
         gone = view.phase is Phase.UNREACHABLE
         self.set_class(gone or is_stale(view, moment.now_ms), "-stale")
         real = " of the cluster there is" if view.proposed.supposed is not None else ""
         scale = scale_words(view, goals)
         entitle(self, f"Brokers{real}{scale}", levels_line(view, goals))
+
+    def on_resize(self, _event: Resize) -> None:
+        self._show_headline()
+
+    def _show_headline(self) -> None:
+        lines = self.query_one("#headline", Lines)
+        if (moment := self.moment) is not None:
+            width = lines.content_size.width
+            lines.show([headline(moment.view, moment.goals, width)])
 
 
 def _table(moment: Moment, width: int, wish: Wish) -> Table:

@@ -15,7 +15,19 @@ from textual.strip import Strip
 from textual.widgets.data_table import ColumnKey, RowKey
 
 from model.printable import masked
-from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, fitted
+from tui.viewmodel.cells import (
+    Cell,
+    Column,
+    Role,
+    Row,
+    Span,
+    Table,
+    cell,
+    figure_at,
+    fitted,
+    plain,
+    shorten_line,
+)
 from tui.widgets.paint import Palette, palette_of
 
 HEAD = 1
@@ -118,15 +130,17 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     def render_line(self, y: int) -> Strip:
         width, base = self.size.width, self.rich_style
         at = self.scroll_offset.y + y - HEAD
+        left = self.scroll_offset.x
+        right = left + width
         if y < HEAD:
             labels = ((Span(c.label, Role.STRONG),) for c in self.columns_shown)
-            line, style = self._line(labels), Style()
+            line, style = self.line(labels, left, right), Style()
         elif at < len(self.rows_shown):
-            line, style = self._line(self.rows_shown[at].cells), self._style_of(at)
+            line = self.line(self.rows_shown[at].cells, left, right)
+            style = self._style_of(at)
         else:
             return Strip.blank(width, base)
-        left = self.scroll_offset.x
-        cut = line.crop_extend(left, left + width, base)
+        cut = line.crop_extend(left, right, base)
         return cut.apply_style(style).apply_style(base)
 
     def _style_of(self, at: int) -> Style:
@@ -137,11 +151,14 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         # Not the partial style, which drops the alpha of the background.
         return self.get_component_rich_style("keyed-table--cursor")
 
-    def _line(self, cells: Iterable[Cell]) -> Strip:
+    def line(self, cells: Iterable[Cell], left: int, right: int) -> Strip:
+        """Cells side by side, to be seen from one edge to the other."""
         colours = palette_of(self.app)
         segments: list[Segment] = []
         for column, shown in zip(self.columns_shown, cells, strict=True):
-            segments += _segments(shown, column.width, colours)
+            seen = unless_cut(shown, column.width, left, right)
+            segments += _segments(seen, column.width, colours)
+            left, right = left - column.width, right - column.width
         return Strip(segments)
 
     # ---- the cursor
@@ -204,6 +221,19 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.action_select()
         elif at < len(self.rows_shown):
             self.move_cursor(row=at)
+
+
+def unless_cut(shown: Cell, width: int, left: int, right: int) -> Cell:
+    """The cell, without a figure that an edge of the table would go through.
+
+    left, right: the edges, from the beginning of the cell.
+    """
+    text = plain(shown)
+    if 0 < right < width and figure_at(text, right):
+        return shorten_line(shown, right)
+    if left > 0 and figure_at(text, left):
+        return cell("…".rjust(width))
+    return shown
 
 
 def _segments(shown: Cell, width: int, colours: Palette) -> Iterable[Segment]:

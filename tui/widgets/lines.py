@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 
 from rich.text import Text
+from textual.events import Resize
 from textual.widgets import Static
 
-from tui.viewmodel.cells import Cell
+from tui.viewmodel.cells import Cell, shorten_line
 from tui.widgets.paint import painted, palette_of
 
 
@@ -28,7 +29,15 @@ class Lines(Static):
             # One asked for before the first layout is over may be lost.
             self.call_after_refresh(self.refresh, layout=True)
 
+    def on_resize(self, _event: Resize) -> None:
+        if self.shown is not None:
+            self._paint()
+
     def _paint(self, *, layout: bool = False) -> None:
         colours = palette_of(self.app)
-        lines = [painted(line, colours) for line in self.shown or ()]
+        width = self.content_size.width
+        shown = self.shown or ()
+        # Before the first layout there is no width yet.
+        cut = [shorten_line(line, width) for line in shown] if width else shown
+        lines = [painted(line, colours) for line in cut]
         self.update(Text("\n", no_wrap=True).join(lines), layout=layout)

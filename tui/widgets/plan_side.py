@@ -3,6 +3,7 @@
 from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.containers import Vertical
+from textual.events import Resize
 from textual.message import Message
 
 from control.pointed import point_of
@@ -36,7 +37,7 @@ class MoveDetail(Lines):
         if self._of is not None and self.content_size.width:
             self.show(move_lines(*self._of, self.content_size.width))
 
-    def on_resize(self) -> None:
+    def on_resize(self, _event: Resize) -> None:
         self._draw()
 
 
@@ -149,7 +150,7 @@ is cut there be the plan, by its own hash.
         drawn = plot(frontier, self.picked, width, height - len(words))
         self.show([*drawn, *(cell(w) for w in words)])
 
-    def on_resize(self) -> None:
+    def on_resize(self, _event: Resize) -> None:
         self._draw()
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

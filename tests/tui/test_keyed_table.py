@@ -1,0 +1,57 @@
+"""What a table shows that is wider than its part of the terminal."""
+
+import re
+
+import pytest
+
+from tests.tui.stage import stage
+from tests.tui.views import plan_ready, running
+from tui.viewmodel.cells import cell, plain
+from tui.widgets.keyed_table import KeyedTable, unless_cut
+
+DIGIT = re.compile(r"[\d.,]")
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "seen"),
+    [
+        (0, 8, "   0.146"),
+        (-20, 8, "   0.146"),
+        (0, 7, "   …"),
+        (0, 5, "   …"),
+        (3, 20, "   0.146"),
+        (4, 20, "       …"),
+    ],
+)
+def test_a_figure_at_the_edge_of_a_table_is_shown_whole_or_not_at_all(
+    left: int, right: int, seen: str
+) -> None:
+    assert plain(unless_cut(cell("   0.146"), 8, left, right)) == seen
+
+
+def test_words_before_a_figure_that_is_cut_are_kept() -> None:
+    reason = cell("relieves broker 1 (net_in 200 % over its level)")
+    assert plain(unless_cut(reason, 60, 0, 27)) == "relieves broker 1 (net_in …"
+
+
+def test_words_at_the_edge_of_a_table_are_cut() -> None:
+    assert unless_cut(cell("relieves"), 20, 0, 4) == cell("relieves")
+
+
+@pytest.mark.parametrize("key", ["1", "2", "3", "4"])
+async def test_no_figure_of_a_table_is_cut_at_any_width(key: str) -> None:
+    view = running() if key == "3" else plan_ready()
+    async with stage(view, size=(60, 30), running=key == "3") as on:
+        await on.press(key)
+        for table in on.app.screen.query(KeyedTable):
+            for width in range(20, table.virtual_size.width):
+                _assert_whole(table, width)
+
+
+def _assert_whole(table: KeyedTable, width: int) -> None:
+    for row in table.rows_shown:
+        cells = zip(table.columns_shown, row.cells, strict=True)
+        whole = "".join(plain(c)[: of.width].ljust(of.width) for of, c in cells)
+        shown = table.line(row.cells, 0, width).text[:width]
+        cut = DIGIT.fullmatch(shown[-1]) and DIGIT.fullmatch(whole[width])
+        assert not cut, (width, shown)
