@@ -13,7 +13,7 @@ from model.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
 from model.plan_warnings import plan_warnings
 from model.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
-from solver.explain import reason
+from solver.explain import Reasons
 from solver.faults import over_limits, rack_violations
 from solver.leaders import leaders_alone
 from solver.placement import (
@@ -112,19 +112,14 @@ def _moves(
         internal = problem.snapshot.row(row).internal
         return internal, not problem.may.forced[row], -rounded(gain[row]), row
 
+    reasons = Reasons(problem, placement)
     return tuple(
-        _move(problem, placement, row, gain[row], directories)
-        for row in sorted(gain, key=place)
+        _move(reasons, row, gain[row], directories) for row in sorted(gain, key=place)
     )
 
 
-def _move(
-    problem: Problem,
-    placement: Placement,
-    row: int,
-    gain: float,
-    directories: Directories,
-) -> Move:
+def _move(reasons: Reasons, row: int, gain: float, directories: Directories) -> Move:
+    problem, placement = reasons.problem, reasons.placement
     partition = problem.snapshot.row(row)
     leader = problem.brokers[int(placement.leader[row])]
     after = _replicas_after(problem, placement, row, leader)
@@ -144,7 +139,7 @@ def _move(
         gain=rounded(gain),
         reason=directories.reason[row]
         if stays and row in directories.reason
-        else reason(problem, placement, row),
+        else reasons.of(row, gain),
         log_dirs_before=_log_dirs_before(problem, row) if log_dirs else (),
         log_dirs_after=log_dirs,
         leader_load=_now(problem, problem.lead[row]),

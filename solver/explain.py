@@ -1,32 +1,145 @@
 """Why a move is made, in words: whom it relieves, whom it fills."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
-from model.units import percent_text
-from solver.placement import Placement, row_shift
+from model.snapshot import Floats, Ints
+from solver.faults import ROUNDING, held, sharing
+from solver.infeasible.words import amount_text
+from solver.placement import Placement, loads_of, row_shift
 from solver.problem import Problem
 from solver.spreading import RackMode
 
 
-def reason(problem: Problem, placement: Placement, row: int) -> str:
-    """What one changed row does for the brokers, as they were before the plan."""
-    must = problem.replicas[row][problem.may.must_go[row]]
-    if len(must):
-        broker = problem.snapshot.header.brokers[int(must[0])]
-        if problem.may.leaving[must[0]]:
-            return f"leaves broker {broker.id}, which is {broker.state}"
-        return f"leaves broker {broker.id}, where a pin or placement forbids it"
+@dataclass(frozen=True)
+class Reasons:
+    """What the changed rows of a plan do for the brokers, in words.
+
+    Brokers are judged as they are before the plan.
+    """
+
+    problem: Problem
+    placement: Placement
+
+    def of(self, row: int, gain: float) -> str:
+        """Why one changed row changes; gain: what F would rise by without it."""
+        problem = self.problem
+        must = problem.replicas[row][problem.may.must_go[row]]
+        if len(must):
+            broker = problem.snapshot.header.brokers[int(must[0])]
+            if problem.may.leaving[must[0]]:
+                return f"leaves broker {broker.id}, which is {broker.state}"
+            return f"leaves broker {broker.id}, where a pin or placement forbids it"
+        if problem.may.forced[row]:
+            return _forced(problem, row)
+        return (
+            self._over_limit(row)
+            or (self._within_limit(row) if gain <= 0 and self._repairs else "")
+            or _balance(problem, self.placement, row)
+        )
+
+    def _over_limit(self, row: int) -> str:
+        """The broker over a limit that a row takes most load off; empty if none."""
+        brokers, shift = self._shift(row)
+        before = self._before[brokers]
+        found = self._most_relieved(brokers, shift, before)
+        if found is None:
+            return ""
+        at, d = found
+        return (
+            f"relieves broker {self.problem.brokers[brokers[at]]}, which is over its "
+            f"limit of {self._key(d)} ({self._words(d, before[at, d])}, the limit is "
+            f"{self._words(d, self._limit[brokers[at], d])})"
+        )
+
+    def _within_limit(self, row: int) -> str:
+        """The broker that only this row keeps from exceeding a limit; empty if none."""
+        brokers, shift = self._shift(row)
+        without = self._after[brokers] - shift
+        found = self._most_relieved(brokers, shift, without)
+        if found is None:
+            return ""
+        at, d = found
+        return (
+            f"keeps broker {self.problem.brokers[brokers[at]]} within its limit of "
+            f"{self._key(d)} ({self._words(d, without[at, d])} without this move, the "
+            f"limit is {self._words(d, self._limit[brokers[at], d])})"
+        )
+
+    def _most_relieved(
+        self, brokers: list[int], shift: Floats, loads: Floats
+    ) -> tuple[int, int] | None:
+        """Of the loads over a limit, the one that falls most, in limits; None if none.
+
+        shift, loads: (brokers, D + 1).
+        """
+        limit = self._limit[brokers]
+        relief = np.where(loads > limit * (1 + ROUNDING), -shift / limit, 0.0)
+        if relief.max(initial=0.0) <= 0:
+            return None
+        at, d = divmod(int(np.argmax(relief)), relief.shape[1])
+        return at, d
+
+    def _shift(self, row: int) -> tuple[list[int], Floats]:
+        """Brokers that a row touches, and (brokers, D + 1) loads and replicas."""
+        brokers, shift = row_shift(self.problem, self.placement, row)
+        home, holders = self.problem.replicas[row], self.placement.holders(row)
+        count = [(b in holders) - int(b in home) for b in brokers]
+        return brokers, np.column_stack([shift, count])
+
+    @cached_property
+    def _before(self) -> Floats:
+        """(B, D + 1) loads and replicas before the plan."""
+        problem = self.problem
+        return _with_counts(problem.loads_before, held(problem, problem.replicas))
+
+    @cached_property
+    def _after(self) -> Floats:
+        """(B, D + 1) loads and replicas after the plan."""
+        problem, placement = self.problem, self.placement
+        count = held(problem, placement.replicas)
+        return _with_counts(loads_of(problem, placement), count)
+
+    @cached_property
+    def _limit(self) -> Floats:
+        """(B, D + 1) limits of loads and replicas."""
+        problem = self.problem
+        most = problem.goals.replicas_per_broker
+        return _with_counts(problem.limit, np.where(problem.may.holding, most, np.inf))
+
+    @cached_property
+    def _repairs(self) -> bool:
+        """Whether the plan reduces an excess or spreads replicas that share racks."""
+        over = self._before > self._limit * (1 + ROUNDING)
+        if (self._after < self._before)[over].any():
+            return True
+        problem = self.problem
+        before = sharing(problem, problem.replicas)
+        return bool((before & ~sharing(problem, self.placement.replicas)).any())
+
+    def _key(self, d: int) -> str:
+        dimensions = self.problem.dimensions
+        return dimensions[d].key if d < len(dimensions) else "replicas"
+
+    def _words(self, d: int, load: float) -> str:
+        dimensions = self.problem.dimensions
+        if d < len(dimensions):
+            return amount_text(dimensions[d].measure, load)
+        return f"{load:,.0f}"
+
+
+def _with_counts(loads: Floats, count: Floats | Ints) -> Floats:
+    return np.column_stack([loads, count])
+
+
+def _forced(problem: Problem, row: int) -> str:
+    """Why a row has to change that may keep any one of its replicas."""
     spreading = problem.may.spreading
-    if (
-        problem.may.forced[row]
-        and spreading.mode[spreading.group[row]] == RackMode.EXACT
-    ):
+    if spreading.mode[spreading.group[row]] == RackMode.EXACT:
         return "goes where its placement wants it"
-    if problem.may.forced[row]:
-        return f"repairs racks: {_racks(problem, row)} held all its replicas"
-    return _over_limit(problem, placement, row) or _balance(problem, placement, row)
+    return f"repairs racks: {_racks(problem, row)} held all its replicas"
 
 
 def _racks(problem: Problem, row: int) -> str:
@@ -35,23 +148,6 @@ def _racks(problem: Problem, row: int) -> str:
     home = problem.replicas[row]
     names = sorted({str(spreading.racks[spreading.rack[b]]) for b in home[home >= 0]})
     return f"{'rack' if len(names) == 1 else 'racks'} {', '.join(names)}"
-
-
-def _over_limit(problem: Problem, placement: Placement, row: int) -> str:
-    """The broker over a limit that a row takes most load off; empty if none."""
-    brokers, shift = row_shift(problem, placement, row)
-    limit, before = problem.limit[brokers], problem.loads_before[brokers]
-    over = before > limit * (1 + 1e-9)
-    relief = np.where(over, -shift / limit, 0.0)
-    if relief.max(initial=0.0) <= 0:
-        return ""
-    at, d = divmod(int(np.argmax(relief)), shift.shape[1])
-    share = percent_text(before[at, d] / limit[at, d])
-    key = problem.dimensions[d].key
-    return (
-        f"relieves broker {problem.brokers[brokers[at]]}, which is over its limit "
-        f"({key} at {share} of it)"
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

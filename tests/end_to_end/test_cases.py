@@ -45,6 +45,9 @@ def test_m6_ends_although_its_limits_are_out_of_reach(tmp_path: Path) -> None:
     assert plan["moves"]
     assert plan["over_limit"]
     assert plan["limited_by"].startswith("search budget exhausted (2 units of work")
+    costly = [move["reason"] for move in plan["moves"] if move["gain"] < 0]
+    assert any("within its limit" in reason for reason in costly)
+    assert all("limit of " in reason for reason in costly)
 
 
 def test_m3_relieves_its_full_broker_and_names_what_remains(tmp_path: Path) -> None:

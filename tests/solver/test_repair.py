@@ -122,7 +122,40 @@ def test_a_broker_over_its_limit_is_relieved_within_the_tolerance_band() -> None
     (over,) = (o for o in plan.over_limit if o.broker == 1)
     assert (over.before, over.remains) == (10.0, False)
     assert len(plan.moves) == 1
-    assert "which is over its limit" in plan.moves[0].reason
+    words = "relieves broker 1, which is over its limit of net_in (10 B/s, the limit is"
+    assert f"{words} 9 B/s)" in plan.moves[0].reason
+
+
+def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
+    """Broker 2 can relieve broker 1 only if it gives its own load to broker 3."""
+    members = [
+        broker(1, capacity=7.0),
+        broker(2, capacity=9.5),
+        broker(3, capacity=4.8),
+    ]
+    rows = [Row(replicas=(1,), load=(6.5, 0.1))]
+    rows += [Row(replicas=(2,), load=(4.0, 0.1), topic=OTHER)]
+    wanted = goals(5.0)
+    plan = planned(cluster(members, rows), wanted)
+    room = next(m for m in plan.moves if m.topic == OTHER)
+    assert room.gain < 0
+    assert room.reason == (
+        "keeps broker 2 within its limit of net_in (10 B/s without this move, the "
+        "limit is 8 B/s)"
+    )
+    larger = [broker(b.id, capacity=100.0) for b in members]
+    idle = planned(cluster(larger, rows), wanted)
+    assert not any("limit" in move.reason for move in idle.moves)
+
+
+def test_a_broker_over_its_count_of_replicas_is_named_as_the_reason() -> None:
+    members = [broker(i) for i in (1, 2)]
+    rows = [Row(replicas=(1,), load=(0.0, 0.0))] * 4
+    rows += [Row(replicas=(2,), load=(10.0, 10.0), topic=OTHER)]
+    plan = planned(cluster(members, rows), goals(5.0, replicas_per_broker=3))
+    (move,) = plan.moves
+    words = "relieves broker 1, which is over its limit of replicas (4, the limit is 3)"
+    assert move.reason == words
 
 
 def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
