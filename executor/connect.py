@@ -5,6 +5,7 @@ import logging
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from pathlib import Path
 from typing import Final
 
@@ -31,7 +32,7 @@ from executor.history import (
 from executor.journal import Action, Journal, new_run_id
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
-from executor.left import left_settings, remains, with_left
+from executor.left import remains, with_left
 from executor.lock import sole_writer
 from executor.outlook import Outlook
 from executor.pace import Pace
@@ -42,6 +43,7 @@ from executor.run_settings import RunSettings
 from executor.s3 import S3Settings
 from executor.schedule import in_order
 from executor.steering import Steering
+from executor.throttle import Throttled
 from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.undo import rolled_back
@@ -99,19 +101,17 @@ class Executor(Closing):
     ) -> RunReport:
         """Carry out exactly this plan; `steering` may end it early.
 
-        Raises PlanOutdated or GuardrailRefused where the plan does not fit the
-        cluster, and nothing was changed; ClusterUnreachable, RightsMissing, ConfigError
-        or ExecutionStopped where it cannot be carried out.
+        Settings that earlier runs have left in force are restored first. Raises
+        PlanOutdated or GuardrailRefused where the plan does not fit the cluster, and
+        nothing else was changed; ClusterUnreachable, RightsMissing, ConfigError or
+        ExecutionStopped where it cannot be carried out.
         """
         undoes = restores(plan)
         if not undoes:
             refuse_overfilled(plan)
-            self._warn_of(left_settings(journal_dir, plan.cluster_id))
         run = _Run(journal_dir, moves_in_flight, observe, steering)
         with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
-            if undoes:
-                # First, so that it does not count as what was there before.
-                self._warn_of(self._clean_up(journal_dir, plan.cluster_id))
+            self._restore_first(plan, journal_dir)
             run_id = self._new_run_id(journal_dir, plan)
             report = self._carry_out(plan, run_id, run, past=None)
             if undoes:
@@ -253,6 +253,21 @@ class Executor(Closing):
         report = with_balance(report, plan, self._admin)
         return with_remaining(report, plan), execution.rolls_back
 
+    def _restore_first(self, plan: Plan, journal_dir: Path) -> None:
+        """Restore what earlier runs have left, before a plan for this cluster runs.
+
+        Otherwise the run would take it for a setting of someone else and restore it at
+        its end. What remains is named.
+        """
+        cluster_id = self._admin.cluster().cluster_id
+        if cluster_id != plan.cluster_id:
+            return
+        # A throttle may be in force for moves in progress; the checks refuse the plan.
+        if restores(plan) or not self._admin.reassignments():
+            self._warn_of(self._clean_up(journal_dir, cluster_id))
+        if not restores(plan):
+            self._warn_of(remains(journal_dir, cluster_id))
+
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
         """Take away what interrupted runs have left set; what it did, in words.
 
@@ -273,7 +288,13 @@ class Executor(Closing):
     def _clean_up(self, journal_dir: Path, cluster: str) -> list[str]:
         """The newest run first: what it found set may be what an older one has left."""
         did = []
+        newer: list[Throttled] = []
+        """Of these some may be in force still, in place of what older ones have set."""
         for past in reversed(left_set(journal_dir, cluster)):
+            if past.throttled is not None:
+                held = reduce(Throttled.with_newer, reversed(newer), past.throttled)
+                newer.append(past.throttled)
+                past = replace(past, throttled=held)
             words = "; ".join(self._undone(journal_dir, past))
             did += [f"run {past.run_id}: {words}"] if words else []
             did += [f"run {past.run_id}: {warning}" for warning in past.warnings]

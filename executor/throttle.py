@@ -76,6 +76,15 @@ class Throttled:
         """Whether a value that a broker shows is one that this run has set."""
         return shown in {str(v) for v in self.ours.get(broker, {}).get(key, ())}
 
+    def with_newer(self, newer: "Throttled") -> "Throttled":
+        """With the rates that a newer run has set in place of ours, as ours."""
+        ours = deepcopy(self.ours)
+        for broker, before in newer.rates.items():
+            for key, old in before.items():
+                if self.is_ours(broker, key, old):
+                    ours[broker][key] += newer.ours.get(broker, {}).get(key, [])
+        return Throttled(rates=self.rates, ours=ours, lists=self.lists)
+
     def newest(self, broker: BrokerId, key: str) -> int:
         """The rate that a broker has, or should have."""
         return self.ours[broker][key][-1]

@@ -24,12 +24,12 @@ from executor.throttle import LEADER_RATE
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.faults import Faults, Lost
-from model.errors import ExecutionStopped, PlimsollError
-from model.ids import BrokerId
+from model.errors import ExecutionStopped, GuardrailRefused, PlimsollError
+from model.ids import BrokerId, PartitionId
 from model.run import RunState
 from model.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID
-from tests.executor.simulated import MB, Killed, Site, cut_off
+from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
 
 TWO = BrokerId(2)
 WHAT = (
@@ -124,18 +124,42 @@ def test_a_rollback_does_not_take_the_throttle_left_for_a_setting_of_others(
         assert at.is_clean
 
 
-def test_runs_are_cleaned_up_from_the_newest_to_the_oldest(tmp_path: Path) -> None:
+def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     """The second run found the throttle of the first one, and would restore that."""
-    at = interrupted(tmp_path)
+    at = interrupted(folder)
     at.cluster.advance(100.0)
     at.before = {n: of for n, (of, _) in at.placement.items()}
     at.after = {0: (1, 2), 1: (2, 1)}
     at.limits = RunLimits(throttle_bytes_per_s=60 * MB)
     at.kill_at(4, made=True)
-    with pytest.raises(Killed):
-        at.run()
+    with monkeypatch.context() as patched:
+        # As plimsoll did before runs restored first what earlier ones had left.
+        patched.setattr(Executor, "_restore_first", lambda *_: None)
+        with pytest.raises(Killed):
+            at.run()
     at.live_on()
     assert at.cluster.brokers[TWO].configs[LEADER_RATE] == str(60 * MB)
+    return at
+
+
+def test_runs_are_cleaned_up_from_the_newest_to_the_oldest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = left_by_two_runs(tmp_path, monkeypatch)
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+    assert left_settings(at.folder, CLUSTER_ID) == []
+
+
+@pytest.mark.parametrize("call", range(12))
+def test_an_older_run_knows_the_rates_of_a_newer_one_that_could_not_be_restored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
+) -> None:
+    """It used to take them for someone else's, so that its own came back for good."""
+    at = left_by_two_runs(tmp_path, monkeypatch)
+    at.faults.lost = {call: Lost.REQUEST, call + 1: Lost.REQUEST}
+    at.executor().clean_up(at.folder)
+    at.faults.lost.clear()
     at.executor().clean_up(at.folder)
     assert at.is_clean
     assert left_settings(at.folder, CLUSTER_ID) == []
@@ -159,7 +183,26 @@ def test_the_report_of_a_rollback_names_what_remains(
     assert at.is_clean
 
 
-def test_a_new_run_warns_of_what_an_earlier_one_has_left(
+@pytest.mark.parametrize("rate", [None, 60 * MB])
+def test_a_new_run_first_restores_what_an_earlier_one_has_left(
+    tmp_path: Path, rate: int | None, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It used to restore the rate of the earlier run at its end."""
+    at = interrupted(tmp_path)
+    at.cluster.advance(100.0)
+    at.cluster.brokers[BrokerId(3)].configs[LEADER_RATE] = "7000000"
+    at.before = {n: of for n, (of, _) in at.placement.items()}
+    at.after = {0: (1, 2)}
+    at.limits = RunLimits(throttle_bytes_per_s=rate)
+    assert at.run().state is RunState.DONE
+    assert at.cluster.brokers[BrokerId(3)].configs == {LEADER_RATE: "7000000"}
+    del at.cluster.brokers[BrokerId(3)].configs[LEADER_RATE]
+    assert at.is_clean
+    assert left_settings(tmp_path, CLUSTER_ID) == []
+    assert "its throttle is gone" in caplog.text
+
+
+def test_a_new_run_names_what_it_could_not_restore(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     at = interrupted(tmp_path)
@@ -167,8 +210,36 @@ def test_a_new_run_warns_of_what_an_earlier_one_has_left(
     at.before = {n: of for n, (of, _) in at.placement.items()}
     at.after = {0: (1, 2)}
     at.limits = RunLimits()
+    at.faults.refusals["alter_broker_configs"] = "Policy says no."
     assert at.run().state is RunState.DONE
     assert f"has not restored all that it set: {WHAT}" in caplog.text
+    at.faults.refusals.clear()
+    at.executor().clean_up(at.folder)
+    assert at.is_clean
+
+
+def test_a_throttle_stays_while_partitions_are_being_moved(tmp_path: Path) -> None:
+    at = interrupted(tmp_path)
+    rate = at.cluster.brokers[TWO].configs[LEADER_RATE]
+    admin = SimulatedAdmin(at.cluster, Faults())
+    at.cluster.advance(100.0)
+    at.before = {n: of for n, (of, _) in at.placement.items()}
+    at.after = {1: (2, 1)}
+    admin.reassign({PartitionId(TOPIC, 0): [BrokerId(1), TWO]})
+    with pytest.raises(GuardrailRefused, match="being moved"):
+        at.run()
+    assert at.cluster.brokers[TWO].configs[LEADER_RATE] == rate
+
+
+def test_a_plan_for_another_cluster_restores_nothing_on_this_one(
+    tmp_path: Path,
+) -> None:
+    at = interrupted(tmp_path)
+    at.cluster.advance(100.0)
+    other = at.plan.model_copy(update={"cluster_id": "other"}).seal()
+    with pytest.raises(GuardrailRefused, match="The plan is for the cluster other"):
+        at.run(other)
+    assert not at.is_clean
 
 
 def test_what_is_still_set_is_said_where_an_error_ends_the_run(
