@@ -20,6 +20,7 @@ from model.snapshot import Bools, Ints, Partitions, Snapshot, Topic
 from model.units import count_text
 from solver.budget import Budget
 from solver.dealing import Leadership, choose_leaders, deal, ordered
+from solver.infeasible.words import no_such_rack
 from solver.levelling import Room, greatest_lowest, least_highest, level
 from solver.newtopic import Evenness, LoadEvenness, NewTopic, Placing
 from solver.observer import SolveObserver
@@ -216,7 +217,7 @@ def _short(
     held = room.in_racks(room.cap)
     short = np.flatnonzero(held < room.least).tolist()
     for q in short:
-        yield (
+        yield no_such_rack(problem, group.racks[q]) or (
             f"rack {group.racks[q]} has to hold "
             f"{count_text(int(room.least[q]), 'replica')} and has room for {held[q]:,}"
         )

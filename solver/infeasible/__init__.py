@@ -13,6 +13,7 @@ from solver.infeasible.core import (
     conflict_of_rows,
     find_conflict,
 )
+from solver.infeasible.misfits import placement_misfits
 from solver.infeasible.words import (
     MOST_NAMED,
     amount_text,
@@ -31,6 +32,8 @@ def plain_reasons(problem: Problem, budget: Budget | None = None) -> tuple[str, 
         return ()
     if not problem.may.alive.any():
         return (f"{_emptying(problem)} must empty and no alive broker is left",)
+    if misfits := tuple(placement_misfits(problem)):
+        return misfits
     stuck = _stuck(problem)
     budget = budget or Budget(limits=SolveLimits())
     told = [_why_stuck(problem, rows[0], budget) for rows in stuck[:MOST_NAMED]]

@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
+from model.exchange.placement import USER_TOPICS
 from model.goals import RackRule
 from model.names import Names
 from model.snapshot import BrokerState, Measure, Resource
@@ -14,6 +15,9 @@ from solver.problem import Problem
 
 MOST_NAMED = 5
 """Partitions or brokers of one kind that are told by name; more help nobody."""
+
+ALL_TOPICS = Names(regex=(USER_TOPICS,))
+"""What a placement file without topics is for: all but internal topics."""
 
 _OF_ONE_ROW = {Kind.STATE, Kind.PIN, Kind.RETURN}
 
@@ -101,7 +105,7 @@ def _told(
         case Kind.PIN:
             yield from (pin_text(problem, t.at) for t in things)
         case Kind.PLACEMENT:
-            yield from (_placement(problem, t.at) for t in things)
+            yield from (placement_text(problem, t.at) for t in things)
         case Kind.RACKS:
             even = problem.goals.rack_rule is RackRule.EVEN
             yield f"replicas lie {'evenly in' if even else 'spread over'} racks"
@@ -179,7 +183,8 @@ def pin_text(problem: Problem, number: int) -> str:
     return f"a pin keeps {names_text(pin.topics)} on {' in '.join(where) or 'any'}"
 
 
-def _placement(problem: Problem, number: int) -> str:
+def placement_text(problem: Problem, number: int) -> str:
+    """What one placement rule asks for."""
     rule = problem.goals.placements[number]
     counts = [
         *(f"{c} in rack {r}" for r, c in sorted(rule.placement.replica_racks.items())),
@@ -189,6 +194,16 @@ def _placement(problem: Problem, number: int) -> str:
         ),
     ]
     return f"the placement of {names_text(rule.topics)} asks for {listed(counts)}"
+
+
+def no_such_rack(problem: Problem, rack: str | None) -> str:
+    """That no broker is in a rack, and which racks there are; empty if one is."""
+    racks = {b.rack for b in problem.snapshot.header.brokers}
+    if rack in racks:
+        return ""
+    known = sorted(r for r in racks if r is not None)
+    told = f"racks: {listed(known)}" if known else "no broker's rack is known"
+    return f"no broker is in rack {rack!r} ({told})"
 
 
 def budget_text(problem: Problem, thing: Thing, limit: int | None = None) -> str:
@@ -210,7 +225,9 @@ def budget_text(problem: Problem, thing: Thing, limit: int | None = None) -> str
 
 
 def names_text(names: Names) -> str:
-    """A set of topics: `orders`, `orders and audit.*`."""
+    """A set of topics: `orders`, `orders and audit.*`, `all topics`."""
+    if names == ALL_TOPICS:
+        return "all topics"
     told = [
         *names.exact,
         *(f"{prefix}*" for prefix in names.prefix),

@@ -11,6 +11,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from control.cli import app
+from control.exits import Exit
 from model.plan import Plan, read_plan
 from tests import offline
 
@@ -108,6 +109,33 @@ def test_a_placement_that_matches_no_topic_is_a_warning(
     _, run = planned("--placement", f"{topics}=ab.json")
     words = f"warning: the placement of /{topics}/ matches no topic"
     assert (words in run.stderr) == warned
+
+
+@pytest.mark.parametrize(
+    ("racks", "fault"),
+    [
+        ({"a": 1}, "the counts sum to 1, but orders has 2 replicas"),
+        ({"a": 1, "x": 1}, "no broker is in rack 'x' (racks: a, b and c)"),
+    ],
+)
+@pytest.mark.parametrize("command", ["plan", "frontier", "what-if --add-broker 1:c"])
+def test_a_placement_that_fits_no_replica_list_is_named(
+    folder: Path, racks: dict[str, int], fault: str, command: str
+) -> None:
+    (folder / "wrong.json").write_text(constraints(racks))
+    run = plimsoll(*command.split(), *FROM, "--placement", "wrong.json")
+    assert run.exit_code == Exit.INFEASIBLE
+    assert "the placement of all topics asks for 1 in rack a" in run.stdout
+    assert fault in run.stdout
+    assert "partition" not in run.stdout.partition(fault)[0]
+
+
+def test_a_new_topic_names_the_rack_that_no_broker_is_in(folder: Path) -> None:
+    (folder / "wrong.json").write_text(constraints({"a": 1, "x": 1}))
+    new = ("place", "new", "-p", "6", "-r", "2", *FROM, "--placement", "wrong.json")
+    run = plimsoll(*new)
+    assert run.exit_code == Exit.INFEASIBLE
+    assert "no broker is in rack 'x' (racks: a, b and c)" in run.stdout
 
 
 def test_a_plan_honours_a_topics_own_config(folder: Path) -> None:
