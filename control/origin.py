@@ -1,7 +1,7 @@
 """Where a planning command gets its cluster and its goals from."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from model.exchange.placement import read_placement
 from model.exchange.source import nearest
 from model.goals import Goals, RackRule
 from model.placeless import placeless_warnings, with_placeless_deferred
-from model.plan_warnings import rack_warning, racks_unknown
+from model.plan_warnings import goal_warning, rack_warning, racks_unknown
+from model.rackplacement import PlacementRule
 from model.snapshot import Snapshot, StorageKind
 from model.snapshot_file import read_snapshot
 from model.topicplacement import placement_warnings, with_topic_placements
@@ -156,22 +157,34 @@ def with_placements(goals: Goals, snapshot: Snapshot) -> Goals:
 
     Configs that cannot be used and rules without a topic are named on stderr.
     """
-    for words in (
-        *_without_topics(goals, snapshot),
-        *placement_warnings(goals, snapshot),
-    ):
+    names = [topic.name for topic in snapshot.header.topics]
+    warn_of_placements(goals.placements, names, "matches no topic")
+    for words in placement_warnings(goals, snapshot):
         sys.stderr.write(f"plimsoll: warning: {words}\n")
     return with_topic_placements(goals, snapshot)
 
 
-def _without_topics(goals: Goals, snapshot: Snapshot) -> Iterator[str]:
-    """Placement rules that match no topic, in words."""
+def warn_of_placements(
+    rules: Iterable[PlacementRule], topics: Sequence[str], words: str
+) -> None:
+    """Name placement rules that match none of these topics on stderr."""
     # It loads the solver, which takes a second.
     from solver.infeasible.words import names_text
 
-    for rule in goals.placements:
-        if not any(rule.topics.match(topic.name) for topic in snapshot.header.topics):
-            yield f"the placement of {names_text(rule.topics)} matches no topic"
+    for rule in rules:
+        if not any(map(rule.topics.match, topics)):
+            told = f"the placement of {names_text(rule.topics)} {words}"
+            sys.stderr.write(f"plimsoll: warning: {told}\n")
+
+
+def warn_of_ignored(snapshot: Snapshot, goals: Goals) -> None:
+    """Name the goals that are ignored, and why, on stderr."""
+    from solver.answer import ignored_goals
+    from solver.problem import compile_problem
+
+    for goal, mean in ignored_goals(compile_problem(snapshot, goals)):
+        words = goal_warning(snapshot, goal, mean)
+        sys.stderr.write(f"plimsoll: warning: {words}\n")
 
 
 def plannable(goals: Goals, snapshot: Snapshot) -> Goals:

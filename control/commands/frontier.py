@@ -7,7 +7,7 @@ from typing import Final
 from control.exits import Exit
 from control.form import Form
 from control.judge import refuse_broken
-from control.origin import Origin, check_racks, goals_of, plannable
+from control.origin import Origin, check_racks, goals_of, plannable, warn_of_ignored
 from control.pointed import checked, with_plan
 from control.progress import FRONTIER, shown
 from control.render import json_text, table
@@ -18,13 +18,10 @@ from model.errors import ConfigError
 from model.files import replace_file, write_document
 from model.frontier import KIND, Frontier, FrontierPoint, undominated
 from model.goals import Goals, SolveLimits
-from model.plan_warnings import goal_warning
 from model.snapshot import Snapshot
 from model.units import bytes_text, count_text
-from solver.answer import ignored_goals
 from solver.frontier import trace_plans
 from solver.observer import SolveObserver
-from solver.problem import compile_problem
 from solver.solve import solve
 
 TRACE_SHARE: Final = 0.25
@@ -51,7 +48,7 @@ def make(
     snapshot = origin.read(settings)
     goals = plannable(goals, snapshot)
     check_racks(snapshot, goals, None)
-    _warn_of_ignored(snapshot, goals)
+    warn_of_ignored(snapshot, goals)
     frontier, stopped = shown(
         lambda observer: (
             trace_around_plan(snapshot, goals, settings.solve, observer),
@@ -71,11 +68,6 @@ def make(
     if stopped:
         return Exit.INCOMPLETE
     return Exit.DONE if frontier.points else Exit.INFEASIBLE
-
-
-def _warn_of_ignored(snapshot: Snapshot, goals: Goals) -> None:
-    for goal, mean in ignored_goals(compile_problem(snapshot, goals)):
-        sys.stderr.write(f"plimsoll: warning: {goal_warning(snapshot, goal, mean)}\n")
 
 
 def trace_around_plan(

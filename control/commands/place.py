@@ -6,7 +6,13 @@ from typing import Any
 
 from control.exits import Exit
 from control.form import Form
-from control.origin import Origin, check_racks, goals_of
+from control.origin import (
+    Origin,
+    check_racks,
+    goals_of,
+    warn_of_ignored,
+    warn_of_placements,
+)
 from control.progress import LISTS, shown
 from control.render import json_text, table
 from control.settings import Settings
@@ -37,6 +43,9 @@ def make(
     check_file(out, KAFKA)
     goals = goals_of(settings, goals_file, origin)
     snapshot = origin.read(settings)
+    given = goals.placements[: len(origin.placement)]
+    warn_of_placements(given, [topic.name], f"does not match topic {topic.name}")
+    warn_of_ignored(snapshot, goals)
     exported = out or ("the assignment" if output is Form.JSON else None)
     check_racks(snapshot, goals, exported, most_replicas=topic.replication_factor)
     placing = shown(

@@ -112,6 +112,28 @@ def test_a_placement_that_matches_no_topic_is_a_warning(
 
 
 @pytest.mark.parametrize(
+    ("topics", "warned"), [("other", True), ("orders", True), ("n.*", False)]
+)
+def test_a_placement_that_does_not_match_the_new_topic_is_a_warning(
+    topics: str, warned: bool
+) -> None:
+    new = ("place", "new", "-p", "6", "-r", "2", *FROM)
+    run = plimsoll(*new, "--placement", f"{topics}=ab.json")
+    assert run.exit_code == 0, run.stderr
+    words = f"warning: the placement of /{topics}/ does not match topic new\n"
+    assert (words in run.stderr) == warned
+
+
+def test_a_new_topic_is_placed_with_a_warning_of_ignored_goals() -> None:
+    """As a plan is: the loads tell nothing of net_out."""
+    words = "warning: the goal net_out is ignored: no partition's net_out is known"
+    run = plimsoll("place", "new", "-p", "6", "-r", "2", *FROM)
+    assert run.exit_code == 0, run.stderr
+    assert words in run.stderr
+    assert "the goal net_in is ignored" not in run.stderr
+
+
+@pytest.mark.parametrize(
     ("racks", "fault"),
     [
         ({"a": 1}, "the counts sum to 1, but orders has 2 replicas"),
