@@ -21,6 +21,7 @@ from control.options import (
     SparkMaster,
     Theme,
     Verbose,
+    looks,
 )
 
 
@@ -59,4 +60,5 @@ GROUP: Final = typer.Typer(
     no_args_is_help=True,
     help="Show how plimsoll is set up.",
 )
+GROUP.callback()(looks)
 GROUP.command("show", cls=Command)(guarded(show))

@@ -1,6 +1,7 @@
 """Commands whose help is grouped, and which take options before a command's name."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from copy import copy
 from typing import Any, Final
 
 import typer
@@ -30,6 +31,15 @@ Rows = list[tuple[str, str]]
 
 class Command(TyperCommand):
     """A command whose options stand in groups."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """All parameters; a command that draws nothing takes and ignores the looks."""
+        own = super().get_params(ctx)
+        missing = _LOOKS - {p.name for p in own}
+        ignored = [copy(p) for p in ctx.find_root().command.params if p.name in missing]
+        for param in ignored:
+            param.expose_value = False
+        return [*ignored, *own]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the options, group by group."""
@@ -110,6 +120,14 @@ def hand_down(context: typer.Context) -> None:
     # Whatever the depth of a group, its commands find the values.
     inner = dict.fromkeys(getattr(command, "commands", {}), typed)
     context.default_map = {name: inner or typed}
+
+
+def hand_looks_down(context: typer.Context) -> None:
+    """Give a group's command the looks that were typed before the command's name."""
+    name = context.invoked_subcommand or ""
+    above = dict(context.default_map or {})
+    given = {**above.get(name, {}), **dict(_typed(context))}
+    context.default_map = {**above, name: given}
 
 
 def _typed(context: typer.Context) -> Iterator[tuple[str, Any]]:

@@ -7,7 +7,7 @@ import typer
 from control.form import Form
 from control.grouped import Command, Commands
 from control.guard import guarded
-from control.options import Output, with_settings
+from control.options import Output, looks, with_settings
 
 if TYPE_CHECKING:
     from control.settings import Settings
@@ -18,6 +18,7 @@ journal = typer.Typer(
     rich_markup_mode=None,
     help="Check and repair the journals of runs.",
 )
+journal.callback()(looks)
 
 
 @journal.command(cls=Command)

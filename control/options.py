@@ -10,7 +10,7 @@ import typer
 
 from collector.site import master_of
 from control.form import Form
-from control.grouped import CLUSTER, COMMON, EXECUTION, OUTPUT
+from control.grouped import CLUSTER, COMMON, EXECUTION, OUTPUT, hand_looks_down
 from model.units import throttle_of
 
 if TYPE_CHECKING:
@@ -29,6 +29,15 @@ def _throttle(text: str) -> str:
 def _master(text: str) -> str:
     try:
         return master_of(text)
+    except ValueError as exc:
+        raise typer.BadParameter(str(exc)) from exc
+
+
+def _theme(text: str) -> str:
+    from control.showing import theme_of
+
+    try:
+        return theme_of(text)
     except ValueError as exc:
         raise typer.BadParameter(str(exc)) from exc
 
@@ -136,6 +145,7 @@ Theme = Annotated[
         "--theme",
         metavar="NAME",
         help="Colours of the screen.",
+        parser=_theme,
         rich_help_panel=COMMON,
     ),
 ]
@@ -270,6 +280,14 @@ def load_settings(
     else:
         private.tighten(found.state_dir)
     return _drawn(found, ascii_only=ascii_only, theme=theme)
+
+
+def looks(
+    context: typer.Context, ascii_only: Ascii = False, theme: Theme = None
+) -> None:
+    """Callback of a group of commands, which take these options from it."""
+    del ascii_only, theme  # The context has them, and knows which were typed.
+    hand_looks_down(context)
 
 
 def throttled(settings: "Settings", throttle: str | None) -> "Settings":

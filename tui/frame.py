@@ -13,8 +13,6 @@ from textual.notifications import SeverityLevel
 from textual.widgets import Input
 
 from control.parts import LoopSettings
-from model.errors import ConfigError
-from model.exchange.source import nearest
 from model.printable import printable
 from tui.keymap import checked_keys
 from tui.looks import COLOUR_BLIND
@@ -52,7 +50,7 @@ class FrameApp(App[None]):
     """Textual's app, as a user has configured it, and painting no more than it must."""
 
     def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
-        """ConfigError where the configuration names a key or a theme that is none."""
+        """ConfigError where the configuration names an unknown key."""
         super().__init__(driver_class=driver)
         # Each step would be painted, and an answer take as long as all of them: a
         # second, and kilobytes over a slow line, where a log is scrolled to its end.
@@ -60,13 +58,10 @@ class FrameApp(App[None]):
         self._dress(settings)
 
     def _dress(self, settings: LoopSettings) -> None:
-        """Take up theme and keys; ConfigError where the configuration is wrong."""
+        """Set theme and keys; ConfigError where an unknown key is named."""
         self.register_theme(COLOUR_BLIND)
         self.set_keymap(checked_keys(settings.keys))
         theme = settings.screen.theme
-        if theme is not None and theme not in self.available_themes:
-            told = nearest(theme, self.available_themes)
-            raise ConfigError(f"unknown theme {theme!r}{told}")
         if theme is not None:
             self.theme = theme
 

@@ -1,5 +1,6 @@
 """Options before and after a command's name, and the help that lists them."""
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -113,6 +114,48 @@ def test_looks_are_given_before_and_after_the_command(
     run = CliRunner().invoke(app, arguments)
     assert run.exit_code == 0, run.stderr
     assert seen == [" ".join(looks)]
+
+
+def paths(group: Any = GROUP, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from paths(command, (*above, name))
+        else:
+            yield (*above, name)
+
+
+@pytest.mark.parametrize("path", list(paths()), ids=" ".join)
+def test_looks_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
+    for place in range(len(path) + 1):
+        looks = ("--ascii", "--theme", "nord")
+        arguments = [*path[:place], *looks, *path[place:], "--help"]
+        run = CliRunner().invoke(app, arguments)
+        assert run.exit_code == 0, run.stderr
+
+
+def test_looks_that_are_given_to_a_group_reach_its_command(here: Path) -> None:
+    looks = ["--ascii", "config", "--theme", "nord", "show", "-o", "json"]
+    run = CliRunner().invoke(app, looks)
+    found = {s["name"]: s["value"] for s in json.loads(run.stdout)["settings"]}
+    assert (found["screen.ascii"], found["screen.theme"]) == (True, "nord")
+
+
+@pytest.mark.parametrize("name", ["plan", "status", "config", "journal"])
+def test_an_unknown_theme_is_refused_with_the_closest(here: Path, name: str) -> None:
+    run = CliRunner().invoke(app, [name, "--theme", "drakula"])
+    assert run.exit_code == 2
+    words = "unknown theme 'drakula'; did you mean 'dracula'? The themes are textual-"
+    assert words in run.stderr
+
+
+def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None:
+    (here / "own.toml").write_text('[screen]\ntheme = "nonsense"\n')
+    arguments = ["plan", "--snapshot", "s.json", "--config", "own.toml"]
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code == 2
+    assert (
+        "line 2: screen.theme: unknown theme 'nonsense'; the themes are" in run.stderr
+    )
 
 
 def test_read_only_before_a_command_that_never_changes_anything_is_taken() -> None:

@@ -7,11 +7,9 @@ from rich.cells import cell_len
 from rich.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from control.showing import ScreenSettings
-from model.errors import ConfigError
+from control.showing import THEMES as NAMES
 from tests.tui.stage import stage
-from tests.tui.views import FakeLoop, plan_ready
-from tui.app import PlimsollApp
+from tests.tui.views import plan_ready
 from tui.looks import COLOUR_BLIND, ascii_text, wants_ascii
 from tui.viewmodel.bars import BAND_MARK, COMES, EIGHTHS, GOES, HEIGHTS, LEVEL_MARK
 from tui.viewmodel.cells import Role
@@ -36,12 +34,10 @@ def test_for_the_colour_blind_what_is_good_is_bluer_and_what_is_over_redder() ->
     assert over_rgb.red > over_rgb.blue
 
 
-async def test_a_theme_is_chosen_by_name_and_a_wrong_name_is_told() -> None:
+async def test_a_theme_is_chosen_by_name() -> None:
     async with stage(plan_ready(), theme="plimsoll-colour-blind") as on:
         assert on.app.theme == "plimsoll-colour-blind"
-    wrong = FakeLoop(screen=ScreenSettings(theme="textual-darc"))
-    with pytest.raises(ConfigError, match="did you mean 'textual-dark'"):
-        PlimsollApp(wrong, user="ann")
+        assert set(on.app.available_themes) == set(NAMES)
 
 
 @given(st.text(max_size=60))
