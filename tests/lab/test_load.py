@@ -1,7 +1,5 @@
 """Load on the local cluster: rates, and a balance that is exact."""
 
-import time
-
 import pytest
 from confluent_kafka import Producer
 
@@ -9,15 +7,17 @@ from lab.load import Load, LoadOrder, LoadReport
 from lab.local import LocalCluster
 from lab.records import NUMBER_BYTES
 from model.errors import ClusterUnreachable
+from tests.end_to_end.commands import wait_until
 
 pytestmark = pytest.mark.kafka
 
 
-def run_load(cluster: LocalCluster, topic: str, seconds: float) -> LoadReport:
+def run_load(cluster: LocalCluster, topic: str) -> LoadReport:
+    """The balance of a load that has written hundreds of records."""
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(3.0, 1.0))
     load = Load(cluster.processes, cluster.bootstrap, order, name=topic)
     load.start()
-    time.sleep(seconds)
+    wait_until(lambda: min(load.status().acknowledged) > 200)
     return load.finish()
 
 
@@ -25,7 +25,7 @@ def test_what_is_acknowledged_is_read_and_shares_are_kept(
     local_cluster: LocalCluster,
 ) -> None:
     local_cluster.create_topic("shares", [[1], [2]])
-    report = run_load(local_cluster, "shares", 1)
+    report = run_load(local_cluster, "shares")
     assert report.acknowledged_records == report.read_records > 0
     assert report.lost_records == report.duplicated_records == 0
     assert report.acknowledged_bytes == 1000 * report.acknowledged_records
@@ -38,8 +38,8 @@ def test_a_second_load_counts_only_its_own_records(
     local_cluster: LocalCluster,
 ) -> None:
     local_cluster.create_topic("again", [[1], [2]])
-    run_load(local_cluster, "again", 1)
-    second = run_load(local_cluster, "again", 1)
+    run_load(local_cluster, "again")
+    second = run_load(local_cluster, "again")
     assert second.read_records == second.acknowledged_records
     assert second.lost_records == second.duplicated_records == 0
 
@@ -50,16 +50,21 @@ def test_a_shift_changes_who_gets_how_much(local_cluster: LocalCluster) -> None:
     order = LoadOrder(topic="shifted", bytes_per_s=5e5, weights=(1.0, 0.0))
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="shift")
     load.start()
-    time.sleep(1)
+    wait_until(lambda: load.status().acknowledged[0] > 0)
     load.shift([0.0, 1.0], bytes_per_s=1e6)
     with pytest.raises(ValueError, match="2 weights"):
         load.shift([1.0])
-    time.sleep(1.5)
+    wait_until(lambda: rests(load))
     rested = load.status().acknowledged[0]
-    time.sleep(1)
     report = load.finish()
     assert report.acknowledged[0] == rested > 0
-    assert report.acknowledged[1] > 500
+
+
+def rests(load: Load) -> bool:
+    """Whether partition 0 gets nothing while partition 1 gets 500 records."""
+    before = load.status().acknowledged
+    wait_until(lambda: load.status().acknowledged[1] > before[1] + 500)
+    return load.status().acknowledged[0] == before[0]
 
 
 def test_a_record_written_twice_by_somebody_is_counted(
@@ -70,7 +75,7 @@ def test_a_record_written_twice_by_somebody_is_counted(
     order = LoadOrder(topic="doubled", bytes_per_s=1e5, weights=(1.0, 1.0))
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="double")
     load.start()
-    time.sleep(1)
+    wait_until(lambda: min(load.status().acknowledged) > 0)
     other = Producer({"bootstrap.servers": local_cluster.bootstrap})
     other.produce("doubled", bytes(NUMBER_BYTES), partition=0)
     assert other.flush(30) == 0

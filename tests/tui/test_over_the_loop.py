@@ -23,6 +23,7 @@ from tests.control.parts import (
     RecordingExecutor,
     cluster,
 )
+from tests.tui.terminals import LONG_S
 from tui.app import PlimsollApp
 
 LOADS = [2 * MB, 1.5 * MB, 2 * MB, 1.5 * MB, 2 * MB, 1 * MB]
@@ -51,7 +52,7 @@ def _loop(executor: RecordingExecutor, journal_dir: Path) -> Loop:
 
 
 async def _until(true: Callable[[], bool]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LONG_S):
         while not true():
             await asyncio.sleep(0.02)
 

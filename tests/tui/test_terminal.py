@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.tui.terminals import in_terminal, read_until
+from tests.tui.terminals import LONG_S, in_terminal, read_until
 
 DRAWN = b"PLAN READY"
 SCRIPT = """
@@ -32,7 +32,7 @@ def test_the_screen_ends_when(how: str) -> None:
             os.write(master, b"q")
         else:
             os.close(master)
-        assert child.wait(30) == (0 if how == "q" else 130)
+        assert child.wait(LONG_S) == (0 if how == "q" else 130)
 
 
 def test_in_a_locale_without_utf_8_all_that_is_drawn_is_ascii() -> None:
@@ -41,14 +41,14 @@ def test_in_a_locale_without_utf_8_all_that_is_drawn_is_ascii() -> None:
         assert drawn.isascii()
         assert b"|" in drawn
         os.write(master, b"q")
-        assert child.wait(30) == 0
+        assert child.wait(LONG_S) == 0
 
 
 def test_a_hang_up_that_sends_signals_leaves_no_process() -> None:
     with in_terminal(SCRIPT, "own terminal") as (child, master):
         read_until(master, DRAWN)
         os.close(master)
-        assert child.wait(30) == 130
+        assert child.wait(LONG_S) == 130
 
 
 def test_bytes_that_are_no_text_do_no_harm() -> None:
@@ -56,4 +56,4 @@ def test_bytes_that_are_no_text_do_no_harm() -> None:
         read_until(master, DRAWN)
         os.write(master, bytes(range(0x80, 0x100)))
         os.write(master, b"\x1b[200~A\xe9\t\r\x1b[201~q")
-        assert child.wait(30) == 0
+        assert child.wait(LONG_S) == 0
