@@ -74,7 +74,7 @@ def repair_exactly(
     found = variables.placement(problem, solver.value)
     if not is_allowed(problem, found):
         return ExactRepair(placement=known, proved=False, work=done)
-    proved = status == cp_model.OPTIMAL
+    proved = status == cp_model.OPTIMAL and not _capped(problem)
     return ExactRepair(placement=found, proved=proved, work=done)
 
 
@@ -119,6 +119,13 @@ def _excesses(
         found.append((variable, most * 2))
     found += _replica_excesses(problem, variables)
     return found
+
+
+def _capped(problem: Problem) -> bool:
+    """Whether a partition counts as less than its load, which proves nothing."""
+    most = np.maximum(problem.lead, problem.follow).max(axis=0, initial=0.0)
+    beyond = problem.allowed > problem.limit
+    return bool((beyond & (most > MOST * problem.limit)).any())
 
 
 def _replica_excesses(

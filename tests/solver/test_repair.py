@@ -158,6 +158,22 @@ def test_a_broker_over_its_count_of_replicas_is_named_as_the_reason() -> None:
     assert move.reason == words
 
 
+@pytest.mark.parametrize("capacity", [2.0, 0.0018])
+def test_no_plan_is_called_optimal_that_repairs_less_than_another(
+    capacity: float,
+) -> None:
+    """Beside a tiny capacity, loads count as at most so many limits to the search."""
+    members = [broker(1, capacity=capacity), broker(2)]
+    rows = [Row(replicas=(2, 1), load=(0.6, 1.0))]
+    rows += [Row(replicas=(1, 2), load=(13.6, 20.1))]
+    rows += [Row(replicas=(1, 2), load=(1.7, 0.3), topic=OTHER)]
+    others = {"budgets": {"leader_changes": 1}, "rack_rule": "off", "objective": "band"}
+    state, wanted = cluster(members, rows), goals(1e-4, **others)
+    plan = planned(state, wanted)
+    best = left_broken(plan) == pytest.approx(most_repaired(state, wanted))
+    assert (plan.status is PlanStatus.OPTIMAL) == best == (capacity > 1)
+
+
 def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
     """Six partitions of 10 on one broker; no other may carry even one."""
     members = [broker(i, capacity=10.0) for i in (1, 2, 3)]
