@@ -25,6 +25,7 @@ from model.snapshot import (
     Resource,
     Snapshot,
     SnapshotHeader,
+    StorageKind,
     Topic,
     partitions_from_rows,
 )
@@ -141,15 +142,12 @@ def _state(planned: BrokerChange | None, *, alive: bool) -> BrokerState:
 
 
 def _overfilled(plan: Plan) -> Iterator[str]:
-    known = {b.id for b in plan.brokers}
-    taking = {b for m in plan.moves for b in m.added}
-    if known and (strangers := sorted(taking - known)):
-        yield f"it has no figures for broker {strangers[0]}, to which it moves replicas"
+    yield from _missing(plan)
     grown = _growth(plan.moves)
     count = Counter(b for m in plan.moves for b in m.added)
     count.subtract(b for m in plan.moves for b in m.removed)
     for broker in plan.brokers:
-        if broker.state not in HOLDING:
+        if broker.state not in HOLDING and broker.id not in grown:
             continue
         yield from _over_capacity(plan, broker, grown.get(broker.id, {}))
         held = broker.replicas_before + count[broker.id]
@@ -158,6 +156,34 @@ def _overfilled(plan: Plan) -> Iterator[str]:
                 f"replicas per broker: broker {broker.id} would hold {held} replicas; "
                 f"the limit is {plan.goals.replicas_per_broker}"
             )
+
+
+def _missing(plan: Plan) -> Iterator[str]:
+    """Figures that limits are judged by, and that a plan with figures has."""
+    known = {b.id for b in plan.brokers}
+    if not (known or plan.levels or any(m.leader_load for m in plan.moves)):
+        return
+    taking = {b for m in plan.moves for b in m.added}
+    for broker in sorted((taking | {*plan.live_brokers}) - known):
+        yield f"it has no figures for broker {broker}"
+    limited = {b.id: {*b.capacity} & {*b.before} for b in plan.brokers}
+    for move in plan.moves:
+        needed = {r for b in move.replicas_after for r in limited.get(b, ())}
+        for resource in sorted(needed - (move.leader_load.keys() & move.follower_load)):
+            yield f"it has no {resource} of {move.id}, and brokers with a limit for it"
+        yield from _too_small(plan, move)
+
+
+def _too_small(plan: Plan, move: Move) -> Iterator[str]:
+    """A size that a budget is judged by, against the load that the plan gives."""
+    if plan.goals.budgets.bytes is None or move.storage is StorageKind.SHARED:
+        return
+    load = move.follower_load.get(Resource.DISK, 0.0) * len(move.added)
+    if move.bytes_to_copy is not None and 2 * move.bytes_to_copy + 1 < load:
+        yield (
+            f"budgets: {move.id} would copy {load:.0f} bytes by its load on disk, and "
+            f"not {move.bytes_to_copy}"
+        )
 
 
 def _over_capacity(

@@ -75,6 +75,17 @@ def with_capacity(plan: Plan, capacity: float) -> Plan:
     return plan.model_copy(update={"brokers": tuple(changed)}).seal()
 
 
+def with_loads(plan: Plan, **loads: float) -> Plan:
+    """The plan, all loads of its moves being these."""
+    moves = [
+        m.model_copy(
+            update={"leader_load": loads, "follower_load": loads, "bytes_to_copy": 0}
+        )
+        for m in plan.moves
+    ]
+    return plan.model_copy(update={"moves": tuple(moves)}).seal()
+
+
 FORGED: dict[str, Callable[[Plan], Plan]] = {
     r"rack spread: orders-\d would lie in 1 racks": lambda p: with_move(p, (1, 2)),
     r"movable partitions: orders-\d stays: its topic is excluded": lambda p: with_goals(
@@ -92,7 +103,19 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
     ),
     "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
     "capacity: broker . would carry": lambda p: with_capacity(p, 1.0),
-    r"it has no figures for broker": lambda p: p.model_copy(
+    "it has no figures for broker 1; it has no figures for broker 2": lambda p: (
+        p.model_copy(update={"brokers": ()}).seal()
+    ),
+    "capacity: broker . would carry .* of net_in": lambda p: with_capacity(
+        with_state(p, BrokerState.DEAD), 1.0
+    ),
+    "it has no net_in of orders": lambda p: with_loads(p),
+    "budgets: orders-. would copy .* by its load on disk, and not 0": lambda p: (
+        with_goals(
+            with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
+        )
+    ),
+    r"it has no figures for broker .; it": lambda p: p.model_copy(
         update={"brokers": p.brokers[:1]}
     ).seal(),
 }
