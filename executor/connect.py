@@ -32,7 +32,7 @@ from executor.history import (
 from executor.journal import Action, Journal, new_run_id
 from executor.kafka_admin import KafkaAdmin, slowest_change_s
 from executor.leased import LeasedAdmin
-from executor.left import remains, with_left
+from executor.left import remains, suspects, with_left
 from executor.lock import sole_writer
 from executor.outlook import Outlook
 from executor.pace import Pace
@@ -282,8 +282,12 @@ class Executor(Closing):
             return self._clean_up(journal_dir, cluster)
 
     def left(self, journal_dir: Path) -> list[str]:
-        """What is in force of runs that have ended, and journals that do not say."""
-        return remains(journal_dir, self._admin.cluster().cluster_id)
+        """What is in force of runs that have ended, or may be theirs, in words."""
+        cluster = self._admin.cluster().cluster_id
+        return [
+            *remains(journal_dir, cluster),
+            *suspects(self._admin, journal_dir, cluster),
+        ]
 
     def _clean_up(self, journal_dir: Path, cluster: str) -> list[str]:
         """The newest run first: what it found set may be what an older one has left."""

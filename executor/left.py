@@ -1,12 +1,15 @@
 """Settings that earlier runs have left in force, in words."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
+from executor.admin import Admin
 from executor.history import PastRun, left_set, unreadable
 from executor.lock import is_changing
 from executor.losses import WHAT, listed
+from executor.throttle import FOLLOWERS, LEADERS, RATES
+from model.plan import Move
 from model.run import JournalEvent, RunReport, RunState
 
 _RESTORE: Final = "plimsoll cleanup --allow-changes"
@@ -40,6 +43,39 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
         *(left_by(past) for past in found if past.left_set),
         *unreadable(journal_dir, cluster_id),
     ]
+
+
+def suspects(admin: Admin, journal_dir: Path, cluster_id: str) -> list[str]:
+    """What is set where a run may have set a throttle in a record that is missing.
+
+    Nobody can tell whose it is, so it stays; each with what removes it.
+    """
+    found: dict[str, None] = {}
+    for past in left_set(journal_dir, cluster_id):
+        if past.has_lost_settings:
+            moves = [move for move in past.plan.moves if move.added]
+            found |= dict.fromkeys(_suspects_of(admin, past.run_id, moves))
+    return list(found)
+
+
+def _suspects_of(admin: Admin, run_id: str, moves: Sequence[Move]) -> Iterator[str]:
+    brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
+    for broker in sorted(brokers & admin.cluster().alive):
+        for key, value in admin.own_broker_configs(broker, RATES).items():
+            yield _suspect(run_id, "broker", broker, key, value)
+    topics = sorted({move.topic for move in moves} & admin.topics().keys())
+    lists = admin.own_topic_configs(topics, (LEADERS, FOLLOWERS)) if topics else {}
+    for topic, values in lists.items():
+        for key, value in values.items():
+            yield _suspect(run_id, "topic", topic, key, value)
+
+
+def _suspect(run_id: str, kind: str, name: object, key: str, value: str) -> str:
+    return (
+        f"{kind} {name} has {key} = {value}, which the run {run_id} may have set: its "
+        "record is missing. If nobody else has set it, remove it with kafka-configs.sh "
+        f"--alter --entity-type {kind}s --entity-name {name} --delete-config {key}"
+    )
 
 
 def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunReport:

@@ -329,6 +329,32 @@ def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
     assert at.is_clean != refused
 
 
+def test_a_throttle_whose_record_is_missing_is_left_until_somebody_removes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at = interrupted(tmp_path)
+    at.cluster.advance(100.0)
+    (path,) = run_paths(tmp_path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(line for line in lines if b"throttled" not in line))
+    monkeypatch.setattr("control.compose.executor", lambda _: at.executor())
+    monkeypatch.setattr("control.compose.journal_dir", lambda _: at.folder)
+    command = ["cleanup", "-b", "h:1", "--allow-changes", "-o", "json"]
+    run = CliRunner().invoke(app, command)
+    assert run.exit_code == 6, run.output
+    left = json.loads(run.stdout)["left"]
+    shown = f"broker 2 has {LEADER_RATE} = 50000000, which the run {path.stem} may "
+    assert any(shown in words for words in left)
+    removed = f"--entity-type brokers --entity-name 2 --delete-config {LEADER_RATE}"
+    assert any(removed in words for words in left)
+    for broker in at.cluster.brokers.values():
+        broker.configs.clear()
+    at.cluster.topic_configs.clear()
+    run = CliRunner().invoke(app, command)
+    assert run.exit_code == 0, run.output
+    assert json.loads(run.stdout)["left"] == []
+
+
 class Command(Enum):
     """What an operator does about a run that has ended in any way."""
 
