@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from executor.balancer import StoodDown
 from executor.journal import order, plan_path, run_path, run_paths
-from executor.losses import is_clean_end, lost_settings
+from executor.losses import has_lost_settings, is_clean_end, lost_settings
 from executor.records import Content, Damage, Intact, scan
 from executor.segments import Shortened
 from executor.throttle import Throttled
@@ -285,7 +285,7 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         by=by,
         warnings=(*damage_words(path, content), *hidden),
         has_losses=bool(content.losses),
-        has_lost_settings=bool(hidden),
+        has_lost_settings=has_lost_settings(content),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from executor.balancer import THRESHOLDS
-from executor.records import Content
+from executor.records import Content, Damage
 from executor.segments import LOCAL, SEGMENT
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from model.plan import Move, Plan
@@ -31,7 +31,7 @@ def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
     run ended with nothing left, settles it. The names come from the plan, else from
     the intact records; none is read out of a damaged line.
     """
-    kinds = _open_kinds(content)
+    kinds = _open_kinds(content, [loss for loss in content.damage if loss.loses])
     if not kinds:
         return ()
     lines = listed({loss.line for loss in content.damage if loss.loses})
@@ -43,10 +43,15 @@ def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
     )
 
 
-def _open_kinds(content: Content) -> set[JournalEvent]:
+def has_lost_settings(content: Content) -> bool:
+    """Whether a missing record, repaired or not, may have announced a setting."""
+    return bool(_open_kinds(content, content.losses))
+
+
+def _open_kinds(content: Content, lost: Iterable[Damage]) -> set[JournalEvent]:
     """Settings that a missing record may have announced and none has taken back."""
     found: set[JournalEvent] = set()
-    losses = sorted(loss.after for loss in content.damage if loss.loses)
+    losses = sorted(loss.after for loss in lost)
     for intact in content.intact:
         while losses and losses[0] < intact.number:
             losses.pop(0)

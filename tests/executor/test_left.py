@@ -20,6 +20,7 @@ from executor.connect import Executor
 from executor.journal import run_path, run_paths
 from executor.left import left_settings
 from executor.records import scan
+from executor.repair import repaired
 from executor.throttle import LEADER_RATE
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
@@ -329,14 +330,17 @@ def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
     assert at.is_clean != refused
 
 
+@pytest.mark.parametrize("repairs", [False, True])
 def test_a_throttle_whose_record_is_missing_is_left_until_somebody_removes_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repairs: bool
 ) -> None:
     at = interrupted(tmp_path)
     at.cluster.advance(100.0)
     (path,) = run_paths(tmp_path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(line for line in lines if b"throttled" not in line))
+    if repairs:
+        repaired(tmp_path, path.stem, at.cluster.timing)
     monkeypatch.setattr("control.compose.executor", lambda _: at.executor())
     monkeypatch.setattr("control.compose.journal_dir", lambda _: at.folder)
     command = ["cleanup", "-b", "h:1", "--allow-changes", "-o", "json"]
