@@ -446,7 +446,7 @@ class Journal(FileModel):
     path: str
     cluster_id: str | None
     state: str
-    """`intact`, `damaged`, `repaired` or `cut off at the end`."""
+    """`intact`, `no records`, `damaged`, `repaired` or `cut off at the end`."""
     records: int
     cut_off_bytes: int
     damage: tuple[DamagedLine, ...]

@@ -64,7 +64,9 @@ def _state(verdict: "Verdict") -> str:
         return "damaged"
     if verdict.content.repaired:
         return "repaired"
-    return "cut off at the end" if verdict.content.torn_bytes else "intact"
+    if verdict.content.torn_bytes:
+        return "cut off at the end"
+    return "intact" if verdict.content.intact else "no records"
 
 
 def _problems(verdict: "Verdict") -> list[str]:

@@ -31,6 +31,13 @@ def test_intact_journals_are_confirmed(journal: Path) -> None:
     assert [line.split()[-1] for line in out.splitlines()[1:]] == ["intact"]
 
 
+def test_an_empty_journal_has_no_records(journal: Path) -> None:
+    journal.write_bytes(b"")
+    run = CliRunner().invoke(app, ["journal", "verify"])
+    assert run.exit_code == 0
+    assert run.output.splitlines()[-1].endswith("no records")
+
+
 def test_an_empty_folder_has_no_journals(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
