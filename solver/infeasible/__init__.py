@@ -106,8 +106,9 @@ def _too_little_room(problem: Problem) -> Iterator[str]:
 
 
 def _lost(problem: Problem) -> Floats:
-    """(B, D) load of partitions without a leader, which stay where they are."""
-    rows = np.flatnonzero(problem.leader < 0)
+    """(B, D) load of partitions that stay where they are, as those deferred do."""
+    stays = (problem.may.why_fixed > 0) & ~problem.may.forced
+    rows = np.flatnonzero(stays | (problem.leader < 0))
     return sum_loads(
         problem.replicas[rows],
         problem.leader[rows],

@@ -28,7 +28,16 @@ from solver.infeasible.things import BUDGETS, Kind, Thing
 from solver.problem import Problem, compile_problem
 from solver.relax import Step, relaxations, ways_out
 from solver.solve import solve
-from tests.solver.small import OTHER, TOPIC, Row, broker, cluster, goals, moved
+from tests.solver.small import (
+    OTHER,
+    TOPIC,
+    Row,
+    broker,
+    cluster,
+    goals,
+    least,
+    moved,
+)
 
 LIMITS = SolveLimits(work=20.0)
 STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
@@ -462,3 +471,21 @@ def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     (words,) = conflict(problem, Budget(limits=LIMITS))
     assert words.startswith("orders-2000 (1 replica)")
     assert "may be filled to 85.0 % in net_in" in words
+
+
+def test_what_stays_on_a_dead_broker_is_not_counted_as_to_be_carried() -> None:
+    """Brokers 2 and 3 may carry 18.5 B/s; of all 20 B/s, broker 1 keeps 6."""
+    members = [
+        broker(1, state=BrokerState.DEAD, capacity=10.0),
+        broker(2, capacity=10.0),
+        broker(3, capacity=10.0),
+    ]
+    rows = [
+        Row(replicas=(1, 2), leader=2, load=(6.0, 0.1)),
+        Row(replicas=(1, 2), leader=2, load=(4.0, 0.1), topic=OTHER),
+    ]
+    stay = [{"topic": TOPIC, "partitions": [0]}]
+    state = cluster(members, rows)
+    wanted = goals(1e-4, deferred=stay)
+    assert least(state, wanted) is not None
+    assert solve(state, wanted, SolveLimits(work=1.0)).best is not None
