@@ -8,6 +8,7 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
     AdminClient,
+    BrokerMetadata,
     NewTopic,
 )
 
@@ -32,9 +33,13 @@ class Admin:
         self._client: AdminClient | None = None
 
     def brokers(self) -> set[int]:
-        """Ids of the brokers that serve; empty where none answers."""
+        """Ids of the brokers that every broker which serves knows; empty if one fails.
+
+        Brokers learn of each other one after the other, as they do of a new topic.
+        """
         try:
-            return set(self._connected().list_topics(timeout=_LOOK_S).brokers)
+            serving = self._connected().list_topics(timeout=_LOOK_S).brokers
+            return set(serving).intersection(*map(_brokers_known_to, serving.values()))
         except KafkaException:
             return set()
 
@@ -99,15 +104,26 @@ class Admin:
 
     def _connected(self) -> AdminClient:
         if self._client is None:
-            self._client = AdminClient(
-                {
-                    "bootstrap.servers": self._bootstrap,
-                    # Brokers that are still starting, or were killed, are no news.
-                    "log_level": 0,
-                    "reconnect.backoff.max.ms": 500,
-                }
-            )
+            self._client = _client(self._bootstrap)
         return self._client
+
+
+def _client(bootstrap: str) -> AdminClient:
+    return AdminClient(
+        {
+            "bootstrap.servers": bootstrap,
+            # Brokers that are still starting, or were killed, are no news.
+            "log_level": 0,
+            "reconnect.backoff.max.ms": 500,
+        }
+    )
+
+
+def _brokers_known_to(broker: BrokerMetadata) -> set[int]:
+    """Ids of the brokers in one broker's own view of the cluster."""
+    # A new client is connected to nobody else, so that this broker answers.
+    only = _client(f"{broker.host}:{broker.port}")
+    return set(only.list_topics(timeout=_LOOK_S).brokers)
 
 
 def _known_everywhere(client: Client, name: str, partitions: int) -> bool:
