@@ -163,11 +163,14 @@ class Collector(Closing):
         """Where Spark works; None before it is started."""
         return self._spark.master if self._spark else None
 
-    def wait(self, timeout_s: float) -> Snapshot:
+    def wait(self, timeout_s: float | None = None) -> Snapshot:
         """The newest snapshot, once there is one and a sample of ours was kept.
 
-        Raises what ended the watching; ClusterUnreachable when the time is over.
+        timeout_s: `first_loads_s` of the settings by default. Raises what ended the
+        watching; ClusterUnreachable when the time is over.
         """
+        if timeout_s is None:
+            timeout_s = self._settings.first_loads_s
         with self._changed:
             self._changed.wait_for(lambda: self._ready() or self._ended(), timeout_s)
             if self._failure is not None:

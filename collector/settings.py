@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from collector.history.settings import HistorySettings
 from collector.java import Java
@@ -11,6 +12,9 @@ from collector.reports.reporters import Polled
 from collector.reports.topics import MetricTopic, metric_topics
 from collector.site import SparkSite
 from model.capacities import Capacities
+
+STARTING_S: Final = 240.0
+"""Spark runs after 10 s on an idle machine."""
 
 Creating = Callable[[str, str, Mapping[str, object]], AbstractContextManager[None]]
 """Cluster id, topic, and how it is created."""
@@ -48,3 +52,9 @@ class CollectorSettings:
     """How much of the loads is kept, and what it is used for."""
     apart: bool = False
     """Whether to know nothing from before, and leave nothing behind."""
+
+    @property
+    def first_loads_s(self) -> float:
+        """How long to wait for the first loads: until Spark runs on a busy machine, and
+        has seen four windows."""
+        return STARTING_S + 4 * self.window_s

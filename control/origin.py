@@ -7,7 +7,6 @@ from pathlib import Path
 
 from control import compose
 from control.capacities import capacities_of
-from control.commands.status import FIRST_LOADS_S
 from control.judge import with_recent_moves
 from control.settings import Settings
 from model.capacities import Capacities, capacity_notes, with_capacities
@@ -128,7 +127,7 @@ def _storage(name: str | None) -> StorageKind | None:
 
 def _live(settings: Settings, given: Capacities | None) -> Snapshot:
     with compose.observer(settings, capacities=given) as collector:
-        snapshot = collector.wait(FIRST_LOADS_S)
+        snapshot = collector.wait()
     read = compose.recent_moves(settings)
     return with_recent_moves(snapshot, settings.goals, read)
 

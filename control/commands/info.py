@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from control import compose
 from control.capacities import capacities_of
-from control.commands.status import FIRST_LOADS_S, silence_text
+from control.commands.status import silence_text
 from control.exits import Exit
 from control.form import Form
 from control.render import json_text
@@ -51,12 +51,12 @@ def show(settings: Settings, *, output: Form) -> int:
 
 def _settled(collector: "Collector") -> "Snapshot":
     """The first snapshot with which reporters that are there have had a say."""
-    collector.wait(FIRST_LOADS_S)
+    collector.wait()
     end_s = time.monotonic() + SETTLE_S
     while not collector.reporters.are_settled() and time.monotonic() < end_s:
         time.sleep(_LOOK_S)
-    before = collector.wait(FIRST_LOADS_S)
-    while (found := collector.wait(FIRST_LOADS_S)) is before:
+    before = collector.wait()
+    while (found := collector.wait()) is before:
         if time.monotonic() > end_s:
             break
         time.sleep(_LOOK_S)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from control import compose
-from control.commands.status import FIRST_LOADS_S
 from control.exits import Exit
 from control.form import Form
 from control.judge import with_recent_moves
@@ -73,11 +72,11 @@ def watch(
 
 
 def _watched(collector: "Collector", span_s: float) -> Snapshot:
-    snapshot = collector.wait(FIRST_LOADS_S)
+    snapshot = collector.wait()
     if not len(snapshot):
         raise ConfigError("the cluster has no partitions; there is nothing to record")
     end_s = time.monotonic() + span_s
     while (left_s := end_s - time.monotonic()) > 0:
         time.sleep(min(_LOOK_S, left_s))
-        snapshot = collector.wait(FIRST_LOADS_S)
+        snapshot = collector.wait()
     return snapshot

@@ -21,8 +21,6 @@ from model.outages import outage_notes
 from model.snapshot import Snapshot, has_shared
 from model.topicplacement import placement_warnings, with_topic_placements
 
-FIRST_LOADS_S = 120.0
-"""How long to wait for the first loads: Spark starts within it on a slow machine."""
 WATCH_S = 5.0
 
 
@@ -32,7 +30,7 @@ def show(settings: Settings, *, watch: bool, output: Form) -> int:
     with compose.observer(settings, capacities=given) as collector:
         rivals: list[str] | None = None
         while True:
-            snapshot = collector.wait(FIRST_LOADS_S)
+            snapshot = collector.wait()
             if rivals is None:
                 shared = has_shared(snapshot)
                 rivals = compose.rebalancers(settings, shared=shared)
