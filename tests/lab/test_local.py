@@ -93,10 +93,12 @@ def patient_cluster() -> Iterator[LocalCluster]:
 def test_a_new_topic_is_waited_for_on_every_broker(
     patient_cluster: LocalCluster,
 ) -> None:
-    stopped = patient_cluster.pids["broker-3"]
     client = AdminClient(
         {"bootstrap.servers": patient_cluster.bootstrap, "log_level": 0}
     )
+    # The other brokers are controllers, one of them the active one.
+    added = patient_cluster.add_broker("a")
+    stopped = patient_cluster.pids[f"broker-{added}"]
     making = Thread(target=patient_cluster.create_topic, args=("slow", [[1], [2]]))
 
     def created() -> bool:
