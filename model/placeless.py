@@ -25,10 +25,11 @@ def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
 
     A drain that cannot be completed stays infeasible: that is the answer to a request,
     and nobody requests that a broker dies. So do pins and placements that no broker
-    could keep if all were alive.
+    could keep if all were alive, and a cluster in which no broker may take replicas:
+    there is nothing else to plan.
     """
     states = {b.state for b in snapshot.header.brokers}
-    if BrokerState.DEAD not in states:
+    if BrokerState.DEAD not in states or not states & TAKING:
         return goals
     with_dead = _Places(Proposal(snapshot, goals, ()), TAKING | {BrokerState.DEAD})
     rows = [

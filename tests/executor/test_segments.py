@@ -290,11 +290,21 @@ def test_a_topic_that_was_deleted_meanwhile_needs_nothing(tmp_path: Path) -> Non
     assert left_set(at.folder, CLUSTER_ID) == []
 
 
+def when_moves_start(at: Site, happen: Callable[[], None]) -> None:
+    """Let something happen while the segments are short and replicas are copied."""
+
+    def on_call(call: str, *, made: bool) -> None:
+        if made and call == "reassign":
+            happen()
+
+    at.faults.on_call = on_call
+
+
 def test_a_cluster_that_does_not_answer_is_said_and_left_to_cleanup(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
-    at.cluster.after(0.5, lambda: setattr(at.faults, "away", True))
+    when_moves_start(at, lambda: setattr(at.faults, "away", True))
     report = at.run()
     assert report.state is RunState.FAILED
     assert "no answer came, and orders may keep short segments" in report.reason
@@ -310,7 +320,7 @@ def test_a_topic_that_the_cluster_does_not_let_restore_is_said_with_its_words(
 ) -> None:
     at = site(tmp_path)
     refused = {"alter_topic_configs": "local.retention.bytes is too large"}
-    at.cluster.after(0.5, lambda: at.faults.refusals.update(refused))
+    when_moves_start(at, lambda: at.faults.refusals.update(refused))
     report = at.run()
     assert report.state is RunState.FAILED
     assert "orders keeps short segments: the cluster did not" in report.reason
