@@ -1,8 +1,10 @@
 """What tests of several packages share."""
 
 import logging
+import signal
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -16,6 +18,25 @@ settings.register_profile(
     "any load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("any load")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_as_in_a_terminal() -> Iterator[None]:
+    """Let tests and their children get signals that a shell or nohup has ignored.
+
+    A shell ignores SIGINT for what it starts in the background, nohup ignores SIGHUP,
+    and children inherit both.
+    """
+    usual: dict[signal.Signals, Any] = {
+        signal.SIGINT: signal.default_int_handler,
+        signal.SIGHUP: signal.SIG_DFL,
+    }
+    ignored = [n for n in usual if signal.getsignal(n) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, usual[number])
+    yield
+    for number in ignored:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def pytest_configure(config: pytest.Config) -> None:
