@@ -5,11 +5,12 @@ import select
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from tui.outlet import MOST, Outlet
 
 PIECE = "x" * 4096
-LONG_S = 60.0
+LONG_S = 300.0
 
 
 def _read_until(end: int, words: bytes) -> bytes:
@@ -25,14 +26,20 @@ def _stalled(
 ) -> tuple[Outlet, int]:
     """An outlet that was given more than a pipe takes that nobody reads."""
     read, write = os.pipe()
+    os.set_blocking(write, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(write, PIECE.encode())
     os.set_blocking(write, blocking)
     outlet = Outlet(write, caught_up)
-    while select.select([], [write], [], 0)[1]:
-        outlet.write(PIECE)
+    outlet.write(PIECE)
+    # Its thread has taken this one, and is now writing it.
+    deadline = time.monotonic() + LONG_S
+    while outlet._pieces:
+        assert time.monotonic() < deadline
         time.sleep(0.001)
     for _ in range(3 * MOST):
         outlet.write(PIECE)
-        time.sleep(0.0001)
     return outlet, read
 
 
