@@ -15,7 +15,7 @@ from lab.ports import free_ports, is_free
 from lab.processes import Processes
 
 NODES = 3
-START_S = 180.0
+START_S = 300.0
 KEY = "automqtest"
 """Of the nodes' S3, both the open and the secret one."""
 SMALL = (

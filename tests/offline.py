@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 PLIMSOLL = Path(sys.executable).with_name("plimsoll")
-RUN_S = 300.0
+RUN_S = 900.0
 """The planner's loops may have to be compiled first."""
 
 

@@ -24,7 +24,7 @@ from model.snapshot import Snapshot, StorageKind
 from tests.collector.rows import sample, table
 
 pytestmark = pytest.mark.kafka
-PATIENCE_S = 90
+PATIENCE_S = 300.0
 RATES = (800_000, 600_000, 400_000, 200_000)
 
 

@@ -26,7 +26,7 @@ from model.replication import Replication
 from model.snapshot import BrokerState
 
 pytestmark = pytest.mark.kafka
-PATIENCE_S = 90
+PATIENCE_S = 300.0
 RATES = (800_000, 400_000)
 RATE = 4_000_000
 WINDOW = Window(window_ms=15_000)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 WINDOW = Window(window_ms=8_000, fan_out=1.5)
-PATIENCE_S = 60
+PATIENCE_S = 300.0
 NAMES = Pseudonyms(b"a key of 16 bytes or more")
 TOPICS = ("orders", "audit", "grades.v1", "__consumer_offsets")
 CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 pytestmark = pytest.mark.spark
-PATIENCE_S = 60
+PATIENCE_S = 300.0
 
 
 @pytest.fixture(scope="module")

@@ -183,7 +183,7 @@ def test_a_file_that_is_not_there_or_not_packed_is_named(tmp_path: Path) -> None
 
 
 def _ends(playback: Playback) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while playback.view.message != "the recording ends here" and not playback.error:
         assert time.monotonic() < deadline
         time.sleep(0.01)

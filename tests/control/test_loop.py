@@ -45,6 +45,7 @@ from tests.control.parts import (
     constrained,
     one_of_twelve_dead,
 )
+from tests.tui.terminals import LONG_S
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
 LEVEL = cluster([1, 2, 3], [MB] * 3)
@@ -133,7 +134,7 @@ def in_phase(phase: Phase) -> Callable[[LoopView], bool]:
 def test_a_level_cluster_is_left_alone(build: Build) -> None:
     bench = build(LEVEL, mode=Mode.AUTO)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), 10)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
     assert bench.executor.plans == []
     assert bench.observer.closed
 
@@ -144,13 +145,13 @@ def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
     bench = build(nine, mode=Mode.AUTO)
 
     with bench.loop as loop:
-        assert loop.wait(lambda _: bool(loop.reports), 20)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         (plan,) = bench.executor.plans
         homes = [m.replicas_after[0] for m in plan.moves] + [2] * 3
         bench.clock.now_s += 60
         taken = int(1000 * bench.clock.now_s)
         bench.observer.snapshots[:] = [cluster(homes, [MB] * 9, taken_at_ms=taken)]
-        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
         assert len(loop.reports) == 1
     assert len(bench.executor.plans) == 1
 
@@ -161,12 +162,16 @@ def test_auto_acts_by_the_time_that_passed_however_the_clock_is_set(
 ) -> None:
     bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "out of tolerance for 0 s" in view.message, 10)
+        assert loop.wait(
+            lambda view: "out of tolerance for 0 s" in view.message, LONG_S
+        )
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 30
-        assert loop.wait(lambda view: "out of tolerance for 30 s" in view.message, 10)
+        assert loop.wait(
+            lambda view: "out of tolerance for 30 s" in view.message, LONG_S
+        )
         bench.clock.now_s += 31
-        assert loop.wait(lambda _: bool(bench.executor.plans), 20)
+        assert loop.wait(lambda _: bool(bench.executor.plans), LONG_S)
 
 
 @pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
@@ -175,16 +180,16 @@ def test_loads_of_before_a_run_settle_nothing_however_the_clock_is_set(
 ) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         assert loop.view.plan is not None
         loop.approve(loop.view.plan.hash, by="a person")
-        assert loop.wait(lambda _: bool(loop.reports), 10)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         bench.clock.set_by_s = set_by_s
         bench.clock.now_s += 1
-        assert loop.wait(in_phase(Phase.SETTLING), 10)
+        assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
         taken = int(1000 * bench.clock())
         bench.observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
-        assert loop.wait(lambda view: "alone in 14 s" in view.message, 10)
+        assert loop.wait(lambda view: "alone in 14 s" in view.message, LONG_S)
 
 
 def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
@@ -193,7 +198,9 @@ def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
     """Its loss leaves the others within tolerance, so load alone calls for nothing."""
     bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "replicas are moved in 1 h" in view.message, 20)
+        assert loop.wait(
+            lambda view: "replicas are moved in 1 h" in view.message, LONG_S
+        )
         for passed_s in (1800, 1790):
             bench.clock.now_s += passed_s
             taken = int(1000 * bench.clock.now_s)
@@ -205,7 +212,7 @@ def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
         bench.clock.now_s += 11
         taken = int(1000 * bench.clock.now_s)
         bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
-        assert loop.wait(lambda _: bool(loop.reports), 60)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
     (plan,) = bench.executor.plans
     assert sum(11 in move.replicas_before for move in plan.moves) == 22
     assert not any(11 in move.replicas_after for move in plan.moves)
@@ -214,13 +221,13 @@ def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
 def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
     bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=60.0)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "unless it returns" in view.message, 20)
+        assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
         bench.clock.now_s += 59
         bench.observer.snapshots[:] = [one_of_twelve_dead(BrokerState.ALIVE)]
-        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
         bench.clock.now_s += 3600
         bench.observer.snapshots[:] = [one_of_twelve_dead()]
-        assert loop.wait(lambda view: "unless it returns" in view.message, 20)
+        assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
     assert bench.executor.plans == []
 
 
@@ -230,9 +237,9 @@ def test_new_placement_constraints_make_auto_move_what_they_do_not_allow(
     """The cluster is balanced, so its load alone calls for nothing."""
     bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
         bench.observer.snapshots[:] = [constrained(LEVEL, a=1)]
-        assert loop.wait(lambda _: bool(loop.reports), 60)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         why = "pins or placement constraints do not hold for 2 partitions"
         assert any(why in line.text for line in loop.view.log)
     (plan,) = bench.executor.plans
@@ -242,7 +249,7 @@ def test_new_placement_constraints_make_auto_move_what_they_do_not_allow(
 def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:
     bench = build(one_of_twelve_dead())
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         why = "broker 11 is dead and holds 22 replicas"
         assert any(why in line.text for line in loop.view.log)
 
@@ -250,19 +257,19 @@ def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -
 def test_a_person_must_approve(build: Build) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         assert bench.executor.plans == []
         plan = loop.view.plan
         assert plan is not None
         loop.approve(plan.hash, by="a person")
-        assert loop.wait(lambda _view: bool(loop.reports), 10)
+        assert loop.wait(lambda _view: bool(loop.reports), LONG_S)
     assert [p.hash for p in bench.executor.plans] == [plan.hash]
 
 
 def test_another_plan_than_the_newest_is_refused(build: Build) -> None:
     bench = build(UNEVEN)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         with pytest.raises(GuardrailRefused, match="replaced by a newer one"):
             loop.approve("0" * 64, by="a person")
     assert bench.executor.plans == []
@@ -271,7 +278,7 @@ def test_another_plan_than_the_newest_is_refused(build: Build) -> None:
 def test_read_only_has_no_executor_to_approve_for(build: Build) -> None:
     bench = build(UNEVEN, mode=Mode.READ_ONLY)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         plan = loop.view.plan
         assert plan is not None
         with pytest.raises(GuardrailRefused, match="--allow-changes"):
@@ -284,12 +291,14 @@ def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) ->
 
     bench = build(UNEVEN, on_execute=drifted)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         plan = loop.view.plan
         assert plan is not None
         loop.approve(plan.hash, by="a person")
         told = "orders-7 is on [3]"
-        assert loop.wait(lambda view: any(told in line.text for line in view.log), 10)
+        assert loop.wait(
+            lambda view: any(told in line.text for line in view.log), LONG_S
+        )
         assert loop.reports == ()
 
 
@@ -310,11 +319,11 @@ def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
 
     bench.executor.on_execute = refuse
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 10)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         plan = loop.view.plan
         assert plan is not None
         loop.approve(plan.hash, by="a person")
-        assert loop.wait(in_phase(Phase.SETTLING), 10)
+        assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
         run = loop.view.run
         assert run is not None
         assert run.state is RunState.REFUSED
@@ -324,7 +333,7 @@ def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
 def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"))
     with bench.loop as loop:
-        assert not loop.wait(in_phase(Phase.LEVEL), 10)
+        assert not loop.wait(in_phase(Phase.LEVEL), LONG_S)
         assert isinstance(loop.error, ClusterUnreachable)
         assert loop.view.phase is Phase.FAILED
 
@@ -332,7 +341,7 @@ def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
 def test_a_screen_goes_on_trying(build: Build) -> None:
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.UNREACHABLE), 10)
+        assert loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
         assert loop.view.retry == Retry(attempt=2, since_ms=START_MS, wait_s=RETRY_S)
         assert loop.error is None
 
@@ -343,16 +352,18 @@ def test_attempts_to_reach_a_cluster_are_counted(
     monkeypatch.setattr("control.loop.RETRY_S", 0.01)
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), 10)
+        assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), LONG_S)
         bench.observer.snapshots[:] = [LEVEL]
-        assert loop.wait(lambda view: view.retry is None, 10)
+        assert loop.wait(lambda view: view.retry is None, LONG_S)
 
 
 def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:
     bench = build(LEVEL)
     bench.observer.lacking = Replication(under_replicated=3, offline=1)
     with bench.loop as loop:
-        assert loop.wait(lambda view: view.replication == bench.observer.lacking, 10)
+        assert loop.wait(
+            lambda view: view.replication == bench.observer.lacking, LONG_S
+        )
 
 
 def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
@@ -370,7 +381,7 @@ def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
     parts = dataclasses.replace(bench.loop._parts, planner=broken)
     loop = Loop(bench.loop.settings, parts)
     with loop:
-        assert not loop.wait(in_phase(Phase.PLAN_READY), 5)
+        assert not loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         assert loop.error is not None
         assert "a plan is wrong" in str(loop.error)
 
@@ -397,7 +408,7 @@ def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> S
     bench.clock.now_s += passed_s
     found = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
     bench.observer.snapshots[:] = [found]
-    assert bench.loop.wait(lambda view: view.snapshot is found, 20)
+    assert bench.loop.wait(lambda view: view.snapshot is found, LONG_S)
     return found
 
 
@@ -412,11 +423,11 @@ def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
 
     with bench.loop as loop:
         for run in range(1, 4):
-            assert loop.wait(lambda _, run=run: len(loop.reports) == run, 60)  # type: ignore[misc]  # a default binds it
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, LONG_S)  # type: ignore[misc]  # a default binds it
             for move in bench.executor.plans[-1].moves:
                 homes[move.partition] = move.replicas_after[0]
             later(bench, 60, at_homes)
-        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
     assert [len(plan.moves) for plan in bench.executor.plans] == [2, 2, 2]
 
 
@@ -431,7 +442,7 @@ def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
         return cluster([2] * 8, loads, taken_at_ms=taken_at_ms)
 
     with bench.loop as loop:
-        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
         assert "replica_moves (1 of 1)" in loop.view.message
         for _ in range(20):
             later(bench, 3600, again)
@@ -443,7 +454,7 @@ def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
             3600,
             lambda taken_at_ms: cluster([2] * 8, shifted, taken_at_ms=taken_at_ms),
         )
-        assert loop.wait(lambda _: planner.solves == 2, 60)
+        assert loop.wait(lambda _: planner.solves == 2, LONG_S)
     assert bench.executor.plans == []
 
 
@@ -467,13 +478,13 @@ def test_auto_solves_a_load_that_has_shifted_again_and_not_one_that_fluctuates(
     first = seen()(taken_at_ms=START_MS)
     bench = build(first, mode=Mode.AUTO, limits=tight, planner=planner)
     with bench.loop as loop:
-        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
         for _ in range(100):
             later(bench, 15, seen())
         assert planner.solves == 1
         for _ in range(60):
             later(bench, 15, seen(2.0, 2.0))
-        assert loop.wait(lambda view: "less than min_gain" in view.message, 60)
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
         assert planner.solves == 2
 
 
@@ -497,18 +508,18 @@ def test_a_failed_run_does_not_end_auto_and_is_tried_again_ever_later(
         for attempt in range(1, 5):
             assert loop.wait(
                 lambda view, n=attempt: len(plans) == n and "trying" in view.message,  # type: ignore[misc]  # a default binds it
-                60,
+                LONG_S,
             )
             assert str(error) in loop.view.message
             wait_s = loop._state.failures.wait_s
             waits.append(wait_s)
             bench.clock.now_s += wait_s - 1
-            assert loop.wait(lambda view: "again in 1.00 s" in view.message, 20)
+            assert loop.wait(lambda view: "again in 1.00 s" in view.message, LONG_S)
             assert len(plans) == attempt
             bench.clock.now_s += 600 + 2
         assert loop.error is None
         bench.executor.on_execute = lambda _plan: None
-        assert loop.wait(lambda _: bool(loop.reports), 60)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         assert loop.failure is None
     assert waits == sorted(waits)
 
@@ -528,17 +539,17 @@ def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> Non
         )
 
     with bench.loop as loop:
-        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         for _ in range(120):
             later(bench, 1, flapped)
         assert planner.solves == 1
         assert len(loop.view.log) < 10
         bench.clock.now_s += 600
         # It is as it was when the plan was made, which can be approved.
-        assert loop.wait(in_phase(Phase.PLAN_READY), 60)
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         later(bench, 1, flapped)
         bench.clock.now_s += 600
-        assert loop.wait(lambda _: planner.solves == 2, 60)
+        assert loop.wait(lambda _: planner.solves == 2, LONG_S)
 
 
 def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> None:
@@ -567,11 +578,11 @@ def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> Non
 
     with bench.loop as loop:
         for run in range(1, 4):
-            assert loop.wait(lambda _, run=run: len(loop.reports) == run, 60)  # type: ignore[misc]  # a default binds it
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, LONG_S)  # type: ignore[misc]  # a default binds it
             for move in bench.executor.plans[-1].moves:
                 placed[move.id] = move.replicas_after
             later(bench, 60, repaired)
-        assert loop.wait(in_phase(Phase.LEVEL), 20)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
     assert [spent_of(p)["replica_moves"] for p in bench.executor.plans] == [10, 10, 2]
     assert not any(11 in replicas for replicas in placed.values())
 
@@ -627,7 +638,7 @@ def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
         planner=planner,
     )
     with bench.loop as loop:
-        assert loop.wait(lambda _: bool(loop.reports), 60)
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         (plan,) = bench.executor.plans
         assert {move.partition for move in plan.moves} < set(range(8))
         words = "3 partitions cannot be moved, because too few brokers may hold their "
@@ -640,7 +651,7 @@ def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
             return one_of_three_dead(homes, taken_at_ms=taken_at_ms)
 
         later(bench, 60, balanced)
-        assert loop.wait(in_phase(Phase.NO_PLAN), 60)
+        assert loop.wait(in_phase(Phase.NO_PLAN), LONG_S)
         for _ in range(5):
             later(bench, 3600, balanced)
         assert planner.solves == 2
@@ -686,13 +697,13 @@ def test_a_competing_rebalancer_is_told_once_when_the_plan_is_ready(
     bench, words = build(UNEVEN), "The topic x is of Cruise Control."
     bench.executor.rivals = (words,)
     with bench.loop as loop:
-        assert loop.wait(lambda view: view.proposed.rivals == (words,), 60)
+        assert loop.wait(lambda view: view.proposed.rivals == (words,), LONG_S)
         assert loop.view.plan is not None
         loop.preview(loop.view.plan)
         # What the checks of a run warn of comes in here, too.
         loop.warn(words)
         bench.clock.now_s += 61.0
         bench.executor.rivals = (words, "Another one.")
-        assert loop.wait(lambda view: len(view.proposed.rivals) == 2, 60)
+        assert loop.wait(lambda view: len(view.proposed.rivals) == 2, LONG_S)
         said = [line.text for line in loop.view.log if line.level == "warning"]
     assert said == [words, "Another one."]

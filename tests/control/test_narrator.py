@@ -32,6 +32,7 @@ from tests.control.parts import (
 )
 from tests.executor.plans import move
 from tests.offline import usual
+from tests.tui.terminals import LONG_S
 
 RUN = RunProgress(
     run_id="one",
@@ -127,9 +128,9 @@ def test_each_event_of_a_loop_without_a_screen_is_printed_once(
     loop = Loop(settings, parts)
     narrate(loop, Form.TABLE)
     with loop:
-        assert loop.wait(lambda view: bool(view.proposed.rivals), 60)
+        assert loop.wait(lambda view: bool(view.proposed.rivals), LONG_S)
         loop.approve(plan.hash, by="test")
-        assert loop.wait(lambda _view: bool(loop.reports), 60)
+        assert loop.wait(lambda _view: bool(loop.reports), LONG_S)
     err = capsys.readouterr().err
     skipped = str(plan.moves[0].id)
     ready = "plan ready: optimal"

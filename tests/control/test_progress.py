@@ -15,7 +15,7 @@ from model.snapshot_file import write_snapshot
 from solver.observer import SolveObserver
 from tests.control.parts import MB, cluster
 from tests.offline import plimsoll, usual
-from tests.tui.terminals import in_terminal, read_until
+from tests.tui.terminals import LONG_S, in_terminal, read_until
 
 MAIN = "from control.cli import main\nmain()\n"
 LARGE = Path(__file__).parents[2] / "fixtures" / "replicated.json.gz"
@@ -72,7 +72,7 @@ def test_ctrl_c_quits_where_nothing_can_be_kept_or_the_second_time(times: int) -
             read_until(master, b"Ctrl-C again quits")
             child.send_signal(signal.SIGINT)
         read_until(master, b"plimsoll: interrupted")
-        assert child.wait(60) == 130
+        assert child.wait(LONG_S) == 130
 
 
 def test_a_terminal_does_not_change_the_plan(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_terminal_does_not_change_the_plan(tmp_path: Path) -> None:
     out = str(tmp_path / "seen.json")
     with in_terminal(MAIN, *options, out, **usual(tmp_path)) as (child, master):
         read_until(master, b"relieves")
-        assert child.wait(60) == 0
+        assert child.wait(LONG_S) == 0
     alone = (tmp_path / "alone.json").read_bytes()
     assert (tmp_path / "seen.json").read_bytes() == alone
 
@@ -128,7 +128,7 @@ def test_without_a_terminal_ctrl_c_does_not_wait_for_compiled_code() -> None:
         assert child.stdout.readline() == "begun\n"
         child.send_signal(signal.SIGINT)
         try:
-            _, errors = child.communicate(timeout=120)
+            _, errors = child.communicate(timeout=LONG_S)
         finally:
             child.kill()
     assert child.returncode == 130

@@ -47,7 +47,7 @@ from tests.solver.small import Row, broker
 from tests.solver.small import cluster as small
 
 UNEVEN = cluster([2] * 8, [MB] * 8)
-MANY_S = 60
+MANY_S = 300.0
 """Longer than anything here takes."""
 
 

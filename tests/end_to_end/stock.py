@@ -15,7 +15,7 @@ REASSIGN: Final = "org.apache.kafka.tools.reassign.ReassignPartitionsCommand"
 ELECT: Final = "org.apache.kafka.tools.LeaderElectionCommand"
 NAMES: Final = {"kafka-reassign-partitions": REASSIGN, "kafka-leader-election": ELECT}
 PINS: Final = Path(__file__).with_name("jars.tsv")
-RUN_S: Final = 120.0
+RUN_S: Final = 300.0
 
 
 def stock_tool(main: str, bootstrap: str, *arguments: str | Path) -> str:

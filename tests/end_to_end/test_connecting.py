@@ -351,7 +351,7 @@ def test_a_right_that_is_missing_to_keep_samples_is_named(
 
 def watched(site: Guarded, folder: Path, properties: Path) -> None:
     with collector(site, folder, properties) as watching:
-        snapshot = watching.wait(90)
+        snapshot = watching.wait(300)
         assert snapshot.header.cluster_id == site.cluster.cluster_id
         assert snapshot.header.resources
     assert_no_secret_in(folder / "state")

@@ -44,7 +44,7 @@ def left_behind(folder: Path) -> list[str]:
 
 
 def assert_nothing_left(tmp_path: Path) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while time.monotonic() < deadline:
         files = list((tmp_path / "tmp").iterdir())
         if not files and not left_behind(tmp_path / "tmp"):
@@ -89,7 +89,7 @@ def test_ended_at_any_moment_it_leaves_nothing(
         assert demo.poll() is None, (tmp_path / "stderr.txt").read_text()
         time.sleep(0.05)
     demo.send_signal(number)
-    demo.communicate(timeout=180)
+    demo.communicate(timeout=300)
     assert demo.returncode in (130, -signal.SIGKILL)
     assert "Traceback" not in (tmp_path / "stderr.txt").read_text()
     assert_nothing_left(tmp_path)

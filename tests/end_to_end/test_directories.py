@@ -17,7 +17,7 @@ from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan import read_plan, write_plan
-from tests.end_to_end.commands import Running, Shell, placement, wait_until
+from tests.end_to_end.commands import HANG_S, Running, Shell, placement, wait_until
 from tests.executor.jbod import IO_RATE, other, place, places, plan_to, turned
 from tests.executor.records import contents, fill
 
@@ -53,11 +53,11 @@ def topic(cluster: LocalCluster, admin: KafkaAdmin) -> Iterator[str]:
 
 def kill_while_it_copies(running: Running, admin: KafkaAdmin, topic: str) -> None:
     pid = PartitionId(TopicName(topic), 0)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + HANG_S
     while not coming(pid, admin.log_dirs(BrokerId(1), [pid])):
         assert time.monotonic() < deadline
     running.process.send_signal(signal.SIGKILL)
-    running.process.wait(10)
+    running.process.wait(HANG_S)
 
 
 def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(

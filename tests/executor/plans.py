@@ -105,7 +105,7 @@ def _views(
     admin: KafkaAdmin, pids: Sequence[PartitionId]
 ) -> dict[PartitionId, PartitionView]:
     """Once the broker that is asked knows them; others knew them before."""
-    end_s = time.monotonic() + 60
+    end_s = time.monotonic() + 300
     while len(found := admin.partitions(pids)) < len(pids):
         assert time.monotonic() < end_s
         time.sleep(0.1)

@@ -10,7 +10,7 @@ from lab.local import LocalCluster
 from tests.end_to_end.commands import wait_until
 
 RECORD_BYTES = 1000
-PATIENCE_S = 60.0
+PATIENCE_S = 300.0
 
 
 def fill(bootstrap: str, topic: str, megabytes: Sequence[int]) -> None:

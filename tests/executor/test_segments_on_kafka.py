@@ -171,7 +171,7 @@ def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
             str(journals),
         ],
         check=False,
-        timeout=120.0,
+        timeout=300.0,
     )
     assert process.returncode == -signal.SIGKILL
     assert own(admin, topic) != OWN_SEGMENTS

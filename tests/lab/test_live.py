@@ -21,7 +21,7 @@ def order(brokers: int = 6, seed: int = 7) -> WorldOrder:
 
 
 def until(true: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not true():
         assert time.monotonic() < deadline
         time.sleep(0.02)

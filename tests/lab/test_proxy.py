@@ -58,7 +58,7 @@ class Client:
     """Sends requests to the proxy and tells what comes back."""
 
     def __init__(self, port: int) -> None:
-        self._socket = socket.create_connection((HOST, port), timeout=5.0)
+        self._socket = socket.create_connection((HOST, port), timeout=300.0)
         self._number = 0
 
     def ask(self, api: Api, body: bytes) -> None:
@@ -66,7 +66,7 @@ class Client:
         head = api.to_bytes(2, "big") + bytes(2) + self._number.to_bytes(4, "big")
         self._socket.sendall(sized(head + body))
 
-    def answer(self, within_s: float = 5.0) -> bytes | None:
+    def answer(self, within_s: float = 300.0) -> bytes | None:
         """The body of the next answer; None where none comes, b"" at the end."""
         self._socket.settimeout(within_s)
         try:

@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 STORE = "samples.of-cruise-control"
 DAYS = 3
 STEP_MS = HOUR_MS // 4
-PATIENCE_S = 240
+PATIENCE_S = 300.0
 
 
 def kept_until(today_ms: int) -> list[bytes]:

@@ -94,7 +94,7 @@ def consume(cluster: LocalCluster) -> None:
     """Every record that there is, once."""
     reader = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "all"})
     places = [TopicPartition(TOPIC, p, OFFSET_BEGINNING) for p in (0, 1)]
-    ends = [reader.get_watermark_offsets(place, timeout=60)[1] for place in places]
+    ends = [reader.get_watermark_offsets(place, timeout=300)[1] for place in places]
     reader.assign(places)
     for _ in range(sum(ends)):
         message = reader.poll(60)

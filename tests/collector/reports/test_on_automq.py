@@ -18,7 +18,7 @@ from tests.automq import NODES, AutoMQCluster
 from tests.collector.reports.traffic import RECORD, Traffic
 
 pytestmark = [pytest.mark.automq, pytest.mark.spark]
-PATIENCE_S = 240
+PATIENCE_S = 300.0
 TOPIC = "reports.shared"
 RATES = {0: 100, 1: 200, 2: 400}
 """Records per second; consumers commit nothing, so that only AutoMQ knows of them."""

@@ -22,7 +22,7 @@ from tests.collector.reports import writing
 from tests.collector.reports.traffic import Traffic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
-PATIENCE_S = 240
+PATIENCE_S = 300.0
 METRICS = "reports-test.metrics"
 LOADED = "reports.loaded"
 BROKERS = (1, 2, 3)

@@ -11,7 +11,7 @@ from collector.reports.schema import PROMETHEUS, REPORTS
 from collector.reports.sheet import Answer, Sheet
 
 INTERVAL_S = 10.0
-PATIENCE_S = 60
+PATIENCE_S = 300.0
 
 
 def eventually(done: Callable[[], bool]) -> None:

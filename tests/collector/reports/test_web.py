@@ -83,7 +83,7 @@ def test_a_silent_server_is_told() -> None:
     ended = threading.Event()
 
     def wait(_: str) -> Page:
-        ended.wait(60)
+        ended.wait(300)
         return Page()
 
     with pages(wait) as server:
