@@ -17,6 +17,7 @@ from model.errors import GuardrailRefused
 from model.ids import BrokerId
 from model.plan import BrokerChange, Move, Plan
 from model.proposal import HOLDING, Proposal
+from model.remaining import over_words
 from model.rules import RULES, Violation
 from model.snapshot import (
     Broker,
@@ -29,6 +30,7 @@ from model.snapshot import (
     Topic,
     partitions_from_rows,
 )
+from model.units import bytes_text
 
 _NAMED: Final = 5
 """Broken rules that are told one by one."""
@@ -181,8 +183,8 @@ def _too_small(plan: Plan, move: Move) -> Iterator[str]:
     load = move.follower_load.get(Resource.DISK, 0.0) * len(move.added)
     if move.bytes_to_copy is not None and 2 * move.bytes_to_copy + 1 < load:
         yield (
-            f"budgets: {move.id} would copy {load:.0f} bytes by its load on disk, and "
-            f"not {move.bytes_to_copy}"
+            f"budgets: {move.id} would copy {bytes_text(load)} by its load on disk, "
+            f"and not {bytes_text(move.bytes_to_copy)}"
         )
 
 
@@ -194,10 +196,7 @@ def _over_capacity(
         after = before + grown.get(resource, 0.0)
         limit = plan.goals.limit_of(Resource(resource)) * capacity
         if after > max(limit, before) * (1 + _NEAR):
-            yield (
-                f"capacity: broker {broker.id} would carry {after:.0f} of {resource}; "
-                f"its limit is {limit:.0f}"
-            )
+            yield f"capacity: {over_words(broker.id, resource, after, limit)}"
 
 
 def _growth(moves: Iterable[Move]) -> dict[BrokerId, dict[str, float]]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from model.dimensions import Dimension, times_of
 from model.proposal import HOLDING, Proposal
+from model.remaining import over_words
 from model.rules.rule import Violation
 from model.snapshot import Broker, Resource
 
@@ -39,8 +40,7 @@ class CapacityLimit:
         if after > max(limit, before) * (1 + 1e-9):
             yield Violation(
                 self.name,
-                f"broker {broker.id} would carry {after:.0f} of {at.key}; "
-                f"its limit is {limit:.0f}",
+                over_words(broker.id, at.key, after, limit),
             )
 
 

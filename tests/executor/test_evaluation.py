@@ -102,7 +102,8 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
         p, BrokerState.EXCLUDED
     ),
     "replicas per broker: broker": lambda p: with_goals(p, replicas_per_broker=1),
-    "capacity: broker . would carry": lambda p: with_capacity(p, 1.0),
+    r"capacity: broker . would carry [\d.]+ MB/s of net_in, [\d.]+ MB/s over its limit "
+    "of 1 B/s": lambda p: with_capacity(p, 1.0),
     "it has no figures for broker 1; it has no figures for broker 2": lambda p: (
         p.model_copy(update={"brokers": ()}).seal()
     ),
@@ -110,7 +111,7 @@ FORGED: dict[str, Callable[[Plan], Plan]] = {
         with_state(p, BrokerState.DEAD), 1.0
     ),
     "it has no net_in of orders": lambda p: with_loads(p),
-    "budgets: orders-. would copy .* by its load on disk, and not 0": lambda p: (
+    "budgets: orders-. would copy 1.00 GB by its load on disk, and not 0 B": lambda p: (
         with_goals(
             with_loads(p, net_in=1.0, net_out=1.0, disk=1e9), budgets=Budgets(bytes=1)
         )

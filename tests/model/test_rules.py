@@ -228,14 +228,17 @@ def test_a_new_leader_alone_need_not_mend_the_racks() -> None:
 
 
 def test_a_limit_is_a_share_of_the_capacity() -> None:
-    """Limit 0.85 x 10: eight rows fit, nine do not."""
-    state = snapshot(brokers(2, capacity={2: 10.0}), [(1,)] * 9)
+    """Limit 0.85 x 10 MB/s: eight rows of 1 MB/s fit, nine do not."""
+    million = [(1e6, 1e6)] * 9
+    state = snapshot(brokers(2, capacity={2: 10e6}), [(1,)] * 9, million)
     fits = [change(i, 2) for i in range(8)]
     assert words(propose(state, *fits), "capacity") == []
     told = words(propose(state, *fits, change(8, 2)), "capacity")
     assert told == [
-        "broker 2 would carry 9 of net_in; its limit is 8",
-        "broker 2 would carry 9 of net_out; its limit is 8",
+        "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 "
+        "MB/s",
+        "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 "
+        "MB/s",
     ]
 
 

@@ -94,7 +94,9 @@ def test_a_resource_has_its_own_limit() -> None:
     fits = [change(i, 2) for i in range(5)]
     assert words(propose(state, *fits, goals=goals), "capacity") == []
     told = words(propose(state, *fits, change(5, 2), goals=goals), "capacity")
-    assert told == ["broker 2 would carry 6 of net_in; its limit is 5"]
+    assert told == [
+        "broker 2 would carry 6 B/s of net_in, 1 B/s over its limit of 5 B/s"
+    ]
 
 
 def test_a_limit_holds_at_every_hour() -> None:
@@ -105,7 +107,9 @@ def test_a_limit_holds_at_every_hour() -> None:
         slots={"night": {Resource.NET_IN: [9]}},
     )
     told = words(propose(state, change(0, 2)), "capacity")
-    assert told == ["broker 2 would carry 9 of net_in@night; its limit is 8"]
+    assert told == [
+        "broker 2 would carry 9 B/s of net_in@night, 0 B/s over its limit of 8 B/s"
+    ]
 
 
 def test_a_capacity_of_what_is_not_measured_binds_nothing() -> None:
