@@ -109,7 +109,7 @@ class Executor(Protocol):
         """Others that move or may move partitions of the cluster, in words."""
         ...
 
-    def dry_run(self, plan: Plan) -> Sequence[str]:
+    def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> Sequence[str]:
         """The requests that would be sent."""
         ...
 

@@ -106,7 +106,7 @@ class Runner:
         Raises as the executor does, also where another rebalancer is active.
         """
         with contextlib.closing(self._connect()) as executor:
-            executor.dry_run(plan)
+            executor.dry_run(plan, self._journal_dir)
             return executor.forecast(plan, self._journal_dir, self._moves_in_flight)
 
     def rebalancers(self, shared: bool) -> tuple[str, ...]:

@@ -2,14 +2,15 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from pathlib import Path
 from typing import Final
 
 from executor.answers import PartitionView
 from executor.balance import balance, view_of
 from executor.dialect import Progress, Stage
-from executor.history import PastRun
+from executor.history import PastRun, past_run
 from executor.placement import text
-from model.errors import GuardrailRefused
+from model.errors import ConfigError, GuardrailRefused
 from model.files import rounded
 from model.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
@@ -22,6 +23,7 @@ _CALM_S: Final = 60.0
 
 _RESTORES: Final = "what run "
 """How `limited_by` of a plan that undoes a run begins."""
+_HAD_MOVED: Final = " had moved"
 
 _LONGEST_S: Final = 120
 """A move whose end nobody saw has ended after so long: after 60 s AutoMQ looks after
@@ -55,8 +57,35 @@ def plan_back(
 
 
 def restores(plan: Plan) -> bool:
-    """Whether a plan undoes a run, whatever rules the placement before it broke."""
+    """Whether a plan says that it undoes a run; `rolls_back` verifies that."""
     return plan.limited_by.startswith(_RESTORES)
+
+
+def rolls_back(plan: Plan, journal_dir: Path) -> bool:
+    """Whether a plan undoes a run by the journal of that run.
+
+    What the plan says of itself is no proof: each of its moves must restore what one
+    that was sent has found. Only then do the goals not bind it.
+    """
+    if not restores(plan):
+        return False
+    run_id = plan.limited_by.removeprefix(_RESTORES).removesuffix(_HAD_MOVED)
+    try:
+        past = past_run(journal_dir, plan.cluster_id, run_id)
+    except ConfigError:
+        return False
+    return past.run_id == run_id and all(_is_undone_by(past, m) for m in plan.moves)
+
+
+def _is_undone_by(past: PastRun, move: Move) -> bool:
+    made = past.moves.get(move.id)
+    if made is None or not (past.has_losses or made.issued_at_ms):
+        return False
+    return (move.replicas_after, move.leader_after, move.log_dirs_after) == (
+        made.move.replicas_before,
+        made.move.replicas_before[0],
+        made.move.log_dirs_before,
+    )
 
 
 def _changes_nothing(move: Move) -> bool:
@@ -123,7 +152,7 @@ def _plan_of(
             "live_brokers": tuple(sorted(alive)),
             "objective_before": _objective_left(plan, brokers),
             "objective": plan.objective_before,
-            "limited_by": f"{_RESTORES}{past.run_id} had moved",
+            "limited_by": f"{_RESTORES}{past.run_id}{_HAD_MOVED}",
             "brokers": brokers,
             "moves": moves,
         }

@@ -12,7 +12,7 @@ from typing import Final
 from executor import authorities, preflight
 from executor.admin import Admin
 from executor.archive import Archive, archive_of
-from executor.back import plan_back, restores
+from executor.back import plan_back, rolls_back
 from executor.balance import with_balance
 from executor.balancer import Balancer
 from executor.dialect import Dialect, Progress
@@ -106,12 +106,12 @@ class Executor(Closing):
         nothing else was changed; ClusterUnreachable, RightsMissing, ConfigError or
         ExecutionStopped where it cannot be carried out.
         """
-        undoes = restores(plan)
+        undoes = rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
         run = _Run(journal_dir, moves_in_flight, observe, steering)
         with self._sole_writer(journal_dir, plan.cluster_id, steering.stopping):
-            self._restore_first(plan, journal_dir)
+            self._restore_first(plan, journal_dir, undoes=undoes)
             run_id = self._new_run_id(journal_dir, plan)
             report = self._carry_out(plan, run_id, run, past=None)
             if undoes:
@@ -214,13 +214,13 @@ class Executor(Closing):
         limits = _with(limits, run.moves_in_flight)
         ways = self._dialects()
         rates = self._settings.rates(plan, limits)
+        undoes = rolls_back(plan, run.journal_dir)
 
         def check(moves: Sequence[Move]) -> None:
             ours = unfinished(run.journal_dir, plan.cluster_id)
             going_on = {m.id for m in plan.moves} - {m.id for m in moves}
-            self._check(
-                plan.model_copy(update={"moves": tuple(moves)}), ways, ours, going_on
-            )
+            left = plan.model_copy(update={"moves": tuple(moves)})
+            self._check(left, ways, ours, going_on, undoes=undoes)
             rates.check(moves)
 
         pace = self._pace(run.journal_dir, plan.cluster_id)
@@ -253,7 +253,7 @@ class Executor(Closing):
         report = with_balance(report, plan, self._admin)
         return with_remaining(report, plan), execution.rolls_back
 
-    def _restore_first(self, plan: Plan, journal_dir: Path) -> None:
+    def _restore_first(self, plan: Plan, journal_dir: Path, *, undoes: bool) -> None:
         """Restore what earlier runs have left, before a plan for this cluster runs.
 
         Otherwise the run would take it for a setting of someone else and restore it at
@@ -263,9 +263,9 @@ class Executor(Closing):
         if cluster_id != plan.cluster_id:
             return
         # A throttle may be in force for moves in progress; the checks refuse the plan.
-        if restores(plan) or not self._admin.reassignments():
+        if undoes or not self._admin.reassignments():
             self._warn_of(self._clean_up(journal_dir, cluster_id))
-        if not restores(plan):
+        if not undoes:
             self._warn_of(remains(journal_dir, cluster_id))
 
     def clean_up(self, journal_dir: Path, *, idle: bool = False) -> list[str]:
@@ -428,12 +428,16 @@ class Executor(Closing):
             found += [f"{acts} and would work against a plan."] if acts else []
         return tuple(found)
 
-    def dry_run(self, plan: Plan) -> list[str]:
-        """The requests that would be sent, after the same checks."""
+    def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> list[str]:
+        """The requests that would be sent, after the same checks.
+
+        journal_dir: where the run is that the plan undoes, if it does.
+        """
         ways = self._dialects()
-        if not restores(plan):
+        undoes = journal_dir is not None and rolls_back(plan, journal_dir)
+        if not undoes:
             refuse_overfilled(plan)
-        self._check(plan, ways, {}, frozenset())
+        self._check(plan, ways, {}, frozenset(), undoes=undoes)
         self._settings.rates(plan, self._limits).check(plan.moves)
         moves = in_order(plan.moves)
         return [
@@ -487,11 +491,13 @@ class Executor(Closing):
         ways: Mapping[StorageKind, Dialect],
         ours: Mapping[PartitionId, str],
         going_on: Collection[PartitionId],
+        *,
+        undoes: bool,
     ) -> None:
         seen = preflight.observe(self._admin, plan)
         listed = {p: r for p, r in seen.reassignments.items() if p not in going_on}
         preflight.check(plan, replace(seen, reassignments=listed), ours)
-        if not restores(plan):
+        if not undoes:
             refuse_broken(plan, seen)
         self._warn_of(authorities.check(self._admin, seen.cluster))
         for kind in {move.storage for move in plan.moves}:

@@ -153,13 +153,13 @@ def _carried_out(
     if dry_run:
         foretold = _foretold(executor, settings, plan)
         in_order = plan.model_copy(update={"moves": foretold.order})
-        requests = executor.dry_run(in_order)
+        requests = executor.dry_run(in_order, compose.journal_dir(settings))
         sys.stderr.write(f"plimsoll: {forecast_text(foretold)}")
         sys.stdout.write(requests_text(requests, output))
         return Exit.DONE
     if not yes:
         # What would stop the run is said before the question, and once.
-        executor.dry_run(plan)
+        executor.dry_run(plan, compose.journal_dir(settings))
     if not (yes or _confirmed(executor, settings, plan)):
         raise GuardrailRefused("not confirmed; nothing was changed")
     with steered_by_signals() as steering:

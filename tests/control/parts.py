@@ -226,7 +226,7 @@ class RecordingExecutor:
     def rebalancers(self, *, shared: bool) -> tuple[str, ...]:
         return self.rivals
 
-    def dry_run(self, plan: Plan) -> Sequence[str]:
+    def dry_run(self, plan: Plan, journal_dir: Path | None = None) -> Sequence[str]:
         return [str(m.id) for m in plan.moves]
 
     def close(self) -> None:

@@ -200,3 +200,23 @@ def test_a_plan_of_an_earlier_version_knows_no_capacity_and_passes(
     update = {"brokers": tuple(bare), "moves": tuple(bare_moves)}
     old = plan.model_copy(update=update | {"schema_version": "1.1"}).seal()
     assert Site(CLUSTER, tmp_path).execute(old) is RunState.DONE
+
+
+def test_what_a_plan_says_of_a_rollback_is_no_proof(tmp_path: Path) -> None:
+    """Its moves restore what the journal of that run says, or the rules bind it."""
+    site = Site(CLUSTER, tmp_path)
+    assert site.execute(planned()) is RunState.DONE
+    before = site.places
+    back, _ = site.executor.plan_back(tmp_path, None)
+    for forged in (
+        with_move(back, (1, 2)),
+        with_capacity(planned(), 1.0).model_copy(
+            update={"limited_by": "what run 7 had moved"}
+        ),
+    ):
+        with pytest.raises(GuardrailRefused, match="breaks rules of its own"):
+            site.executor.dry_run(forged.seal(), tmp_path)
+        with pytest.raises(GuardrailRefused, match="breaks rules of its own"):
+            site.execute(forged.seal())
+    assert site.places == before
+    assert site.executor.dry_run(with_capacity(back, 1.0), tmp_path)

@@ -135,7 +135,7 @@ def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
     at.kill_at(4, made=True)
     with monkeypatch.context() as patched:
         # As plimsoll did before runs restored first what earlier ones had left.
-        patched.setattr(Executor, "_restore_first", lambda *_: None)
+        patched.setattr(Executor, "_restore_first", lambda *_, **__: None)
         with pytest.raises(Killed):
             at.run()
     at.live_on()
