@@ -219,6 +219,8 @@ class Executor(Closing):
         def check(moves: Sequence[Move]) -> None:
             ours = unfinished(run.journal_dir, plan.cluster_id)
             going_on = {m.id for m in plan.moves} - {m.id for m in moves}
+            if past is not None and not undoes:
+                refuse_overfilled(past.foreseen)
             left = plan.model_copy(update={"moves": tuple(moves)})
             self._check(left, ways, ours, going_on, undoes=undoes)
             rates.check(moves)

@@ -62,7 +62,7 @@ def _refuse(faults: list[str]) -> None:
     if faults:
         more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
         raise GuardrailRefused(
-            f"The plan breaks rules of its own goals, so nothing was changed: "
+            f"The plan breaks rules of its own goals, so nothing was started: "
             f"{'; '.join(faults[:_NAMED])}{more}. Plan again."
         )
 

@@ -211,6 +211,15 @@ class PastRun:
         """Whether settings of its own are in force still."""
         return any((self.throttled, self.stood_down, self.shortened))
 
+    @property
+    def foreseen(self) -> Plan:
+        """Its plan without what was dropped or is being cancelled."""
+        done = {move.id for move in self.among(MoveState.DONE)}
+        dropped = {move.id for move in self.among(MoveState.DROPPED)}
+        gone = (dropped | self.cancelling) - done
+        kept = tuple(move for move in self.plan.moves if move.id not in gone)
+        return self.plan.model_copy(update={"moves": kept})
+
     def among(self, *states: MoveState) -> list[Move]:
         """Moves in any of these states, in the plan's order."""
         return [at.move for at in self.moves.values() if at.state in states]

@@ -9,6 +9,7 @@ import pytest
 
 from executor.connect import Executor
 from executor.steering import Steering
+from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
@@ -16,10 +17,12 @@ from model.errors import GuardrailRefused
 from model.goals import Budgets, Pin, SolveLimits
 from model.ids import BrokerId
 from model.names import Names
-from model.plan import Move, Plan
-from model.run import RunState
+from model.plan import BrokerChange, Move, Plan
+from model.run import MoveState, RunState
 from model.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from solver.solve import solve
+from tests.executor.simulated import MB
+from tests.executor.simulated import Site as HandMade
 from tests.model.build import NO_FLOOR, brokers, ids, snapshot
 
 CAPACITY = 1e9
@@ -220,3 +223,63 @@ def test_what_a_plan_says_of_a_rollback_is_no_proof(tmp_path: Path) -> None:
             site.execute(forged.seal())
     assert site.places == before
     assert site.executor.dry_run(with_capacity(back, 1.0), tmp_path)
+
+
+def swap(folder: Path) -> tuple[HandMade, Plan]:
+    """Broker 1 gives a partition of 100 MB/s and gets another; it has room for one."""
+    at = HandMade(
+        folder=folder,
+        before={0: (1,), 1: (2,)},
+        after={0: (3,), 1: (1,)},
+        brokers=3,
+        log_bytes=3000.0 * MB,
+        limits=RunLimits(moves_in_flight=1, throttle_bytes_per_s=250 * MB),
+    )
+    load = {Resource.NET_IN.value: 100e6}
+    moves = [
+        m.model_copy(update={"leader_load": load, "follower_load": load})
+        for m in at.plan.moves
+    ]
+    changes = [
+        BrokerChange(
+            id=b,
+            rack=None,
+            state=BrokerState.ALIVE,
+            before=load if b != 3 else {Resource.NET_IN.value: 0.0},
+            after=load if b != 2 else {Resource.NET_IN.value: 0.0},
+            deviation_before={},
+            deviation_after={},
+            replicas_before=int(b != 3),
+            replicas_after=int(b != 2),
+            capacity={Resource.NET_IN.value: 150e6},
+        )
+        for b in at.plan.live_brokers
+    ]
+    update = {"moves": tuple(moves), "brokers": tuple(changes)}
+    return at, at.plan.model_copy(update=update).seal()
+
+
+def test_what_is_left_of_a_run_is_judged_without_what_was_dropped(
+    tmp_path: Path,
+) -> None:
+    at, plan = swap(tmp_path)
+    at.cluster.after(3.0, at.steering.abort)
+    assert [m.state for m in at.run(plan).moves] == [
+        MoveState.DROPPED,
+        MoveState.PLANNED,
+    ]
+    at.steer_anew()
+    report = at.resume()
+    assert report.state is RunState.FAILED
+    assert "capacity: broker 1 would carry 200 MB/s of net_in" in report.reason
+    assert at.placement == {0: ((1,), 1), 1: ((2,), 2)}
+    assert at.is_clean
+
+
+def test_what_is_left_of_a_run_that_fits_is_resumed(tmp_path: Path) -> None:
+    at, plan = swap(tmp_path)
+    at.cluster.after(3.0, at.steering.stop)
+    assert at.run(plan).state is RunState.STOPPED
+    at.steer_anew()
+    assert at.resume().state is RunState.DONE
+    assert at.placement == {0: ((3,), 3), 1: ((1,), 1)}
