@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-_FIGURE: Final = re.compile(r"[+-]?\d[\d.,]*(?: ?(?:%|[kMGTP]?i?B(?:/s)?))?")
+_FIGURE: Final = re.compile(r"[+-]?\d[\d.,]*(?:-\d+)?(?: ?(?:%|[kMGTP]?i?B(?:/s)?))?")
 
 
 class Role(StrEnum):

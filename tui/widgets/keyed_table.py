@@ -127,8 +127,13 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         elif self.key_at_cursor != key:
             self.call_later(self._tell)
 
+    @property
+    def _in_sight(self) -> Size:
+        """Columns and lines that no scrollbar covers."""
+        return self.scrollable_content_region.size
+
     def render_line(self, y: int) -> Strip:
-        width, base = self.size.width, self.rich_style
+        width, base = self._in_sight.width, self.rich_style
         at = self.scroll_offset.y + y - HEAD
         left = self.scroll_offset.x
         right = left + width
@@ -178,7 +183,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
         self.post_message(self.RowHighlighted(self, self.key_at_cursor))
 
     def _into_sight(self, at: int) -> None:
-        top, rows = self.scroll_offset.y, max(1, self.size.height - HEAD)
+        top, rows = self.scroll_offset.y, max(1, self._in_sight.height - HEAD)
         if at < top or at >= top + rows:
             y = at if at < top else at - rows + 1
             self.scroll_to(y=y, animate=False, force=True)
@@ -197,7 +202,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by so many pages."""
-        self.action_move(pages * max(1, self.size.height - HEAD))
+        self.action_move(pages * max(1, self._in_sight.height - HEAD))
 
     def action_ends(self, row: int) -> None:
         """Move the cursor to the first row (0) or the last (-1)."""

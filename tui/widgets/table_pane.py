@@ -66,8 +66,8 @@ class TablePane(Vertical):
 
     def renew(self) -> None:
         """Show the moment as it is wanted now."""
-        width = self.size.width
-        if self.moment is None or not width:
+        width = self.size.width - self.table.scrollbar_gutter.width
+        if self.moment is None or width <= 0:
             return
         with self.app.batch_update():
             made = self._make(self.moment, width, self.wish)
