@@ -12,9 +12,10 @@ from pydantic_core import to_jsonable_python
 from control.answers import ConfigAnswer, SettingAnswer
 from control.exits import Exit
 from control.form import Form
+from control.membership import NEVER
 from control.output import json_of
 from control.render import json_text, table
-from control.settings import Settings, settings_of, sources
+from control.settings import OFF, Settings, settings_of, sources
 from control.sources import FLAGS, Kind, Source, Sources
 from model.exchange.faults import places_of
 
@@ -67,7 +68,8 @@ def _source(found: Sources, typed: Mapping[str, Any], place: Place) -> Source:
 def _answer(place: Place, value: Any, source: Source) -> SettingAnswer:
     return SettingAnswer(
         name=".".join(place),
-        value=to_jsonable_python(value),
+        # JSON has no infinity; what waits for ever is written as in a file.
+        value=OFF if value == NEVER else to_jsonable_python(value),
         source=source.kind.value,
         place=source.place,
     )

@@ -107,3 +107,14 @@ def test_an_old_name_in_the_file_is_a_source_too() -> None:
     Path("own.toml").write_text("[goals.budgets]\nmoves = 4\n")
     found = shown()["goals.budgets.replica_moves"]
     assert found == (4, "file", "own.toml, line 2")
+
+
+@pytest.mark.parametrize("form", ["json", "table"])
+def test_a_wait_for_ever_is_shown_as_off(
+    monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_DEAD_BROKER_AFTER", "off")
+    assert shown()["dead_broker_after"][0] == "off"
+    run = CliRunner().invoke(app, ["config", "show", "-o", form])
+    assert run.exit_code == 0, run.stderr
+    assert "off" in run.stdout
