@@ -27,7 +27,7 @@ NOW_S = 1_800_000_000.5
 
 def server(url: str, **own: Any) -> PrometheusServer:
     told = {"figures": FIGURES, "broker_label": "id", **own}
-    web = Web(Access(timeout_s=5))
+    web = Web(Access(timeout_s=60))
     return PrometheusServer(ServerSettings(url=url, **told), web, lambda: NOW_S)
 
 
