@@ -51,7 +51,7 @@ class Observed:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
 
-    def wait(self, _: float) -> Snapshot:
+    def wait(self, _: float | None = None) -> Snapshot:
         return self._snapshot
 
 
