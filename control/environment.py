@@ -80,9 +80,19 @@ def _check(variable: str, model: type[BaseModel], trail: Trail) -> None:
         if inner is None:
             known = [name_of((*trail[:depth], n)) for n in names_at(place)]
             beginning = name_of(trail[: depth + 1])
-            near = nearest(beginning, known) if known else ""
+            near = nearest(beginning, known) if known else _as_json(model, trail)
             raise ConfigError(f"unknown environment variable {variable}{near}")
         place = inner
+
+
+def _as_json(model: type[BaseModel], trail: Trail) -> str:
+    """The end of a sentence where the key of a table has dots of its own."""
+    kinds = _kinds(inner_of(model, trail[0]))
+    is_table = any(get_origin(kind) is dict for kind in kinds)
+    if not is_table or not all(trail):
+        return ""
+    table = json.dumps({".".join(trail[1:]): "..."})
+    return f"; a name with dots is set as JSON: {name_of(trail[:1])}='{table}'"
 
 
 def names_at(place: Any) -> list[str]:

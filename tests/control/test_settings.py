@@ -246,6 +246,11 @@ def test_variables_of_tables_override_the_file_key_by_key(
             "1",
             "PLIMSOLL_SOLVE__WRK; did you mean 'PLIMSOLL_SOLVE__WORK'",
         ),
+        (
+            "PLIMSOLL_KEYS__TABLE__SORT",
+            "o",
+            """set as JSON: PLIMSOLL_KEYS='{"table.sort": "..."}'""",
+        ),
         ("PLIMSOLL_NAME__X", "1", "unknown environment variable PLIMSOLL_NAME__X"),
         ("PLIMSOLL_CONFIGS", "1", "unknown environment variable PLIMSOLL_CONFIGS"),
         ("PLIMSOLL_", "1", "unknown environment variable PLIMSOLL_"),
