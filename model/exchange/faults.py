@@ -1,5 +1,6 @@
 """Values that do not fit, in words: the place, the closest key, the reason."""
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -14,6 +15,11 @@ from model.files import old_names_of
 Place = tuple[int | str, ...]
 
 _UNKNOWN = "extra_forbidden"
+_CHOICES = ("enum", "literal_error")
+_KEY = "[key]"
+"""How pydantic marks that the key of a table does not fit, and not its value."""
+_TAG = re.compile(r"\S*\[\S+\]")
+"""A step that names no place, but the one of several types that does not fit."""
 _MOST = 5
 """Faults that a message names."""
 
@@ -27,13 +33,38 @@ def faults_of(
     """
     errors = error.errors()
     # A key that is not known may be why another one is missing.
-    chosen = [e for e in errors if e["type"] == _UNKNOWN] or errors
+    chosen = [e for e in errors if _is_unknown(e)] or errors
     found: dict[tuple[Place, str], None] = {}
-    for each in chosen:
+    for each in _merged(chosen):
         place = next(filter(has, places_of(model, each["loc"])), each["loc"])
         words = fault_words(model, ErrorDetails(**{**each, "loc": place}))
         found[place, words] = None
     return [*found][:_MOST]
+
+
+def _is_unknown(error: ErrorDetails) -> bool:
+    return error["type"] == _UNKNOWN or error["loc"][-1:] == (_KEY,)
+
+
+def _merged(errors: Iterable[ErrorDetails]) -> list[ErrorDetails]:
+    """The errors by their places in the file; one names all that may be chosen."""
+    found: dict[tuple[Place, str], ErrorDetails] = {}
+    for error in errors:
+        place = tuple(s for s in error["loc"] if not _TAG.fullmatch(str(s)))
+        is_choice = error["type"] in _CHOICES
+        key = place, "" if is_choice else error["msg"]
+        msg = f"{found[key]['msg']} or {error['msg']}" if key in found else error["msg"]
+        found[key] = ErrorDetails(**{**error, "loc": place, "msg": msg})
+    return [_with_choices(e) if e["type"] in _CHOICES else e for e in found.values()]
+
+
+def _with_choices(error: ErrorDetails) -> ErrorDetails:
+    known = re.findall(r"'([^']*)'", error["msg"])
+    *others, last = map(repr, known)
+    near = get_close_matches(str(error["input"]), known, 1, 0.5)
+    words = f"Input should be {', '.join(others)}{' or ' if others else ''}{last}"
+    guess = f"; did you mean {near[0]!r}?" if near else ""
+    return ErrorDetails(**{**error, "msg": words + guess})
 
 
 def places_of(model: type[BaseModel], place: Place) -> Iterator[Place]:

@@ -83,6 +83,17 @@ def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
             "line 2: .*'replica_moves'.*line 3: .*'bytes'",
         ),
         ("a = \n", "is not valid TOML: .*line 1"),
+        (
+            "[cooldown.replicatd]\nrest_s = 1\n",
+            r"toml, line 1: cooldown\.replicatd: Input should be 'replicated', "
+            r"'tiered' or 'shared'; did you mean 'replicated'\?$",
+        ),
+        (
+            '[[balance]]\nresource = "net_inn"\n',
+            r"toml, line 2: balance\.0\.resource: Input should be 'net_in', .*"
+            r" or 'topic_leaders'; did you mean 'net_in'\?$",
+        ),
+        ("rack_rule = 'xyz'\n", "rack_rule: .*'spread', 'even' or 'off'$"),
     ],
 )
 def test_what_does_not_fit_is_named_with_the_nearest_key(
