@@ -189,6 +189,12 @@ class FileAnswer(FileModel):
     file: str
 
 
+class ServeAnswer(FileModel):
+    """`serve`, once the page can be opened."""
+
+    url: str
+
+
 # ---- plans
 
 
@@ -481,5 +487,6 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "journal-output": JournalAnswer,
     "demo-output": DemoReport,
     "file-output": FileAnswer,
+    "serve-output": ServeAnswer,
 }
 """By the name of the schema. `frontier` and `what-if` print what they write."""

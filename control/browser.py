@@ -15,6 +15,8 @@ from aiohttp import web
 from textual_serve.app_service import AppService
 from textual_serve.server import Server, to_int
 
+from control.form import Form
+from control.render import json_text
 from lab.ports import HOST
 
 NAMES: Final = (HOST, "localhost")
@@ -48,10 +50,12 @@ class OwnPage(Server):
         host: str = HOST,
         sessions: int = SESSIONS,
         stop_s: float = STOP_S,
+        output: Form = Form.TABLE,
     ) -> None:
         super().__init__(command, host=host, port=port, title=title)
         self._most, self._stop_s = sessions, stop_s
         self._taken = 0
+        self._output = output
         self._sessions: set[_Session] = set()
 
     async def _make_app(self) -> web.Application:
@@ -69,9 +73,12 @@ class OwnPage(Server):
 
     async def on_startup(self, app: web.Application) -> None:
         """Print where the page is; not the command behind it, which nobody types."""
-        sys.stderr.write(
-            f"Serving plimsoll on http://{HOST}:{self.port} (Ctrl-C to quit)\n"
-        )
+        url = f"http://{HOST}:{self.port}"
+        sys.stderr.write(f"Serving plimsoll on {url} (Ctrl-C to quit)\n")
+        if self._output is Form.JSON:
+            sys.stdout.write(json_text({"url": url}))
+            # The server stays, and whoever reads a pipe waits for the address.
+            sys.stdout.flush()
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """The page; it would ask a server of fonts, and wait for it."""

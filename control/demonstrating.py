@@ -153,13 +153,15 @@ def serve(
         int,
         typer.Option(min=1, max=100, metavar="N", help="Windows at a time, at most."),
     ] = 4,
+    output: Output = Form.TABLE,
 ) -> int:
     """Show the screen in a browser, on this machine alone and read-only."""
     from control.commands.serve import show
 
     looks = ["--ascii"] if ascii_only else []
     looks += ["--theme", theme] if theme is not None else []
-    return show([*(arguments or []), *looks], port=port, sessions=sessions)
+    shown = [*(arguments or []), *looks]
+    return show(shown, port=port, sessions=sessions, output=output)
 
 
 COMMANDS: Final[dict[str, Callable[..., int]]] = {"demo": demo, "serve": serve}

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from control.exits import Exit
+from control.form import Form
 from lab.ports import HOST, claim
 from model.errors import ConfigError
 
@@ -17,7 +18,9 @@ WHY: Final = (
 )
 
 
-def show(arguments: Sequence[str], *, port: int, sessions: int = 4) -> int:
+def show(
+    arguments: Sequence[str], *, port: int, sessions: int = 4, output: Form = Form.TABLE
+) -> int:
     """Serve the screen until interrupted; each browser gets a plimsoll of its own.
 
     Raises
@@ -37,7 +40,10 @@ def show(arguments: Sequence[str], *, port: int, sessions: int = 4) -> int:
     claim(port, "the screen in a browser")
     sys.stderr.write(WHY.format(port=port, host=HOST) + "\n")
     served = command(arguments)
-    OwnPage(served, port=port, title="plimsoll", sessions=sessions).serve()
+    page = OwnPage(
+        served, port=port, title="plimsoll", sessions=sessions, output=output
+    )
+    page.serve()
     return Exit.DONE
 
 

@@ -15,8 +15,10 @@ from typing import Any
 import psutil
 import pytest
 
+from control.answers import ServeAnswer
 from control.commands.serve import WHY, command, show
 from control.film import Film, FilmHeader
+from control.form import Form
 from lab.ports import HOST, free_ports
 from model.errors import ConfigError
 from model.goals import Goals
@@ -70,6 +72,20 @@ async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
     told = capsys.readouterr()
     assert f"http://{HOST}:8765" in told.err
     assert "import main" not in told.err + told.out
+
+
+async def test_it_prints_where_the_page_is_as_json(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    pytest.importorskip("textual_serve")
+    from aiohttp import web
+
+    from control.browser import OwnPage
+
+    page = OwnPage(command([]), port=8765, title="plimsoll", output=Form.JSON)
+    await page.on_startup(web.Application())
+    told = ServeAnswer.model_validate_json(capsys.readouterr().out)
+    assert told.url == f"http://{HOST}:8765"
 
 
 def test_odd_arguments_stay_one_each() -> None:
