@@ -47,6 +47,7 @@ from model.goals import Goals
 from model.outages import dead_brokers
 from model.placeless import placeless_warnings
 from model.plan import Plan
+from model.plan_warnings import load_warning
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot import Snapshot, StorageKind
 from model.topicplacement import with_topic_placements
@@ -388,6 +389,9 @@ class Loop(Closing):
         elif step is Step.APPROVE and plan is not None:
             self._approve_by_limits(plan)
         else:
+            if step is Step.REST:
+                unknown = load_warning(state.snapshot, self.settings.goals)
+                why = "; ".join(filter(None, (why, unknown)))
             self._stand(after_step(step, why, state.evaluation, result))
 
     def _restores(self, plan: Plan | None) -> bool:

@@ -1,13 +1,15 @@
-"""What a plan had to do without: unknown racks, ignored goals and configs."""
+"""What a plan had to do without: unknown racks and loads, ignored goals and configs."""
 
 from collections.abc import Iterable, Iterator
 
 import numpy as np
 
 from model.goals import Goal, Goals, RackRule
-from model.ids import BrokerId
+from model.ids import NO_BROKER, BrokerId
 from model.placeless import placeless_warnings
 from model.plan import Move
+from model.remaining import named_ids
+from model.rules.movable import needed_resources
 from model.snapshot import BrokerState, Count, Measure, Resource, Snapshot
 from model.topicplacement import placement_warnings
 from model.units import bytes_text, count_text, rate_text
@@ -64,6 +66,32 @@ def plan_warnings(
     return tuple(_warnings(snapshot, goals, ignored, moves))
 
 
+def load_warning(snapshot: Snapshot, goals: Goals) -> str:
+    """What follows where loads that count are unknown; empty where all are known.
+
+    Partitions of internal and excluded topics stay in any case, and a resource that is
+    known of no partition does not count: those are not meant.
+    """
+    header, columns = snapshot.header, snapshot.partitions
+    needed = [
+        header.resources.index(resource)
+        for resource in sorted(needed_resources(goals))
+        if is_known(snapshot, resource)
+    ]
+    stays = [t.internal or goals.excludes(t.name) for t in header.topics]
+    unknown = np.isnan(columns.loads[:, needed]).any(axis=1)
+    unknown &= (columns.leader != NO_BROKER) & ~np.array(stays, np.bool_)[columns.topic]
+    rows = np.flatnonzero(unknown).tolist()
+    if not rows:
+        return ""
+    named = named_ids([snapshot.id(row) for row in rows])
+    them = "it" if len(rows) == 1 else "them"
+    return (
+        f"the load of {count_text(len(rows), 'partition')} is unknown and counts as 0, "
+        f"and no plan moves {them}: {named}"
+    )
+
+
 def size_warning(unknown: int) -> str:
     """What follows where partitions are copied whose sizes are unknown."""
     return (
@@ -80,6 +108,8 @@ def _warnings(
 ) -> Iterator[str]:
     if missing := racks_unknown(snapshot, goals):
         yield rack_warning(snapshot, missing)
+    if unknown_loads := load_warning(snapshot, goals):
+        yield unknown_loads
     yield from placement_warnings(goals, snapshot)
     yield from placeless_warnings(snapshot, goals)
     for goal, mean in ignored:

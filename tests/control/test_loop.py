@@ -2,6 +2,7 @@
 
 import dataclasses
 import logging
+import math
 from collections.abc import Callable
 from pathlib import Path
 
@@ -137,6 +138,17 @@ def test_a_level_cluster_is_left_alone(build: Build) -> None:
         assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
     assert bench.executor.plans == []
     assert bench.observer.closed
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.APPROVE])
+def test_a_level_cluster_with_unknown_loads_is_not_called_level_alone(
+    build: Build, mode: Mode
+) -> None:
+    unknown = cluster([1, 2, 1], [MB, MB, math.nan])
+    with build(unknown, mode=mode).loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        words = "the load of 1 partition is unknown and counts as 0"
+        assert words in loop.view.message
 
 
 def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
