@@ -261,7 +261,8 @@ class Collector(Closing):
                 batch.add(samples)
                 self._silent = probe.silent
                 with self._changed:
-                    self._kept = True
+                    # Brokers that answer late may give no sample at first.
+                    self._kept |= bool(samples.num_rows) or bool(cluster.internal.all())
                     self._changed.notify_all()
                 answered_s = time.monotonic()
             except ClusterUnreachable as exc:
