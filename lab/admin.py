@@ -99,6 +99,8 @@ class Admin:
                 f"The local cluster refused topic {topic.topic}: {error.str()}."
             ) from exc
         except TimeoutError:
+            # The broker that is asked may hang; a new client asks another one.
+            self._client = None
             return False
         return True
 
