@@ -35,13 +35,12 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
     shell = Shell(tmp_path, local_cluster.bootstrap)
     running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
     try:
-        running.wait_for(lambda text: times_level(text) == 1)
-        assert len(shell.runs()) == 1
+        running.wait_for(lambda text: is_level_after(text, runs=1))
+        assert len(shell.runs()) == 1, running.log.read_text()
         load.shift(tuple(reversed(DEMO_WEIGHTS)))
-        running.wait_for(lambda text: len(shell.runs()) == 2 and ended(shell))
-        running.wait_for(lambda text: times_level(text) == 2)
+        running.wait_for(lambda text: is_level_after(text, runs=2))
         time.sleep(QUIET_S)
-        assert len(shell.runs()) == 2
+        assert len(shell.runs()) == 2, running.log.read_text()
         assert running.stop() == 0, running.log.read_text()
     finally:
         running.process.kill()
@@ -51,10 +50,7 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
     assert balance.duplicated_records == 0
 
 
-def ended(shell: Shell) -> bool:
-    return bool(shell.runs()[-1]["event"] == "ended")
-
-
-def times_level(text: str) -> int:
-    """How often it has said that the cluster is level."""
-    return sum(line.startswith("level: ") for line in text.splitlines())
+def is_level_after(text: str, *, runs: int) -> bool:
+    """Whether so many runs have ended, and the cluster was said to be level then."""
+    parts = text.split("\nsettling: run ")
+    return len(parts) > runs and "\nlevel: " in parts[runs]
