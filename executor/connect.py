@@ -18,7 +18,7 @@ from executor.balancer import Balancer
 from executor.dialect import Dialect, Progress
 from executor.directory_checks import inside_bytes
 from executor.elect import Election, Elections, find_elections, hold_elections
-from executor.evaluation import refuse_broken, refuse_overfilled
+from executor.evaluation import refuse_broken, refuse_overfilled, unjudged
 from executor.execution import Execution
 from executor.flight import SETTLE_S
 from executor.forecast import Forecast, forecast
@@ -501,6 +501,7 @@ class Executor(Closing):
         preflight.check(plan, replace(seen, reassignments=listed), ours)
         if not undoes:
             refuse_broken(plan, seen)
+            self._warn_of(unjudged(plan))
         self._warn_of(authorities.check(self._admin, seen.cluster))
         for kind in {move.storage for move in plan.moves}:
             ways[kind].check([m for m in plan.moves if m.storage is kind])

@@ -58,6 +58,18 @@ def refuse_overfilled(plan: Plan) -> None:
     _refuse(list(_overfilled(plan)))
 
 
+def unjudged(plan: Plan) -> Iterator[str]:
+    """What `refuse_overfilled` cannot judge, in a sentence.
+
+    Such plans stay usable: nothing says whether their figures were taken out.
+    """
+    if plan.moves and not _has_figures(plan):
+        yield (
+            "The plan has no loads and no brokers, so neither capacity limits nor the "
+            "limit on replicas per broker are checked. Plan again to have them checked."
+        )
+
+
 def _refuse(faults: list[str]) -> None:
     if faults:
         more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
@@ -162,9 +174,9 @@ def _overfilled(plan: Plan) -> Iterator[str]:
 
 def _missing(plan: Plan) -> Iterator[str]:
     """Figures that limits are judged by, and that a plan with figures has."""
-    known = {b.id for b in plan.brokers}
-    if not (known or plan.levels or any(m.leader_load for m in plan.moves)):
+    if not _has_figures(plan):
         return
+    known = {b.id for b in plan.brokers}
     taking = {b for m in plan.moves for b in m.added}
     for broker in sorted((taking | {*plan.live_brokers}) - known):
         yield f"it has no figures for broker {broker}"
@@ -174,6 +186,10 @@ def _missing(plan: Plan) -> Iterator[str]:
         for resource in sorted(needed - (move.leader_load.keys() & move.follower_load)):
             yield f"it has no {resource} of {move.id}, and brokers with a limit for it"
         yield from _too_small(plan, move)
+
+
+def _has_figures(plan: Plan) -> bool:
+    return bool(plan.brokers or plan.levels or any(m.leader_load for m in plan.moves))
 
 
 def _too_small(plan: Plan, move: Move) -> Iterator[str]:

@@ -283,3 +283,16 @@ def test_what_is_left_of_a_run_that_fits_is_resumed(tmp_path: Path) -> None:
     at.steer_anew()
     assert at.resume().state is RunState.DONE
     assert at.placement == {0: ((3,), 3), 1: ((1,), 1)}
+
+
+def test_a_plan_without_any_figures_says_that_capacity_is_not_checked(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    site = Site(CLUSTER, tmp_path)
+    site.executor.dry_run(planned())
+    assert "not checked" not in caplog.text
+    bare = with_loads(planned()).model_copy(update={"brokers": (), "levels": {}}).seal()
+    site.executor.dry_run(bare)
+    assert site.execute(bare) is RunState.DONE
+    told = "The plan has no loads and no brokers, so neither capacity limits nor the"
+    assert caplog.text.count(told) == 1
