@@ -18,6 +18,7 @@ from tui.viewmodel.approval import (
     asked,
     balance,
     counts,
+    leaders_only,
     replaced,
     takes,
     throttle_line,
@@ -52,7 +53,7 @@ class ApproveScreen(NamedDialog):
             texts=[
                 f"{counts(plan)}\n"
                 f"brokers: {touched(plan)}\n"
-                f"{balance(plan)}"
+                f"{balance(plan)}{leaders_only(plan)}"
                 f"{asked(moment.view)}{throttle_line(moment.throttle)}"
                 f"cluster {cluster_name}, id {plan.cluster_id}"
             ],

@@ -53,6 +53,11 @@ def balance(plan: Plan) -> str:
     return f"worst deviation: {found}\n" if found else ""
 
 
+def leaders_only(plan: Plan) -> str:
+    """A line on how far leader changes alone would get; empty where they would not."""
+    return f"{plan.leaders_only_words}\n" if plan.leaders_only_words else ""
+
+
 def takes(found: Forecast) -> str:
     """Duration, and the brokers that need the most more disk meanwhile."""
     lines = [f"duration: about {seconds_text(found.seconds)}"]
