@@ -187,6 +187,16 @@ class PastRun:
     """Whether records of it may be missing, so that any move may have been sent."""
     has_lost_settings: bool = False
     """Whether a record that is missing may have announced a setting."""
+    ended_at_ms: int | None = None
+    """When its newest record of an end was written; None without one."""
+
+    @property
+    def duration_s(self) -> float:
+        """From its start to its end, pauses included; until it was last seen if it was
+        cut off."""
+        cut_off = self.ended_at_ms is None or self.state is RunState.CUT_OFF
+        end_ms = self.last_at_ms if cut_off else self.ended_at_ms
+        return max(0.0, ((end_ms or 0) - self.started_at_ms) / 1000)
 
     @property
     def progress(self) -> RunProgress:
@@ -295,6 +305,9 @@ def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun
         warnings=(*damage_words(path, content), *hidden),
         has_losses=bool(content.losses),
         has_lost_settings=has_lost_settings(content),
+        ended_at_ms=max(
+            (r.at_ms for r in records if r.event is JournalEvent.ENDED), default=None
+        ),
     )
 
 

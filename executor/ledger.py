@@ -34,6 +34,7 @@ class Ledger:
         self._journal = journal
         self._timing = timing
         self._begun_ms, self._begun_s = timing.now_ms(), timing.steady_s()
+        self._ended_ms = self._begun_ms
         self._observe = observe
         self._moves = {m.id: MoveProgress(move=m) for m in plan.moves}
         if past is not None:
@@ -70,8 +71,9 @@ class Ledger:
 
     def started(self, *, by: str) -> None:
         """The plan was checked; from here on there is a journal."""
+        begun_ms = self._now_ms()
         self._journal.write(JournalEvent.STARTED, planned=len(self._moves), by=by)
-        self._change_run(state=RunState.RUNNING)
+        self._change_run(state=RunState.RUNNING, started_at_ms=begun_ms)
 
     def resumed(self, *, by: str) -> None:
         """A run that was cut off goes on."""
@@ -189,6 +191,7 @@ class Ledger:
 
     def ended(self, state: RunState, reason: str) -> None:
         """The run is over."""
+        self._ended_ms = self._now_ms()
         self._journal.write(JournalEvent.ENDED, state=state, reason=reason)
         self._change_run(state=state, reason=reason, left_s=None)
         self.tell()
@@ -202,7 +205,7 @@ class Ledger:
             state=run.state,
             reason=run.reason,
             started_at_ms=run.started_at_ms,
-            duration_s=(self._now_ms() - run.started_at_ms) / 1000,
+            duration_s=(self._ended_ms - run.started_at_ms) / 1000,
             preparation_s=run.preparation_s,
             foreseen_s=run.foreseen_s,
             moves=tuple(_report(m) for m in self._moves.values()),

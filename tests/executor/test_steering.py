@@ -1,10 +1,12 @@
 """What an operator asks of a run while it goes on, on a simulated cluster."""
 
+import contextlib
 from pathlib import Path
 
 import pytest
 
 from executor.history import past_run, read_journal
+from executor.journal import Journal, run_path
 from executor.steering import AskedRate, Steering
 from executor.timing import RunLimits
 from lab.simulation.curves import steady
@@ -227,3 +229,25 @@ def test_the_journal_keeps_who_approved_and_how_it_ended(tmp_path: Path) -> None
     past = past_run(tmp_path, CLUSTER_ID)
     assert (past.by, past.state, past.reason) == ("bob", RunState.DONE, "")
     assert not past.is_unfinished
+
+
+def test_how_long_a_run_took_includes_its_pauses_wherever_it_is_told(
+    tmp_path: Path,
+) -> None:
+    """Also where its journal goes on after its end."""
+    at = copying(tmp_path)
+    at.cluster.after(30.0, at.steering.pause)
+    at.cluster.after(300.0, at.steering.stop)
+    report = at.run()
+    assert report.state is RunState.STOPPED
+    assert report.duration_s > 290.0
+    path = run_path(tmp_path, report.run_id)
+    timing = at.cluster.timing
+    at.cluster.advance(1000.0)
+    with contextlib.closing(
+        Journal(tmp_path, at.plan, report.run_id, timing, resumed=True)
+    ) as journal:
+        journal.write(JournalEvent.UNTHROTTLED)
+    assert read_journal(path)[-1].event is JournalEvent.UNTHROTTLED
+    past = past_run(tmp_path, CLUSTER_ID)
+    assert past.duration_s == pytest.approx(report.duration_s, abs=0.01)

@@ -10,7 +10,7 @@ from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import Reaction, StopRules
 from model.units import bytes_text
-from tests.tui.past import past
+from tests.tui.past import past, replay
 from tests.tui.views import (
     AT_MS,
     GOALS,
@@ -25,7 +25,13 @@ from tui.viewmodel.armed import armed
 from tui.viewmodel.arrange import Filter, Wish
 from tui.viewmodel.cells import Table, plain
 from tui.viewmodel.progress import rate_now, share_done
-from tui.viewmodel.run import MOVES_SHOWN, RunShown, moves_table, run_shown
+from tui.viewmodel.run import (
+    MOVES_SHOWN,
+    RunShown,
+    moves_table,
+    past_shown,
+    run_shown,
+)
 from tui.viewmodel.throttle import UNLIMITED, throttle_words, typed_rate
 
 MB = 1_000_000
@@ -316,3 +322,31 @@ def test_rules_are_told_by_what_a_run_does_about_them() -> None:
 def test_closed_hours_are_a_condition_only_where_there_are_some() -> None:
     assert "closed hours" not in " ".join(armed(StopRules()))
     assert "closed hours" in " ".join(armed(StopRules(window_hours="22:00-06:00")))
+
+
+def test_a_past_run_took_as_long_as_the_history_says_pauses_included() -> None:
+    """Its only finished move ended 4 s before the run did."""
+    found = replay()
+    last = len(found) - 1
+    shown = past_shown(found.at(last), (), found.at_ms(last), 100, "7 of 7")
+    words = " ".join(map(plain, shown.lines))
+    assert "took 9.00 s" in words
+    early = past_shown(found.at(4), (), found.at_ms(4), 100, "5 of 7")
+    assert "took" not in " ".join(map(plain, early.lines))
+
+
+def test_a_run_that_has_ended_took_what_its_report_says() -> None:
+    view = level_after_run()
+    assert view.run is not None
+    report = RunReport(
+        run_id=view.run.run_id,
+        plan_hash=HASH,
+        state=RunState.DONE,
+        reason="",
+        started_at_ms=AT_MS,
+        duration_s=12.3,
+        preparation_s=0.0,
+        moves=(),
+    )
+    words = " ".join(map(plain, _shown(view, report=report).lines))
+    assert "took 12.3 s" in words

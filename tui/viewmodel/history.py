@@ -110,7 +110,7 @@ def _columns(width: int) -> tuple[Column, ...]:
 def _row(run: Listed, columns: tuple[Column, ...]) -> Row:
     past, width = run.past, {c.key: c.width for c in columns}
     done, total = len(past.among(MoveState.DONE)), len(past.moves)
-    took_s = (past.last_at_ms - past.started_at_ms) / 1000
+    took_s = past.duration_s
     is_roomy = "hash" in width
     cells: dict[str, Cell] = {
         "started": cell(_time(past.started_at_ms, seconds=is_roomy)),

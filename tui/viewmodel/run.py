@@ -99,7 +99,8 @@ def run_shown(moment: Moment, width: int) -> RunShown:
         )
     if lost is None:
         return RunShown(title="Run")
-    lines = (*_cut_off_lines(lost, width), *_past_lines(lost.progress, width))
+    past = _past_lines(lost.progress, lost.duration_s, width)
+    lines = (*_cut_off_lines(lost, width), *past)
     title = _title("Run that was cut off,", lost.progress)
     return RunShown(title=title, lines=lines, run=lost.progress, at_ms=lost.last_at_ms)
 
@@ -116,7 +117,7 @@ def past_shown(
     when = cell(f"PAST, as it was at {at:%Y-%m-%d %H:%M:%S}Z, {where}", Role.MARK)
     lines = (
         *flow([when], width),
-        *_past_lines(run, width),
+        *_past_lines(run, (at_ms - run.started_at_ms) / 1000, width),
         *flow(_balance(balance), width),
     )
     return RunShown(title=_title("Past run", run), lines=lines, run=run, at_ms=at_ms)
@@ -132,7 +133,10 @@ def _title(what: str, run: RunProgress) -> str:
 def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...]:
     items = [*_counts(run), *_bytes(run)]
     if run.state not in ACTIVE:
-        found = () if moment.report is None else moment.report.brokers
+        report = moment.report
+        if report is not None and report.run_id == run.run_id:
+            items += [_took(report.duration_s)]
+        found = () if report is None else report.brokers
         items += [*_timing(run), *_balance(found)]
         return (*flow(items, width), *_reason(run, width))
     items += _speed(run, moment.view)
@@ -152,8 +156,9 @@ def _live_lines(run: RunProgress, moment: Moment, width: int) -> tuple[Cell, ...
     )
 
 
-def _past_lines(run: RunProgress, width: int) -> tuple[Cell, ...]:
-    items = [*_counts(run), *_bytes(run), *_timing(run)]
+def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]:
+    took = [] if run.state in ACTIVE else [_took(took_s)]
+    items = [*_counts(run), *_bytes(run), *took, *_timing(run)]
     return (*flow(items, width), *_reason(run, width))
 
 
@@ -205,16 +210,18 @@ def _speed(run: RunProgress, view: LoopView) -> list[Cell]:
     return items
 
 
+def _took(seconds: float) -> Cell:
+    """From the start of a run to its end, pauses included."""
+    return cell(f"took {seconds_text(max(0.0, seconds))}")
+
+
 def _timing(run: RunProgress) -> list[Cell]:
     ended = [m for m in run.moves if m.seconds is not None]
     items = []
     if run.preparation_s:
         items.append(cell(f"prepared in {seconds_text(run.preparation_s)}"))
     if ended:
-        last_ms = max(m.done_at_ms or 0 for m in ended)
-        took_s = (last_ms - run.started_at_ms) / 1000
         slowest = max(m.seconds or 0.0 for m in ended)
-        items.append(cell(f"took {seconds_text(max(0.0, took_s))}"))
         items.append(cell(f"slowest move {seconds_text(slowest)}"))
     stalls = [m.stall_s[1] for m in run.moves if m.stall_s is not None]
     if stalls:
