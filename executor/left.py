@@ -1,16 +1,19 @@
 """Settings that earlier runs have left in force, in words."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from executor.admin import Admin
+from executor.balancer import NEVER, THRESHOLDS
 from executor.history import PastRun, left_set, unreadable
 from executor.lock import is_changing
 from executor.losses import WHAT, listed
+from executor.segments import LOCAL, SEGMENT
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from model.plan import Move
 from model.run import JournalEvent, RunReport, RunState
+from model.snapshot import StorageKind
 
 _RESTORE: Final = "plimsoll cleanup --allow-changes"
 
@@ -46,36 +49,62 @@ def remains(journal_dir: Path, cluster_id: str) -> list[str]:
 
 
 def suspects(admin: Admin, journal_dir: Path, cluster_id: str) -> list[str]:
-    """What is set where a run may have set a throttle in a record that is missing.
+    """What is set where a run may have set it in a record that is missing.
 
     Nobody can tell whose it is, so it stays; each with what removes it.
     """
     found: dict[str, None] = {}
     for past in left_set(journal_dir, cluster_id):
         if past.has_lost_settings:
-            moves = [move for move in past.plan.moves if move.added]
-            found |= dict.fromkeys(_suspects_of(admin, past.run_id, moves))
+            found |= dict.fromkeys(_suspects_of(admin, past))
     return list(found)
 
 
-def _suspects_of(admin: Admin, run_id: str, moves: Sequence[Move]) -> Iterator[str]:
+def _suspects_of(admin: Admin, past: PastRun) -> Iterator[str]:
+    moves = [move for move in past.plan.moves if move.added]
     brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
-    for broker in sorted(brokers & admin.cluster().alive):
-        for key, value in admin.own_broker_configs(broker, RATES).items():
-            yield _suspect(run_id, "broker", broker, key, value)
+    alive = admin.cluster().alive
+    for broker in sorted(brokers & alive):
+        values = admin.own_broker_configs(broker, RATES)
+        yield from _suspect(past, "broker", broker, values)
+    yield from _of_topics(admin, past, moves, (LEADERS, FOLLOWERS))
+    tiered = [move for move in moves if move.storage is StorageKind.TIERED]
+    yield from _of_topics(admin, past, tiered, (SEGMENT, LOCAL))
+    if any(move.storage is StorageKind.SHARED for move in past.plan.moves):
+        everywhere = admin.default_broker_configs(THRESHOLDS)
+        yield from _suspect(past, "broker", None, _raised(everywhere))
+        for broker in sorted(alive):
+            own = admin.own_broker_configs(broker, THRESHOLDS)
+            yield from _suspect(past, "broker", broker, _raised(own))
+
+
+def _of_topics(
+    admin: Admin, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
+) -> Iterator[str]:
     topics = sorted({move.topic for move in moves} & admin.topics().keys())
-    lists = admin.own_topic_configs(topics, (LEADERS, FOLLOWERS)) if topics else {}
-    for topic, values in lists.items():
-        for key, value in values.items():
-            yield _suspect(run_id, "topic", topic, key, value)
+    found = admin.own_topic_configs(topics, keys) if topics else {}
+    for topic, values in found.items():
+        yield from _suspect(past, "topic", topic, values)
 
 
-def _suspect(run_id: str, kind: str, name: object, key: str, value: str) -> str:
-    return (
-        f"{kind} {name} has {key} = {value}, which the run {run_id} may have set: its "
-        "record is missing. If nobody else has set it, remove it with kafka-configs.sh "
-        f"--alter --entity-type {kind}s --entity-name {name} --delete-config {key}"
-    )
+def _raised(values: Mapping[str, str]) -> dict[str, str]:
+    """Thresholds as runs set them."""
+    return {key: value for key, value in values.items() if value == str(NEVER)}
+
+
+def _suspect(
+    past: PastRun, kind: str, name: object, values: Mapping[str, str]
+) -> Iterator[str]:
+    """A sentence for each; no name is the default of all brokers."""
+    who = f"{kind} {name}" if name is not None else f"the default of all {kind}s"
+    entity = f"--entity-name {name}" if name is not None else "--entity-default"
+    for key, value in values.items():
+        yield (
+            f"{who} has {key} = {value}, which the run {past.run_id} may have set: its "
+            "record is missing. If nobody else has set it, remove it with "
+            f"kafka-configs.sh --alter --entity-type {kind}s {entity} "
+            f"--delete-config {key}"
+        )
 
 
 def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunReport:

@@ -16,11 +16,13 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from control.cli import app
+from executor.balancer import NEVER, THRESHOLDS
 from executor.connect import Executor
 from executor.journal import run_path, run_paths
 from executor.left import left_settings
 from executor.records import scan
 from executor.repair import repaired
+from executor.segments import SEGMENT
 from executor.throttle import LEADER_RATE
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
@@ -357,6 +359,32 @@ def test_a_throttle_whose_record_is_missing_is_left_until_somebody_removes_it(
     run = CliRunner().invoke(app, command)
     assert run.exit_code == 0, run.output
     assert json.loads(run.stdout)["left"] == []
+
+
+@pytest.mark.parametrize("storage", [StorageKind.TIERED, StorageKind.SHARED])
+def test_other_settings_whose_record_is_missing_are_named_with_what_removes_them(
+    tmp_path: Path, storage: StorageKind
+) -> None:
+    one_each = {0: (1,), 1: (2,)}
+    at = Site(folder=tmp_path, before=one_each, after={0: (3,)}, storage=storage)
+    at.kill_at(0, made=True)
+    with suppress(Killed):
+        at.run()
+    at.live_on()
+    at.cluster.advance(100.0)
+    (path,) = run_paths(tmp_path)
+    first, *rest = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([first, b"?\n", *rest[1:]]))
+    admin = SimulatedAdmin(at.cluster, Faults())
+    if storage is StorageKind.TIERED:
+        key, value, entity = SEGMENT, "1048576", f"topics --entity-name {TOPIC}"
+        admin.alter_topic_configs(TOPIC, {key: value})
+    else:
+        key, value, entity = THRESHOLDS[0], str(NEVER), "brokers --entity-default"
+        admin.alter_default_broker_configs({key: value})
+    removes = f"kafka-configs.sh --alter --entity-type {entity} --delete-config {key}"
+    told = at.executor().left(tmp_path)
+    assert [words for words in told if removes in words and f"{key} = {value}" in words]
 
 
 class Command(Enum):
