@@ -1,6 +1,7 @@
 """What tests of several packages share."""
 
 import logging
+import os
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,9 @@ from hypothesis import HealthCheck, settings
 from collector.jars import default_cache_dir
 from lab.local import LocalCluster, LocalPlan
 from tests.automq import AutoMQCluster, automq_home
+
+OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
+"""Variables for the suite itself, without their prefix."""
 
 # A busy machine says nothing about the code: examples have no time limit.
 settings.register_profile(
@@ -40,11 +44,16 @@ def _signals_as_in_a_terminal() -> Iterator[None]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let kafka-python be used although warnings are errors.
+    """Drop settings of whoever runs the tests, and let kafka-python be used.
 
-    On Python 3.11 its import uses deprecated calls, and it leaves the sockets of
-    refused connections, which never got an address, to the garbage collector.
+    Warnings are errors, but on Python 3.11 its import uses deprecated calls, and it
+    leaves the sockets of refused connections, which never got an address, to the
+    garbage collector.
     """
+    prefix = "PLIMSOLL_"
+    for name in [n for n in os.environ if n.startswith(prefix)]:
+        if name.removeprefix(prefix) not in OUTER:
+            del os.environ[name]
     for ignored in (
         "ignore:(read|open)_text is deprecated:DeprecationWarning",
         r"ignore:unclosed <socket.*laddr=\('0\.0\.0\.0':ResourceWarning",
