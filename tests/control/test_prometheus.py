@@ -79,8 +79,8 @@ def test_exporters_are_told_by_broker() -> None:
             'preset = "jmx"\nendpoints = { 1 = "ftp://a" }',
             "endpoints.1: it",
         ),
-        ('preset = "jmx"\nendpoints = { a = "http://a" }', "endpoints.a.[key]: "),
-        ('preset = "jmx"\nendpoints = { -1 = "http://a" }', "endpoints.-1.[key]: "),
+        ('preset = "jmx"\nendpoints = { a = "http://a" }', "endpoints.a: "),
+        ('preset = "jmx"\nendpoints = { -1 = "http://a" }', "endpoints.-1: "),
         ('preset = "jmx"\nurl = "http://me:hush@p"', "an address holds no login; say"),
         (
             SERVER + 'broker_lable = "x"',
@@ -92,7 +92,7 @@ def test_exporters_are_told_by_broker() -> None:
             "needs one group, which is the broker's id",
         ),
         (SERVER + 'labels = { "a-b" = "c" }', "'a-b' is no name of a label"),
-        (SERVER + 'metrics = { bytes_inn = "a" }', "metrics.bytes_inn.[key]: Input"),
+        (SERVER + 'metrics = { bytes_inn = "a" }', "metrics.bytes_inn: Input"),
         (SERVER + 'metrics = { bytes_in = "sum(a)" }', "'sum(a)' names no series; say"),
         (
             SERVER + "interval_s = 0",
