@@ -357,3 +357,18 @@ async def test_keys_typed_after_the_one_that_leaves_do_nothing() -> None:
         await on.pilot.press("q", "3", "A", "2")
         assert on.app.return_code == 0
         assert on.app.current_mode == "overview"
+
+
+@pytest.mark.parametrize("size", [(60, 16), (110, 40)])
+async def test_the_field_that_enter_acts_on_is_in_sight(size: tuple[int, int]) -> None:
+    async with stage(plan_ready(), size=size) as on:
+        await on.press("A")
+        await on.pilot.resize_terminal(60, 16)
+        await on.settle()
+        for sentence in ("", "Not approved: " + "so many words " * 40):
+            on.asking.say(sentence)
+            await on.settle()
+            dialog = on.asking.query_one(".dialog")
+            assert dialog.size.height < dialog.virtual_size.height
+            assert on.app.focused is on.name
+            assert dialog.scrollable_content_region.contains_region(on.name.region)

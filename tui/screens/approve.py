@@ -83,6 +83,7 @@ class ApproveScreen(NamedDialog):
             words = takes(found)
         if self.is_current:
             self.query_one("#takes", Static).update(words)
+            self.show_focus()
 
     def _refuse(self, why: str) -> None:
         if not (self._gone or self._sent) and self.is_current:

@@ -29,6 +29,15 @@ class Covered(ModalScreen[T]):
         if self.is_covered and self._small.parent is None:
             self.mount(self._small)
         self._small.display = self.is_covered
+        self.show_focus()
+
+    def show_focus(self) -> None:
+        """Scroll to what keys act on, once what has changed is laid out."""
+        self.call_after_refresh(self._scroll_to_focus)
+
+    def _scroll_to_focus(self) -> None:
+        if self.focused is not None:
+            self.focused.scroll_visible(animate=False)
 
     @property
     def is_covered(self) -> bool:

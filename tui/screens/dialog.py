@@ -56,6 +56,7 @@ class Dialog(Covered[None]):
         refused = self.query_one("#refused", Static)
         refused.update(sentence)
         refused.display = bool(sentence)
+        self.show_focus()
 
 
 class NamedDialog(Dialog):
@@ -108,6 +109,7 @@ class NamedDialog(Dialog):
 
     def on_input_changed(self, _event: Input.Changed) -> None:
         self.arm()
+        self.show_focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         if self.armed:
