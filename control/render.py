@@ -233,7 +233,7 @@ def plan_text(plan: Plan, summary: str) -> str:
 
 def _leaders_only(plan: Plan) -> Iterator[str]:
     if plan.leaders_only_words:
-        yield f"{plan.leaders_only_words}; plan --leaders-only makes that the plan"
+        yield f"{plan.leaders_only_words}; plan --leaders-only plans such changes only"
 
 
 def _brokers_text(plan: Plan) -> str:
