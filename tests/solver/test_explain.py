@@ -141,10 +141,10 @@ def test_a_cooldown_names_the_time_since_the_move() -> None:
 
 
 def test_a_broker_that_would_overflow_is_named() -> None:
-    members = [broker(1), broker(2, capacity=10), broker(3)]
+    members = [broker(1), broker(2, capacity=8 / 0.85), broker(3)]
     found = asked(cluster(members, TWO), goals(5.0), 0, 2)
     assert found.forbidden[0] == (
-        "capacity: broker 2 would carry 9 of net_in; its limit is 8"
+        "capacity: broker 2 would carry 9 B/s of net_in, 1 B/s over its limit of 8 B/s"
     )
 
 
