@@ -66,7 +66,8 @@ class TablePane(Vertical):
 
     def renew(self) -> None:
         """Show the moment as it is wanted now."""
-        width = self.size.width - self.table.scrollbar_gutter.width
+        # A scrollbar that comes and goes must not change what the columns have.
+        width = self.size.width - self.table.scrollbar_size_vertical
         if self.moment is None or width <= 0:
             return
         with self.app.batch_update():
