@@ -222,7 +222,7 @@ def test_a_topic_that_is_deleted_in_mid_run_is_dropped_by_name(site: Site) -> No
     report = site.execute(plan, lambda: site.driver.delete_topics([site.topic]))
     assert report.state is RunState.FAILED
     assert report.reason == f"{site.topic}-0 does not exist any more"
-    assert site.is_clean
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> None:
@@ -238,7 +238,7 @@ def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> No
     assert report.state is RunState.FAILED
     assert report.reason == f"{site.topic}-0 does not exist any more"
     assert site.replicas() == {0: (1, 2), 1: (1, 2)}
-    assert site.is_clean
+    wait_until(lambda: site.is_clean)
 
 
 def test_partitions_that_are_added_in_mid_run_are_left_alone(site: Site) -> None:
@@ -252,7 +252,7 @@ def test_partitions_that_are_added_in_mid_run_are_left_alone(site: Site) -> None
     report = site.execute(site.plan({0: [3, 2]}), grow)
     assert_done(report)
     assert site.replicas() == {0: (3, 2), 1: (1, 3)}
-    assert site.is_clean
+    wait_until(lambda: site.is_clean)
 
 
 @pytest.mark.parametrize("number", [0, 1], ids=["under way", "still to come"])

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from lab.proxy import Api, Harm
+from tests.end_to_end.commands import wait_until
 from tests.executor.proxied import Proxied, proxied
 from tests.executor.runs import assert_done
 
@@ -34,5 +35,5 @@ def test_an_election_that_is_lost_is_asked_for_again(site: Proxied, harm: Harm) 
     assert_done(report)
     retries = [move.retries for move in report.moves]
     assert sum(retries) >= (harm is not Harm.LOSE_ANSWER)
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)

@@ -87,8 +87,8 @@ def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Harm) -> Non
     assert once.is_done
     assert site.proxy.harms_left(api) == 0
     assert_done(report)
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None:
@@ -96,8 +96,8 @@ def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None
     plan = site.plan()
     site.proxy.order(Api.ELECT_LEADERS, Harm.LOSE_REQUEST)
     assert_done(site.execute(plan))
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_reassignment_that_is_lost_again_and_again_is_given_up(site: Proxied) -> None:
@@ -108,7 +108,7 @@ def test_a_reassignment_that_is_lost_again_and_again_is_given_up(site: Proxied) 
     assert report.state is RunState.FAILED
     assert "not begun after 3 requests without an answer" in report.reason
     assert {m.state for m in report.moves} == {MoveState.DROPPED}
-    assert site.is_clean
+    wait_until(lambda: site.is_clean)
 
 
 @pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER])
@@ -121,7 +121,7 @@ def test_a_throttle_whose_setting_is_lost_is_not_left(
         site.execute(plan, THROTTLED)
     wait_until(lambda: site.is_clean)
     assert_done(site.resume())
-    assert site.is_as_planned(plan)
+    wait_until(lambda: site.is_as_planned(plan))
 
 
 @pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER])
@@ -133,7 +133,7 @@ def test_a_throttle_is_taken_away_although_a_request_for_it_is_lost(
     report = site.execute(plan, THROTTLED, once)
     assert once.is_done
     assert_done(report)
-    assert site.is_as_planned(plan)
+    wait_until(lambda: site.is_as_planned(plan))
     wait_until(lambda: site.is_clean)
 
 
@@ -148,8 +148,8 @@ def test_a_run_goes_on_although_its_connections_are_cut_twice(site: Proxied) -> 
     report = site.execute(plan, observe=observe)
     assert next(cuts, None) is None
     assert_done(report)
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_run_waits_for_brokers_that_cannot_be_reached_for_a_while(
@@ -166,8 +166,8 @@ def test_a_run_waits_for_brokers_that_cannot_be_reached_for_a_while(
     report = site.execute(plan, observe=observe)
     comes_back.join()
     assert_done(report)
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_run_whose_brokers_stay_away_ends_and_is_resumed(site: Proxied) -> None:
@@ -185,8 +185,8 @@ def test_a_run_whose_brokers_stay_away_ends_and_is_resumed(site: Proxied) -> Non
     site.proxy.come_back()
     resumed = site.resume()
     assert_done(resumed)
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(

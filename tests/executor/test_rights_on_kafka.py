@@ -146,8 +146,8 @@ def test_a_right_that_is_lost_in_mid_run_is_named_and_the_run_resumed(
         with pytest.raises(RightsMissing, match=words):
             site.execute(plan, observe=loses)
     assert_done(site.resume())
-    assert site.is_as_planned(plan)
-    assert site.is_clean
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)
 
 
 def test_a_throttle_that_may_not_be_taken_away_any_more_is_told_and_cleaned_up(
@@ -161,7 +161,7 @@ def test_a_throttle_that_may_not_be_taken_away_any_more_is_told_and_cleaned_up(
     assert report.state is RunState.FAILED
     assert "refused to change settings of broker 1. Give plimsoll's" in report.reason
     assert "plimsoll cleanup takes it away" in report.reason
-    assert site.is_as_planned(plan)
+    wait_until(lambda: site.is_as_planned(plan))
     assert not site.is_clean
     with site.connect() as executor:
         (told,) = executor.clean_up(site.folder)

@@ -1,5 +1,6 @@
 """Aborting a run on stock Kafka while it copies."""
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.run import MoveState, RunProgress, RunState
+from tests.end_to_end.commands import wait_until
 from tests.executor.plans import ids, plan_for
 from tests.executor.records import fill
 
@@ -53,7 +55,11 @@ def test_an_abort_in_mid_copy_leaves_the_old_placement_and_nothing_set(
         for view in admin.partitions([m.id for m in plan.moves]).values():
             assert (view.replicas, view.leader) == (ids([1, 2]), 1)
         name = TopicName(filled)
-        lists = admin.own_topic_configs([name], (LEADERS, FOLLOWERS))
-        assert not any(lists.values())
+        keys = (LEADERS, FOLLOWERS)
+        wait_until(lambda: not any(admin.own_topic_configs([name], keys).values()))
         for broker in ids([1, 2, 3]):
-            assert admin.own_broker_configs(BrokerId(broker), RATES) == {}
+            wait_until(partial(_has_no_rates, admin, broker))
+
+
+def _has_no_rates(admin: KafkaAdmin, broker: BrokerId) -> bool:
+    return not admin.own_broker_configs(broker, RATES)
