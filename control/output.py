@@ -19,6 +19,31 @@ _CURSOR: Final = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z])")
 """Control sequences that colour text or move the cursor (ECMA-48, 5.4)."""
 
 
+class Narration:
+    """stderr, which may be lost without ending what it narrates.
+
+    A run goes on, with its throttle and journal, when a terminal vanishes, the reader
+    of a pipe leaves, or the disk behind a redirection is full.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        """Write the text if somebody can still be told."""
+        with contextlib.suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Likewise."""
+        with contextlib.suppress(OSError):
+            self._stream.flush()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class SafeStream:
     """A text stream whose unprintable characters are written as escapes.
 
@@ -85,9 +110,10 @@ def safe_streams() -> Iterator[None]:
         if isinstance(stream, io.TextIOWrapper):
             # A locale without the letters of a name must not end the command.
             stream.reconfigure(errors="backslashreplace")
+    narration = cast("TextIO", Narration(sys.stderr))
     with (
         contextlib.redirect_stdout(cast("TextIO", SafeStream(sys.stdout))),
-        contextlib.redirect_stderr(cast("TextIO", SafeStream(sys.stderr))),
+        contextlib.redirect_stderr(cast("TextIO", SafeStream(narration))),
     ):
         yield
 

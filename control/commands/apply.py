@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 from control import compose
 from control.exits import Exit
 from control.form import Form
+from control.guard import output_lost
 from control.policy import EAGER
 from control.render import forecast_text, json_text, plan_text
 from control.render_run import run_text
@@ -93,7 +94,10 @@ def roll_back(
 def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
     """Finish the newest run, which was cut off, stopped or failed."""
     compose.bootstrap_of(settings)
-    _refuse_read_only(allow_changes)
+    if not allow_changes:
+        raise GuardrailRefused(
+            "plimsoll is read-only; say --allow-changes to resume the run"
+        )
     with (
         contextlib.closing(compose.executor(settings)) as executor,
         steered_by_signals() as steering,
@@ -181,12 +185,19 @@ def requests_text(requests: Sequence[str], output: Form) -> str:
 
 
 def told(report: RunReport, output: Form) -> int:
-    """Print the report; its exit code."""
-    if output is Form.JSON:
-        sys.stdout.write(json_text(report.model_dump(mode="json")))
-    else:
-        sys.stdout.write(run_text(report))
-    return Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
+    """Print the report; its exit code, whether or not anybody reads the report."""
+    code = Exit.DONE if report.state is RunState.DONE else Exit.INCOMPLETE
+    try:
+        if output is Form.JSON:
+            sys.stdout.write(json_text(report.model_dump(mode="json")))
+        else:
+            sys.stdout.write(run_text(report))
+        sys.stdout.flush()
+    except OSError as exc:
+        if code is Exit.DONE:
+            raise
+        output_lost(exc)
+    return code
 
 
 class Narrator:
@@ -260,7 +271,9 @@ def steered_by_signals(
 ) -> Iterator[Steering]:
     """SIGTERM or Ctrl-C stops a run, a second aborts it, a third interrupts.
 
-    To leave copies behind at once, without their throttle, is the last resort.
+    To leave copies behind at once, without their throttle, is the last resort. A
+    terminal that vanishes stops the run and does nothing more, however many hang-ups
+    it sends; under nohup they stay ignored.
     """
     steering = Steering(by=operator())
 
@@ -278,8 +291,15 @@ def steered_by_signals(
             "them)\n"
         )
 
-    numbers = (signal.SIGTERM, signal.SIGINT)
-    before = {number: signal.signal(number, on_signal) for number in numbers}
+    def on_hangup(_number: int, _frame: object) -> None:
+        steering.stop()
+
+    before = {
+        number: signal.signal(number, on_signal)
+        for number in (signal.SIGTERM, signal.SIGINT)
+    }
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, on_hangup)
     try:
         yield steering
     finally:

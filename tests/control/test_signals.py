@@ -1,4 +1,4 @@
-"""What Ctrl-C does to a run, the first, second and third time."""
+"""What Ctrl-C does to a run, the first, second and third time, and a hang-up."""
 
 import os
 import signal
@@ -26,8 +26,28 @@ def test_it_stops_then_aborts_then_interrupts(
     assert second == "plimsoll: aborting; moves that run are cancelled"
 
 
-def test_afterwards_signals_do_what_they_did_before() -> None:
-    before = signal.getsignal(signal.SIGTERM)
+def test_a_terminal_that_vanishes_stops_a_run_and_never_aborts_it() -> None:
+    with steered_by_signals() as steering:
+        for _ in range(3):
+            # The kernel and a shell may each send one.
+            os.kill(os.getpid(), signal.SIGHUP)
+        assert steering.stopping.is_set()
+        assert not steering.aborting
+
+
+def test_under_nohup_a_run_outlives_its_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with steered_by_signals() as steering:
+            os.kill(os.getpid(), signal.SIGHUP)
+            assert not steering.stopping.is_set()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_afterwards_signals_do_what_they_did_before(number: signal.Signals) -> None:
+    before = signal.getsignal(number)
     with steered_by_signals():
-        assert signal.getsignal(signal.SIGTERM) is not before
-    assert signal.getsignal(signal.SIGTERM) is before
+        assert signal.getsignal(number) is not before
+    assert signal.getsignal(number) is before

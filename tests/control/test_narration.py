@@ -1,0 +1,107 @@
+"""With nobody left to tell, a run goes on, and its exit code says how it ended."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from model.run import RunReport, RunState
+from tests import offline
+from tests.control.test_render_run import REPORT
+
+NARRATES = """
+import sys
+from control.output import drawn, safe_streams
+with safe_streams():
+    for _ in range(3000):
+        sys.stderr.write("about 5 s left\\n")
+        drawn(sys.stderr).write("\\r50 %")
+        sys.stderr.flush()
+print("done")
+"""
+
+TELLS = """
+import sys
+import typer
+from control.commands.apply import told
+from control.form import Form
+from control.guard import guarded
+from model.run import RunReport
+report = RunReport.model_validate_json(sys.argv[1])
+try:
+    guarded(lambda: told(report, Form(sys.argv[2])))()
+except typer.Exit as end:
+    sys.exit(end.exit_code)
+"""
+
+
+@contextlib.contextmanager
+def _unread() -> Iterator[int]:
+    """A pipe whose reader has left."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    yield writer
+    os.close(writer)
+
+
+@contextlib.contextmanager
+def _full() -> Iterator[int]:
+    with Path("/dev/full").open("wb") as disk:
+        yield disk.fileno()
+
+
+NOWHERE = [
+    pytest.param(_unread, id="the reader has left"),
+    pytest.param(
+        _full,
+        id="the disk is full",
+        marks=pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it"),
+    ),
+]
+
+
+def _python(
+    script: str,
+    *arguments: str,
+    stdout: int = subprocess.PIPE,
+    stderr: int = subprocess.PIPE,
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", script, *arguments],
+        stdout=stdout,
+        stderr=stderr,
+        text=True,
+        timeout=offline.RUN_S,
+    )
+
+
+@pytest.mark.parametrize("nowhere", NOWHERE)
+def test_what_cannot_be_told_on_stderr_ends_nothing(
+    nowhere: type[contextlib.AbstractContextManager[int]],
+) -> None:
+    with nowhere() as stderr:
+        ran = _python(NARRATES, stderr=stderr)
+    assert ran.stdout == "done\n"
+
+
+@pytest.mark.parametrize("output", ["table", "json"])
+@pytest.mark.parametrize("nowhere", NOWHERE)
+def test_a_report_that_cannot_be_printed_keeps_the_exit_code_of_its_run(
+    nowhere: type[contextlib.AbstractContextManager[int]], output: str
+) -> None:
+    with nowhere() as stdout:
+        ran = _python(TELLS, REPORT.model_dump_json(), output, stdout=stdout)
+    assert ran.returncode == 6
+    assert ran.stderr.startswith("plimsoll: cannot write to stdout: ")
+    assert "Traceback" not in ran.stderr
+
+
+def test_a_report_that_nobody_reads_of_a_run_that_is_done_is_no_error() -> None:
+    done: RunReport = REPORT.model_copy(update={"state": RunState.DONE, "reason": ""})
+    with _unread() as stdout:
+        ran = _python(TELLS, done.model_dump_json(), "table", stdout=stdout)
+    assert (ran.returncode, ran.stderr) == (0, "")
