@@ -167,8 +167,7 @@ def _prove(tree: Tree) -> None:
 def _branch(tree: Tree, node: Node) -> list[Node]:
     """Solve a node; its children, none where it need not be looked at again."""
     x, cut = tree.relaxed, tree.search.objective - tree.choices.decided
-    if node.bound < cut:
-        _solve(tree, node, cut)
+    solved = _solve(tree, node, cut) if node.bound < cut else node.bound
     if node.bound >= cut:
         tree.least = min(tree.least, node.bound)
         return []
@@ -184,7 +183,9 @@ def _branch(tree: Tree, node: Node) -> list[Node]:
     tree.search.work += effort * WORK_PER_OPERATION
     return [
         Node(
-            bound=node.bound + float(more[b]),
+            # `more` is over what the node's own prices prove; those above it may have
+            # proved more of the node.
+            bound=max(node.bound, solved + float(more[b])),
             point=node.point,
             parent=node,
             row=row,
@@ -195,7 +196,8 @@ def _branch(tree: Tree, node: Node) -> list[Node]:
     ]
 
 
-def _solve(tree: Tree, node: Node, cut: float) -> None:
+def _solve(tree: Tree, node: Node, cut: float) -> float:
+    """Relax a node; the bound that the prices left in `relaxed` prove."""
     x = tree.relaxed
     x.decided[:] = -1
     above: Node | None = node
@@ -212,6 +214,7 @@ def _solve(tree: Tree, node: Node, cut: float) -> None:
     tree.solved += 1
     node.bound = max(node.bound, bound)
     node.point = _point(x, x.prices)
+    return float(bound)
 
 
 def _point(x: Relaxed, prices: Floats) -> Point:

@@ -121,6 +121,24 @@ def test_no_plan_is_below_the_bound_whenever_it_ends(
 
 @settings(max_examples=30, deadline=None)
 @given(clusters(), st.sampled_from([0.001, 0.05]))
+def test_a_node_known_to_be_dear_hands_on_no_more_than_is_proved(
+    snapshot: Snapshot, price: float
+) -> None:
+    """What a child adds is over the prices of the node itself, which may prove less."""
+    tree = planted(snapshot, price)
+    optimum = least(snapshot, goals(price))
+    if tree is None or optimum is None:
+        return
+    root = tree.waiting[0][2]
+    root.bound = optimum - tree.choices.decided
+    tree.search.objective = optimum + 1.0
+    grow(tree, 1e-12)
+    waiting = [bound for bound, _, _ in tree.waiting]
+    assert min(waiting, default=0.0) + tree.choices.decided <= optimum + 1e-9
+
+
+@settings(max_examples=30, deadline=None)
+@given(clusters(), st.sampled_from([0.001, 0.05]))
 def test_a_tree_that_is_through_proves_nearly_the_optimum(
     snapshot: Snapshot, price: float
 ) -> None:
