@@ -67,7 +67,7 @@ class Relaxation:
     rows: Ints
     """Rows that may change."""
     price: float
-    """A typical price of a move."""
+    """A typical price of a move; of those that are not free, as empty logs are."""
     rng: np.random.Generator
     room: Scratch
     stops: Callable[[], bool] = lambda: False
@@ -97,13 +97,13 @@ def new_relaxation(
     """The relaxation with every row at home; v: (B, K) deviations there."""
     c = columns
     rows = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
-    prices = c.price[rows]
+    prices = c.price[rows][c.price[rows] > 0.0]
     found = Relaxation(
         columns=c,
         masses=new_masses(c, 4 * len(rows) + NODE_ROOM),
         v=v.copy(),
         rows=rows,
-        price=float(np.sort(prices)[len(prices) // 2]) if len(rows) else 1.0,
+        price=float(np.sort(prices)[len(prices) // 2]) if len(prices) else 1.0,
         rng=np.random.default_rng(seed),
         room=scratch(c),
         stops=stops,

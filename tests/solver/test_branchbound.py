@@ -130,3 +130,19 @@ def test_budgets_and_many_equal_rows_are_left_to_the_exact_model() -> None:
     local = searched(cluster(BROKERS, loads[:1] * 6), goals(0.01))
     assert local is not None
     assert not branch_and_bound(local)
+
+
+def test_moves_of_empty_logs_are_free_and_searched_as_well() -> None:
+    """Where most logs are empty the price of a typical move was 0, as was the heat."""
+    sizes = [0] * 60 + [1_000] * 4
+    rows = [
+        Row(replicas=(i % 2 + 1,), load=(1.0 + i * i, 2.0 + i), local_bytes=size)
+        for i, size in enumerate(sizes)
+    ]
+    state = cluster(
+        [broker(i) for i in range(1, 7)], rows, storage=StorageKind.REPLICATED
+    )
+    result = solve(state, goals(1.0), SolveLimits(work=1.0))
+    assert result.best is not None
+    assert result.best.status in {PlanStatus.OPTIMAL, PlanStatus.IMPROVED}
+    assert result.best.objective < 0.5 * result.best.objective_before
