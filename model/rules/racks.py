@@ -35,7 +35,8 @@ class RackSpread:
                 continue
             if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
                 continue
-            count = Counter(r for b in change.replicas if (r := racks.get(b)))
+            named = (racks.get(b) for b in change.replicas)
+            count = Counter(rack for rack in named if rack is not None)
             usable = _takers(proposal, change)
             told = _too_few if rule is RackRule.SPREAD else _uneven
             if words := told(change, count, usable):

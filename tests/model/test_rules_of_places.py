@@ -142,6 +142,17 @@ def test_even_racks_differ_by_one_at_most() -> None:
     ]
 
 
+def test_a_rack_may_have_an_empty_name() -> None:
+    """Kafka takes `broker.rack=` as it stands."""
+    named = tuple(
+        b.model_copy(update={"rack": "" if b.id < 3 else "b"}) for b in brokers(4)
+    )
+    cluster = snapshot(named, [(1, 2)])
+    assert words(propose(cluster, change(0, 1, 3)), "rack spread") == []
+    told = words(propose(snapshot(named, [(1, 3)]), change(0, 1, 2)), "rack spread")
+    assert told == ["orders-0 would lie in 1 racks where 2 are possible"]
+
+
 def test_a_rack_that_is_full_may_fall_behind() -> None:
     state = snapshot(brokers(5, "aaaab"), [(1, 2, 3, 5)])
     goals = wanted(rack_rule=RackRule.EVEN)
