@@ -9,7 +9,7 @@ from model.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
 from model.goals import Goals, SolveLimits
-from model.plan import Plan, PlanStatus, plan_hash
+from model.plan import FIGURES, Plan, PlanStatus, plan_hash
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.observer import SolveObserver
@@ -95,7 +95,7 @@ def settings_claims(
         yield Claim(name="goals", holds=True, words="the given ones")
     if differ := differences(plan.limits, limits):
         words = ", ".join(f"{name} = {getattr(plan.limits, name):g}" for name in differ)
-        loose = plan.status is PlanStatus.OPTIMAL and plan.gap > limits.gap + LEAST
+        loose = plan.status is PlanStatus.OPTIMAL and not plan.proves(limits.gap)
         if loose:
             words = f"called optimal only by its own limit of the gap: {words}"
         else:
@@ -222,9 +222,19 @@ def _status(plan: Plan, before: Evaluation) -> Claim:
     return Claim(name="status", holds=not fault, words=fault or str(plan.status))
 
 
+def _surely_optimal(plan: Plan) -> bool:
+    """Whether the gap is within the limit however its figures were rounded.
+
+    A plan that is not proved to repair the most is not called optimal all the same.
+    """
+    rounding = FIGURES * abs(plan.objective)
+    among = plan.limited_by.startswith("proved optimal among")
+    return not among and plan.gap + rounding < 0.99 * plan.limits.gap
+
+
 def _status_fault(plan: Plan, before: Evaluation) -> str:
     """What the status, and the words on how the solve ended, do not fit; or empty."""
-    near = plan.gap <= plan.limits.gap * (1 + NEAR) + LEAST
+    near = plan.proves(plan.limits.gap)
     changes = any(m.added or m.leader_before != m.leader_after for m in plan.moves)
     proved = plan.limited_by == "proved optimal"
     match plan.status:
@@ -232,7 +242,7 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
             return f"called optimal with a gap of {plan.gap:.3g}"
         case PlanStatus.OPTIMAL if plan.limited_by and not proved:
             return f"called optimal, and {plan.limited_by}"
-        case PlanStatus.IMPROVED if proved or plan.gap < 0.99 * plan.limits.gap:
+        case PlanStatus.IMPROVED if proved or _surely_optimal(plan):
             return "not called optimal, and its gap says that it is"
         case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not changes:
             return f"called {plan.status} without a change"

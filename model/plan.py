@@ -29,6 +29,11 @@ ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
 
 
+FIGURES: Final = 2e-8
+"""Share of an objective that its own rounding and that of its bound amount to at most:
+both have nine significant digits."""
+
+
 class PlanStatus(StrEnum):
     """The answer of a solve."""
 
@@ -195,6 +200,10 @@ class Plan(VersionedModel):
     def gap(self) -> float:
         """Objective less bound, in units of F."""
         return max(0.0, self.objective - self.bound)
+
+    def proves(self, gap: float) -> bool:
+        """Whether objective and bound are this close, but for the rounding of both."""
+        return self.gap <= gap + FIGURES * abs(self.objective)
 
     @property
     def gap_share(self) -> float:

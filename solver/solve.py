@@ -55,6 +55,9 @@ LARGE_SEARCH_SHARE: Final = 0.7
 PROVABLE_PAIRS: Final = 2_000
 """Choices up to which a proof over the open ones is within reach."""
 
+BUT_DIRECTORIES: Final = "proved optimal but for log directories"
+"""What ended a solve whose bound leaves out what log directories cost."""
+
 log = logging.getLogger("plimsoll.solver")
 
 
@@ -185,18 +188,22 @@ def _result(search: Search, reasons: tuple[str, ...], started: float) -> Result:
         seconds=time.perf_counter() - started,
         reasons=reasons,
         relaxation=relaxation,
-        limited_by=limited_by(search),
+        limited_by=limited_by(search) if best is None else best.limited_by,
         exhausted=search.exhausted and not search.proved and not search.infeasible,
     )
 
 
 def _plan(search: Search, placement: Placement, status: PlanStatus) -> Plan:
-    """The plan; its status counts what only log directories improve.
+    """The plan; its status and its proof count what log directories cost.
 
-    What they cost is no part of the bound, so such a plan is not called optimal.
+    That is no part of the bound, so such a plan is not called optimal.
     """
     plan = build_plan(search, placement, status)
-    told = any(move.log_dirs_after for move in plan.moves)
-    if told and plan.gap > search.limits.gap:
-        plan = plan.model_copy(update={"status": PlanStatus.IMPROVED}).seal()
-    return plan
+    directories = search.problem.goals.level_directories
+    if not directories or plan.proves(search.limits.gap):
+        return plan
+    if status is PlanStatus.OPTIMAL:
+        plan = plan.model_copy(update={"status": PlanStatus.IMPROVED})
+    if search.proved:
+        plan = plan.model_copy(update={"limited_by": BUT_DIRECTORIES})
+    return plan.seal()

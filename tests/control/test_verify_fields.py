@@ -5,16 +5,26 @@ nothing checks fails here.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import numpy as np
 import pytest
 
 from control.claims import claims, settings_claims, snapshot_claim
 from model.errors import PlimsollError
-from model.goals import Goal, Goals, SolveLimits
-from model.plan import BrokerChange, Move, Plan, plan_hash, plan_of_document
-from model.snapshot import Resource, Snapshot, StorageKind
+from model.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.names import Names
+from model.plan import (
+    BrokerChange,
+    Move,
+    Plan,
+    PlanStatus,
+    plan_hash,
+    plan_of_document,
+)
+from model.snapshot import LogDir, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.model.build import brokers, snapshot
 
@@ -194,3 +204,41 @@ def test_an_optimum_by_a_loose_gap_is_not_believed(
         if c.name == "limits"
     ]
     assert found.holds is False
+
+
+def judged(state: Snapshot, wanted: Goals) -> tuple[Plan, list[str]]:
+    """A plan of the planner's own, and what verify finds wrong with it."""
+    plan = solve(state, wanted, LIMITS).best
+    assert plan is not None
+    assert snapshot_claim(plan, state).holds
+    found = [*claims(plan, state), *settings_claims(plan, wanted, LIMITS, given=True)]
+    return plan, [f"{c.name}: {c.words}" for c in found if c.holds is False]
+
+
+@pytest.mark.parametrize("loads", [[2.5e6, 2.5e6, 1e6], [2.5e6, 2.5e6]])
+def test_an_optimum_of_a_large_objective_holds_though_its_figures_are_rounded(
+    loads: list[float],
+) -> None:
+    """Nine digits of 35,000 are coarser than the gap of 1e-6 that counts as none."""
+    state = snapshot(brokers(3), [(1,)] * len(loads), [(a, 3.1 * a) for a in loads])
+    wanted = Goals(balance=GOALS.balance, objective=ObjectiveKind.BAND)
+    plan, faults = judged(state, wanted)
+    assert plan.status is PlanStatus.OPTIMAL
+    assert plan.gap > plan.limits.gap
+    assert not faults
+
+
+def test_what_log_directories_cost_is_not_called_proved() -> None:
+    """The bound leaves it out, so a plan that nothing can move has a gap, too."""
+    dirs = tuple(LogDir(path=f"/d{i}") for i in range(2))
+    members = tuple(b.model_copy(update={"log_dirs": dirs}) for b in brokers(2))
+    bare = snapshot(members, [(1,)] * 3, storage=StorageKind.REPLICATED)
+    at = np.zeros(len(bare.partitions.replica_broker), np.int64)
+    state = Snapshot(bare.header, replace(bare.partitions, replica_dir=at))
+    disk = Goal(resource=Resource.NET_IN)
+    excluded = Names(exact=("orders",))
+    wanted = Goals(balance=(disk,), level_directories=True, excluded_topics=excluded)
+    plan, faults = judged(state, wanted)
+    assert plan.gap > plan.limits.gap
+    assert plan.limited_by == "proved optimal but for log directories"
+    assert not faults
