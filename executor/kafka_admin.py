@@ -47,7 +47,9 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 _READS: Final = 3
-"""Attempts at a question: the driver may ask a broker that has just gone."""
+"""Clients that a question is asked through before the cluster is unreachable."""
+_REFUSALS: Final = 20
+"""Brokers that may refuse one client's connection before it is replaced."""
 _ALTER: Final = "ALTER on the cluster"
 _DESCRIBE: Final = "DESCRIBE on the cluster and its topics"
 _ALTER_CONFIGS: Final = "ALTER_CONFIGS on the cluster and its topics"
@@ -340,12 +342,12 @@ class KafkaAdmin(Closing):
         for _ in range(_READS - 1):
             try:
                 with self._calling(what, right) as client:
-                    return question(client)
+                    return _answer(client, question, end_s)
             except ClusterUnreachable:
                 if time.monotonic() >= end_s:
                     raise
         with self._calling(what, right) as client:
-            return question(client)
+            return _answer(client, question, end_s)
 
     @contextmanager
     def _calling(self, what: str, right: str) -> "Iterator[KafkaAdminClient]":
@@ -376,6 +378,27 @@ class KafkaAdmin(Closing):
             )
             watch_settings(self._client)
         return self._client
+
+
+def _answer(
+    client: "KafkaAdminClient",
+    question: "Callable[[KafkaAdminClient], _T]",
+    end_s: float,
+) -> _T:
+    """Ask the next broker while those that are asked refuse the connection.
+
+    The driver picks one at random of all that the cluster lists, which may just have
+    died; asked again at once, it avoids those.
+    """
+    from kafka.errors import KafkaConnectionError
+
+    for _ in range(_REFUSALS):
+        try:
+            return question(client)
+        except KafkaConnectionError:
+            if time.monotonic() >= end_s:
+                raise
+    return question(client)
 
 
 def slowest_change_s(timeout_s: float) -> float:
