@@ -155,12 +155,18 @@ def test_apply_to_an_unreachable_cluster_changes_nothing(here: Path) -> None:
     assert not list((here / "state" / "journal").glob("*.json*"))
 
 
-@pytest.mark.parametrize("ask", [("run", "--resume"), ("rollback",)])
+@pytest.mark.parametrize(
+    ("ask", "way_out"),
+    [
+        (("run", "--resume"), "say --allow-changes to resume the run\n"),
+        (("rollback",), "or --dry-run to see its requests"),
+    ],
+)
 def test_a_run_is_neither_resumed_nor_undone_without_its_cluster(
-    here: Path, ask: tuple[str, ...]
+    here: Path, ask: tuple[str, ...], way_out: str
 ) -> None:
     here_alone = (*ask, "-b", "127.0.0.1:1")
-    refused(plimsoll(*here_alone), 5, "say --allow-changes")
+    refused(plimsoll(*here_alone), 5, way_out)
     refused(plimsoll(*here_alone, "--allow-changes"), 3, "127.0.0.1:1")
 
 
