@@ -194,8 +194,6 @@ def told(report: RunReport, output: Form) -> int:
             sys.stdout.write(run_text(report))
         sys.stdout.flush()
     except OSError as exc:
-        if code is Exit.DONE:
-            raise
         output_lost(exc)
     return code
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from model.run import RunReport, RunState
+from model.run import RunState
 from tests import offline
 from tests.control.test_render_run import REPORT
 
@@ -88,20 +88,18 @@ def test_what_cannot_be_told_on_stderr_ends_nothing(
     assert ran.stdout == "done\n"
 
 
+@pytest.mark.parametrize(("state", "code"), [("stopped", 6), ("done", 0)])
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize("nowhere", NOWHERE)
 def test_a_report_that_cannot_be_printed_keeps_the_exit_code_of_its_run(
-    nowhere: type[contextlib.AbstractContextManager[int]], output: str
+    nowhere: type[contextlib.AbstractContextManager[int]],
+    output: str,
+    state: str,
+    code: int,
 ) -> None:
+    report = REPORT.model_copy(update={"state": RunState(state)})
     with nowhere() as stdout:
-        ran = _python(TELLS, REPORT.model_dump_json(), output, stdout=stdout)
-    assert ran.returncode == 6
+        ran = _python(TELLS, report.model_dump_json(), output, stdout=stdout)
+    assert ran.returncode == code
     assert ran.stderr.startswith("plimsoll: cannot write to stdout: ")
     assert "Traceback" not in ran.stderr
-
-
-def test_a_report_that_nobody_reads_of_a_run_that_is_done_is_no_error() -> None:
-    done: RunReport = REPORT.model_copy(update={"state": RunState.DONE, "reason": ""})
-    with _unread() as stdout:
-        ran = _python(TELLS, done.model_dump_json(), "table", stdout=stdout)
-    assert (ran.returncode, ran.stderr) == (0, "")

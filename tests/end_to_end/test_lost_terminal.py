@@ -1,0 +1,113 @@
+"""A run that copies under a throttle when nobody can read its messages any more."""
+
+import contextlib
+import fcntl
+import os
+import pty
+import subprocess
+import termios
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor.kafka_admin import KafkaAdmin
+from lab.local import LocalCluster
+from model.plan import write_plan
+from tests.end_to_end.commands import (
+    HANG_S,
+    PLIMSOLL,
+    Shell,
+    placement,
+    wait_until,
+)
+from tests.end_to_end.test_resume import wait_until_nothing_is_set
+from tests.executor.plans import plan_for
+from tests.executor.records import fill
+
+pytestmark = pytest.mark.kafka
+
+SLOW = ("apply", "plan.json", "--allow-changes", "--yes", "--throttle", "1MB/s")
+
+
+@pytest.fixture
+def topic(local_cluster: LocalCluster, tmp_path: Path) -> str:
+    """A topic, and a plan of one move of it that takes some ten seconds."""
+    name = f"lost-{uuid.uuid4().hex[:6]}"
+    local_cluster.create_topic(name, [[1, 2]])
+    fill(local_cluster.bootstrap, name, [20])
+    plan = plan_for(local_cluster.bootstrap, name, {0: [3, 2]})
+    write_plan(tmp_path / "plan.json", plan)
+    return name
+
+
+@contextlib.contextmanager
+def in_its_terminal(shell: Shell) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """The slow run in a terminal of its own, which sends it a hang-up as it closes."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        [PLIMSOLL, *SLOW],
+        cwd=shell.folder,
+        env=shell.environment,
+        stdin=slave,
+        stdout=slave,
+        stderr=slave,
+        start_new_session=True,
+        preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
+    )
+    os.close(slave)
+    try:
+        yield child, master
+    finally:
+        child.kill()
+        child.wait()
+
+
+def wait_until_it_copies(shell: Shell) -> None:
+    def copies() -> bool:
+        journals = (shell.folder / "state" / "journal").glob("*.jsonl")
+        return any('"event":"issued"' in j.read_text() for j in journals)
+
+    wait_until(copies)
+
+
+def assert_it_ended_in_order(shell: Shell, topic: str) -> None:
+    (last,) = shell.runs()
+    assert last["event"] == "ended"
+    assert placement(shell.bootstrap, topic) == {0: [3, 2]}
+    with KafkaAdmin(shell.bootstrap, 10.0) as admin:
+        wait_until_nothing_is_set(admin, topic)
+
+
+def test_its_terminal_is_closed(
+    local_cluster: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    with in_its_terminal(shell) as (child, master):
+        wait_until_it_copies(shell)
+        os.close(master)
+        code = child.wait(HANG_S)
+    assert_it_ended_in_order(shell, topic)
+    # Its only move was finished in spite of the stop.
+    assert code == 0
+
+
+def test_the_reader_of_its_messages_leaves(
+    local_cluster: LocalCluster, topic: str, tmp_path: Path
+) -> None:
+    shell = Shell(tmp_path, local_cluster.bootstrap)
+    reader, writer = os.pipe()
+    child = subprocess.Popen(
+        [PLIMSOLL, *SLOW],
+        cwd=tmp_path,
+        env=shell.environment,
+        stdin=subprocess.DEVNULL,
+        stdout=writer,
+        stderr=writer,
+    )
+    os.close(writer)
+    wait_until_it_copies(shell)
+    os.close(reader)
+    assert child.wait(HANG_S) == 0
+    assert_it_ended_in_order(shell, topic)
