@@ -72,6 +72,8 @@ def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, P
         raise ConfigError(f"{len(found)} run ids begin with {run_id}; type more of it")
     cluster_id = found[0].cluster_id
     if cluster_id is None:
+        if not found[0].content.damage:
+            raise ConfigError(f"{found[0].path} has no records, so none can be kept")
         raise ConfigError(
             f"Neither {found[0].path} nor its plan has anything intact, so there is "
             "nothing to repair. Restore one of them from a backup."

@@ -36,6 +36,11 @@ def test_an_empty_journal_has_no_records(journal: Path) -> None:
     run = CliRunner().invoke(app, ["journal", "verify"])
     assert run.exit_code == 0
     assert run.output.splitlines()[-1].endswith("no records")
+    # Its plan is intact, and there is nothing to restore.
+    assert plimsoll("repair", journal.stem)[::2] == (
+        2,
+        f"plimsoll: {journal} has no records, so none can be kept\n",
+    )
 
 
 def test_an_empty_folder_has_no_journals(
