@@ -6,7 +6,7 @@ from textual.widgets import Button, Input, Static
 
 from control.view import LogLine, Mode
 from model.errors import GuardrailRefused
-from model.run import RunState
+from model.run import MoveState, RunState
 from tests.tui.past import RUN_ID, older, past, replay
 from tests.tui.stage import USER, Stage, stage
 from tests.tui.views import (
@@ -95,6 +95,22 @@ async def test_where_nothing_is_unfinished_resume_is_greyed_and_says_so() -> Non
         assert bound.tooltip == "no run was left unfinished"
         stopped = replace(level_after_run(), run=progress(RunState.STOPPED))
         await on.show(stopped)
+        assert on.app.screen.active_bindings["R"].enabled
+
+
+async def test_an_aborted_run_that_left_nothing_to_do_cannot_be_resumed() -> None:
+    ended = tuple(
+        replace(m, state=MoveState.DROPPED) if m.state is not MoveState.DONE else m
+        for m in progress().moves
+    )
+    aborted = replace(progress(RunState.STOPPED), moves=ended)
+    async with stage(replace(level_after_run(), run=aborted)) as on:
+        await on.press("3", "R")
+        assert len(on.app.screen_stack) == 1
+        bound = on.app.screen.active_bindings["R"]
+        assert bound.tooltip == "no run was left unfinished"
+        failed = replace(aborted, state=RunState.FAILED)
+        await on.show(replace(level_after_run(), run=failed))
         assert on.app.screen.active_bindings["R"].enabled
 
 
