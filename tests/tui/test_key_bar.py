@@ -1,8 +1,11 @@
 """The keys at the bottom."""
 
 from control.view import Mode
+from tests.tui.plan_views import with_frontier
 from tests.tui.stage import Stage, stage
 from tests.tui.views import plan_ready, running
+from tui.app import PlimsollApp
+from tui.looks import ascii_text
 from tui.widgets.key_bar import KeyBar
 
 SIZE = 200, 40
@@ -67,3 +70,13 @@ async def test_greyed_keys_give_way_to_others_where_not_all_fit() -> None:
     async with stage(running(), size=SIZE, running=True) as on:
         await on.press("3")
         assert "Approve" in _words(on)
+
+
+async def test_in_ascii_only_the_key_of_the_help_is_a_question_mark() -> None:
+    async with stage(with_frontier(), size=SIZE) as on:
+        await on.press("2", "f")
+        assert "enter Cut here" in _words(on)
+        for mode in PlimsollApp.MODES:
+            on.app.action_show_mode(mode)
+            await on.settle()
+            assert ascii_text(_words(on)).count("?") == 1, mode
