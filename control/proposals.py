@@ -136,12 +136,14 @@ class Proposals:
         with self._lock:
             asks, newest = self._asks.without_last(), self._known()
             self._acted(f"undo: {self._asks.beyond(asks)}")
+            # A frontier is traced without the point that was picked on it.
+            if replace(asks, cut=None) != replace(self._asks, cut=None):
+                self._end_trace()
             made = self._before_asking(asks)
             if made is None or made.outdated_in(newest):
                 self._asks = asks
                 self.want()
                 return
-            self._end_trace()
             self.give_up()
             self.wanted, self._asks = False, made.asks
             self._keep(made.result, made.snapshot)

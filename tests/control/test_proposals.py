@@ -232,6 +232,25 @@ def test_undo_restores_the_plan_from_before_a_request_that_was_not_answered(
     assert not bench.loop.view.proposed.awaited
 
 
+def test_undo_keeps_the_frontier_whose_point_was_picked_and_no_other(
+    bench: Bench,
+) -> None:
+    before = bench.ready()
+    bench.loop.proposals.trace()
+    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.loop.proposals.choose(1)
+    bench.loop.proposals.undo()
+    view = bench.loop.view
+    assert view.plan is before
+    assert view.proposed.traced is not None
+    assert point_of(view.proposed.traced, before) is not None
+    bench.ask(Asks().dropping(before.moves[0].id))
+    bench.loop.proposals.trace()
+    assert bench.loop.wait(lambda v: v.proposed.traced is not None, MANY_S)
+    bench.loop.proposals.undo()
+    assert bench.loop.view.proposed.traced is None
+
+
 def test_undo_replans_where_the_cluster_has_changed(bench: Bench) -> None:
     before = bench.ready()
     bench.ask(Asks().dropping(before.moves[0].id))

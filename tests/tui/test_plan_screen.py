@@ -187,6 +187,17 @@ async def test_f_traces_a_frontier_once_and_shows_it_in_place_of_the_brokers() -
         assert on.app.current_mode == "overview"
 
 
+async def test_f_traces_a_frontier_anew_where_the_one_it_shows_is_gone() -> None:
+    async with stage(with_frontier(), size=(120, 40)) as on:
+        await on.press("2", "f")
+        assert on.loop.proposals.traced == 0
+        await on.show(plan_ready())
+        await on.press("f")
+        assert on.loop.proposals.traced == 1
+        side = on.app.screen.query_one("#side", ContentSwitcher)
+        assert side.current == "frontier"
+
+
 async def test_the_operator_picks_the_point_of_the_frontier_that_is_to_be_run() -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f", *["left"] * 9, "right", "right", "enter")

@@ -140,13 +140,14 @@ class PlanScreen(LiveScreen):
 
     def action_frontier(self) -> None:
         """Show the frontier, tracing it where there is none; or the brokers again."""
+        proposed = self._now.view.proposed
+        is_known = proposed.traced is not None or proposed.tracing is not None
         side = self.query_one("#side", ContentSwitcher)
-        if side.current == "frontier":
+        if side.current == "frontier" and is_known:
             self._switch("brokers-after")
             return
         self._switch("frontier")
-        proposed = self._now.view.proposed
-        if proposed.traced is None and proposed.tracing is None:
+        if not is_known:
             self._request(self._asking.trace)
 
     def _switch(self, part: str) -> None:
