@@ -56,6 +56,20 @@ def plan_back(
     return _plan_of(past, tuple(reversed(back)), found, alive), left
 
 
+def refuse_turning_back(past: PastRun) -> None:
+    """Refuse to undo a rollback by default before it has finished.
+
+    Whoever repeats a rollback that was interrupted wants its end, not the moves that
+    it undoes. Raises GuardrailRefused.
+    """
+    if restores(past.plan) and past.is_unfinished:
+        raise GuardrailRefused(
+            f"The newest run {past.run_id} is a rollback that has not finished. Finish "
+            "it with plimsoll run --resume --allow-changes, or undo it with plimsoll "
+            f"rollback {past.run_id} --allow-changes."
+        )
+
+
 def restores(plan: Plan) -> bool:
     """Whether a plan says that it undoes a run; `rolls_back` verifies that."""
     return plan.limited_by.startswith(_RESTORES)

@@ -12,7 +12,7 @@ from typing import Final
 from executor import authorities, preflight
 from executor.admin import Admin
 from executor.archive import Archive, archive_of
-from executor.back import plan_back, rolls_back
+from executor.back import plan_back, refuse_turning_back, rolls_back
 from executor.balance import with_balance
 from executor.balancer import Balancer
 from executor.dialect import Dialect, Progress
@@ -152,12 +152,16 @@ class Executor(Closing):
         """The plan that undoes a run, the newest by default; and what it leaves alone.
 
         What is to be moved back is read from the cluster. Raises as `past_run` does,
-        and GuardrailRefused where something still moves, or moved too short ago.
+        and GuardrailRefused where something still moves, or moved too short ago, or
+        where the newest run is a rollback that has not finished.
         """
         cluster_id = self._admin.cluster().cluster_id
         if self._archive is not None:
             self._archive.fetch(journal_dir, cluster_id, run_id)
-        return self._plan_back(past_run(journal_dir, cluster_id, run_id))
+        past = past_run(journal_dir, cluster_id, run_id)
+        if run_id is None:
+            refuse_turning_back(past)
+        return self._plan_back(past)
 
     def _plan_back(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)

@@ -1,17 +1,20 @@
 """The plan that undoes a run, from what the cluster shows of its moves."""
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from executor.back import plan_back
 from executor.dialect import Progress, Stage
-from executor.history import PastRun
+from executor.history import PastRun, past_run
 from model.errors import GuardrailRefused
 from model.plan import Move
 from model.run import MoveProgress, MoveState
 from model.snapshot import StorageKind
-from tests.executor.plans import ids, move, plan, view
+from tests.executor.plans import CLUSTER_ID, ids, move, plan, view
+from tests.executor.simulated import Killed
+from tests.executor.test_left import site
 
 NOW_MS = 1_800_000_000_000
 MOVES = [move(p, (1, 2), (3, 2)) for p in range(4)]
@@ -91,3 +94,45 @@ def test_replicas_go_back_to_the_directories_they_lay_in() -> None:
     back, _ = plan_back(past([told]), {told.id: done}, ids([1, 2, 3]), NOW_MS)
     assert back.moves[0].log_dirs_before == ("/c", "/elsewhere")
     assert back.moves[0].log_dirs_after == ("/a", "/b")
+
+
+@pytest.mark.parametrize("change", [0, 3, 6, 9])
+def test_a_rollback_that_was_killed_is_finished_and_not_turned_back(
+    tmp_path: Path, change: int
+) -> None:
+    at = site(tmp_path)
+    at.run()
+    at.cluster.advance(100.0)
+    back, _ = at.executor().plan_back(tmp_path, None)
+    at.kill_at(change, made=True)
+    with pytest.raises(Killed):
+        at.run(back)
+    at.live_on()
+    cut = past_run(tmp_path, CLUSTER_ID).run_id
+    at.cluster.advance(100.0)
+    with pytest.raises(GuardrailRefused, match=f"{cut} is a rollback that has not"):
+        at.executor().plan_back(tmp_path, None)
+
+    at.resume()
+    assert {n: list(of) for n, (of, _) in at.placement.items()} == {
+        n: list(of) for n, of in at.before.items()
+    }
+    assert at.is_clean
+    # A rollback that has finished is a run like any other.
+    again, _ = at.executor().plan_back(tmp_path, None)
+    assert len(again.moves) == len(at.before)
+
+
+def test_a_rollback_that_was_killed_can_be_undone_by_its_id(tmp_path: Path) -> None:
+    at = site(tmp_path)
+    at.run()
+    at.cluster.advance(100.0)
+    back, _ = at.executor().plan_back(tmp_path, None)
+    at.kill_at(9, made=True)
+    with pytest.raises(Killed):
+        at.run(back)
+    at.live_on()
+    at.cluster.advance(100.0)
+    cut = past_run(tmp_path, CLUSTER_ID).run_id
+    again, _ = at.executor().plan_back(tmp_path, cut)
+    assert again.moves
