@@ -15,7 +15,7 @@ from model.files import rounded
 from model.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
 from model.plan import BrokerChange, Move, Plan
-from model.run import MoveProgress
+from model.run import MoveProgress, MoveState
 from model.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
@@ -49,7 +49,12 @@ def plan_back(
         if seen.view is None:
             left.append(seen.reason)
             continue
-        _refuse_hasty(past, move, seen.stage, now_ms)
+        if seen.stage is Stage.MOVING and not _only_lags(past, move, seen.view, alive):
+            raise GuardrailRefused(
+                f"{move.id} is still being moved by the run {past.run_id}. Wait until "
+                "that has ended, or say run --resume, then roll back."
+            )
+        _refuse_hasty(past, move, now_ms)
         undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
         if not _changes_nothing(undoing):
             back.append(undoing)
@@ -111,12 +116,20 @@ def _changes_nothing(move: Move) -> bool:
     )
 
 
-def _refuse_hasty(past: PastRun, move: Move, stage: Stage, now_ms: int) -> None:
-    if stage is Stage.MOVING:
-        raise GuardrailRefused(
-            f"{move.id} is still being moved by the run {past.run_id}. Wait until that "
-            "has ended, or say run --resume, then roll back."
-        )
+def _only_lags(
+    past: PastRun, move: Move, view: PartitionView, alive: Collection[BrokerId]
+) -> bool:
+    """Whether a move has ended, and replicas have fallen out of sync since.
+
+    A broker that dies under its new replicas is a reason to roll back.
+    """
+    behind = set(view.replicas) - view.in_sync
+    if not behind or view.replicas != move.replicas_after:
+        return False
+    return past.moves[move.id].state is MoveState.DONE or behind.isdisjoint(alive)
+
+
+def _refuse_hasty(past: PastRun, move: Move, now_ms: int) -> None:
     calm_s = _CALM_S - (now_ms - _ended_ms(past.moves[move.id], now_ms)) / 1000
     if move.storage is StorageKind.SHARED and calm_s > 0:
         raise GuardrailRefused(

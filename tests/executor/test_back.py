@@ -67,6 +67,33 @@ def test_what_still_moves_is_not_turned_round() -> None:
         plan_back(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
 
 
+@pytest.mark.parametrize(
+    ("state", "alive"), [(MoveState.DONE, (1, 2, 3)), (MoveState.ISSUED, (1, 2))]
+)
+def test_a_broker_that_dies_under_its_new_replicas_can_be_left_again(
+    state: MoveState, alive: tuple[int, ...]
+) -> None:
+    """The journal has seen the move end, or nobody is left to be waited for."""
+    run = past(MOVES[:1])
+    run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=state)
+    lagging = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
+    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=lagging)}
+    back, left = plan_back(run, found, ids(alive), NOW_MS)
+    (undoing,) = back.moves
+    assert (undoing.replicas_before, undoing.leader_before) == ((3, 2), 2)
+    assert undoing.replicas_after == (1, 2)
+    assert left == []
+
+
+def test_a_new_replica_that_a_live_broker_still_copies_is_not_left() -> None:
+    run = past(MOVES[:1])
+    run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=MoveState.ISSUED)
+    copying = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
+    found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=copying)}
+    with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
+        plan_back(run, found, ids([1, 2, 3]), NOW_MS)
+
+
 def test_shared_storage_rests_for_a_minute() -> None:
     shared = [move(0, (1,), (2,), storage=StorageKind.SHARED)]
     done = view(shared[0], (2,))
