@@ -18,7 +18,7 @@ from textual.reactive import reactive
 from textual.screen import Screen
 
 from control.terminal import in_browser, operator
-from control.view import LogLine, LoopView, Phase
+from control.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
 from tui.desk import RunDesk
 from tui.driver import AsciiDriver, TerminalDriver
@@ -329,8 +329,9 @@ class PlimsollApp(FrameApp):
         self.desk.roll_back()
 
     async def action_quit(self) -> None:
-        """Leave; while a run goes on, ask first."""
-        if self._leaving or not self._engine.running:
+        """Leave; while a run goes on, ask first, unless it is only a recording."""
+        is_recording = self.moment.view.mode is Mode.RECORDING
+        if self._leaving or is_recording or not self._engine.running:
             self.exit()
         elif not isinstance(self.screen, Question):
             question = Question(

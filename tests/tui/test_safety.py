@@ -278,6 +278,15 @@ async def test_quit_after_the_run_stops_it_and_leaves_when_it_has_ended() -> Non
         assert not on.app.is_running
 
 
+async def test_a_recording_of_a_run_is_left_without_a_question() -> None:
+    recorded = replace(running(), mode=Mode.RECORDING)
+    async with stage(recorded, running=True) as on:
+        await on.press("q")
+        assert not on.app.is_running
+        assert on.app.return_code == 0
+        assert not on.loop.steering.stopping.is_set()
+
+
 @pytest.mark.parametrize(
     ("key", "view"),
     [("q", failed()), ("ctrl+c", plan_ready())],
