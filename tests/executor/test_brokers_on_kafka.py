@@ -124,6 +124,17 @@ class Site:
                 self.cluster.restart_broker(broker)
         wait_until(lambda: self.admin.cluster().alive == set(BROKERS))
 
+    def roll_back(self) -> RunReport:
+        with connect(self.cluster.bootstrap, timeout_s=10.0) as executor:
+            back, left = executor.plan_back(self.folder, None)
+            assert not left
+            return executor.execute(
+                back,
+                journal_dir=self.folder,
+                observe=lambda _: None,
+                steering=Steering(),
+            )
+
     @property
     def rates(self) -> list[dict[str, str]]:
         """Of each broker, in order."""
@@ -361,3 +372,14 @@ def test_nothing_that_was_produced_meanwhile_is_lost_or_written_twice(
     load: Load,
 ) -> None:
     assert_exact(load)
+
+
+def test_what_a_broker_was_given_before_it_died_is_rolled_back(site: Site) -> None:
+    site.create([1, 2], [2, 1], megabytes=1)
+    plan = site.plan({0: [LAST, 2], 1: [2, LAST]})
+    assert_done(site.execute(plan, limits=RunLimits()))
+    site.kill(LAST)
+    wait_until(lambda: LAST not in site.admin.cluster().alive)
+    assert_done(site.roll_back())
+    assert site.replicas() == {0: (1, 2), 1: (2, 1)}
+    assert site.is_clean
