@@ -59,7 +59,7 @@ def limited_by(search: Search) -> str:
         return "stopped"
     if search.exhausted or search.work_left <= 0:
         return f"search budget exhausted ({work_text(search.limits.work)})"
-    return "nothing better was found before the search budget was exhausted"
+    return "no step of the search closes the gap further"
 
 
 def work_text(work: float) -> str:

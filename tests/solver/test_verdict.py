@@ -46,6 +46,12 @@ def searched(problem: Problem, bound: float, **known: object) -> Search:
             PlanStatus.NONE_IN_TIME,
             "search budget exhausted (2 units of work)",
         ),
+        (
+            3.6,
+            {"work": 1.0},
+            PlanStatus.NO_IMPROVEMENT,
+            "no step of the search closes the gap further",
+        ),
         (1.0, {"stopped": True}, PlanStatus.STOPPED, "stopped"),
         (4.0, {"stopped": True}, PlanStatus.NO_IMPROVEMENT, "proved optimal"),
     ],
