@@ -126,6 +126,9 @@ class Facts:
             "log_dirs_before": (move.log_dirs_before, self._log_dirs(move, row)),
         }
         yield from (name for name, (said, found) in pairs.items() if said != found)
+        # Kafka elects the first replica, now or at its next preferred election.
+        if move.replicas_after[:1] != (move.leader_after,):
+            yield "order of replicas_after"
         if self.minor >= 2:
             leader = {key: float(both[0][row]) for key, both in self._loads.items()}
             follower = {key: float(both[1][row]) for key, both in self._loads.items()}

@@ -206,6 +206,16 @@ def test_an_optimum_by_a_loose_gap_is_not_believed(
     assert found.holds is False
 
 
+def test_a_move_whose_first_replica_would_not_lead_is_noticed(
+    document: dict[str, Any], state: Snapshot
+) -> None:
+    """The next preferred election would make another broker lead than is planned."""
+    move, *others = document["moves"]
+    turned = move | {"replicas_after": move["replicas_after"][::-1]}
+    assert turned != move
+    assert rejected(document | {"moves": [turned, *others]}, state)
+
+
 def judged(state: Snapshot, wanted: Goals) -> tuple[Plan, list[str]]:
     """A plan of the planner's own, and what verify finds wrong with it."""
     plan = solve(state, wanted, LIMITS).best
