@@ -18,6 +18,9 @@ from solver.search import Search
 from solver.stopping import solve_heeding
 from solver.variables import Variables, make_variables
 
+LARGEST: Final = 2.0**61
+"""Of an objective's value; CP-SAT refuses more than 2^62."""
+
 UNITS: Final = 2**30
 """Of one limit's excess; loads are rounded up, so that no excess is none."""
 
@@ -45,10 +48,11 @@ def repair_exactly(
 ) -> ExactRepair:
     """Look for a placement that repairs more than the one known, within the work.
 
-    Nothing is built where the work does not suffice for building it.
+    Nothing is built where the work does not suffice for building it, or where excess
+    is so large a multiple of a limit that whole numbers of 64 bits do not hold it.
     """
     done = WORK_OF_PAIR * pairs(problem)
-    if done >= work:
+    if done >= work or not _representable(problem, broken):
         return ExactRepair(placement=known, proved=False, work=0.0)
     variables = make_variables(problem, cp_model.CpModel())
     for rule in (*ALWAYS, *LIMITS):
@@ -76,6 +80,17 @@ def repair_exactly(
         return ExactRepair(placement=known, proved=False, work=done)
     proved = status == cp_model.OPTIMAL and not _capped(problem)
     return ExactRepair(placement=found, proved=proved, work=done)
+
+
+def _representable(problem: Problem, broken: Bools) -> bool:
+    """Whether the objective and every sum of the model stay within 64 bits."""
+    beyond = problem.allowed > problem.limit
+    with np.errstate(over="ignore"):
+        excess = float((problem.allowed[beyond] / problem.limit[beyond]).sum())
+    most = problem.goals.replicas_per_broker
+    held = problem.allowed_replicas
+    excess += float(held[held > most].sum()) / most
+    return 4.0 * UNITS * excess * (2 + int(broken.sum())) < LARGEST
 
 
 def _shared(

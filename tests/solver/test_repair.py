@@ -174,6 +174,16 @@ def test_no_plan_is_called_optimal_that_repairs_less_than_another(
     assert (plan.status is PlanStatus.OPTIMAL) == best == (capacity > 1)
 
 
+@pytest.mark.parametrize("capacity", [1e-9, 1e-6, 1e-300])
+def test_loads_beyond_any_multiple_of_a_limit_are_no_error(capacity: float) -> None:
+    """A capacity in the wrong unit: CP-SAT does not hold such excess."""
+    members = [broker(b, "a" if b < 3 else "b", capacity=capacity) for b in (1, 2, 3)]
+    rows = [Row(replicas=(1, 2), load=(3e6, 6e6)), Row(replicas=(1, 2))]
+    plan = solve(cluster(members, rows), goals(), SolveLimits(work=0.3)).best
+    assert plan is not None
+    assert {o.broker for o in plan.over_limit if o.after > o.limit} >= {1, 2}
+
+
 def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
     """Six partitions of 10 on one broker; no other may carry even one."""
     members = [broker(i, capacity=10.0) for i in (1, 2, 3)]
