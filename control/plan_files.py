@@ -1,5 +1,6 @@
 """A plan handed out: as files, and as a command of Kafka's stock tools."""
 
+import os
 import shlex
 from pathlib import Path
 
@@ -10,6 +11,23 @@ from model.files import write_document
 from model.plan import Plan, write_plan
 from model.private import shared_folder
 from model.scenario import WhatIf
+
+
+def folder_of(text: str) -> Path:
+    """The folder that somebody has typed; `~` is their home folder.
+
+    Raises
+    ------
+    ConfigError
+        No folder can have this name.
+    """
+    text = text.strip()
+    if not text.isprintable():
+        raise ConfigError("the name of the folder has unprintable characters")
+    try:
+        return Path(text).expanduser()
+    except RuntimeError as exc:
+        raise ConfigError(f"{text}: there is no such user") from exc
 
 
 def write_files(folder: Path, plan: Plan) -> None:
@@ -37,7 +55,8 @@ def write_answer(folder: Path, answer: WhatIf) -> None:
 
 
 def _refuse_taken(path: Path) -> None:
-    if path.exists():
+    # Not `Path.exists`, which raises for a name that is too long.
+    if os.path.exists(path):
         raise ConfigError(f"{path} is there already; name another folder")
 
 

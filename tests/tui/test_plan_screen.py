@@ -454,6 +454,27 @@ async def test_a_form_left_while_it_writes_harms_nothing(
         assert folder.read_text() == ""
 
 
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("~nobody-has-this-name/x", "there is no such user"),
+        ("a\0b", "unprintable"),
+        ("a\ud800b", "unprintable"),
+        ("x" * 5000, "File name too long"),
+        ("/dev/null/x", "Not a directory"),
+    ],
+)
+async def test_a_folder_that_cannot_be_is_refused_in_words(
+    folder: str, why: str
+) -> None:
+    for view in (plan_ready(), what_if()):
+        async with stage(view) as on:
+            await on.press("2", "e")
+            await _type(on, "folder", folder)
+            await on.press("enter")
+            assert why in _refused(on)
+
+
 async def test_figures_of_a_large_cluster_are_shown_whole() -> None:
     changes = tuple(
         b.model_copy(update={"replicas_before": 101_100, "replicas_after": 99_900 + i})

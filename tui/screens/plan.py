@@ -1,13 +1,17 @@
 """What plimsoll wants to do, and why; what a person wants otherwise."""
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
 
-from control.plan_files import shell_commands, write_answer, write_files
+from control.plan_files import (
+    folder_of,
+    shell_commands,
+    write_answer,
+    write_files,
+)
 from control.terminal import in_browser
 from model.errors import PlimsollError
 from tui.engine import Asking
@@ -196,7 +200,7 @@ class PlanScreen(LiveScreen):
             return
 
         def submit(typed: Typed) -> None:
-            folder = Path(typed["folder"].strip()).expanduser()
+            folder = folder_of(typed["folder"])
             if answer is not None:
                 write_answer(folder, answer)
             else:
@@ -208,7 +212,7 @@ class PlanScreen(LiveScreen):
         self._fill_in(
             f"Write the {what} to a folder",
             (FormLine("folder", "folder", folder, "a new folder"),),
-            check=lambda _typed: None,
+            check=lambda typed: folder_of(typed["folder"]),
             submit=submit,
             done="Write",
         )
