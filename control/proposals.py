@@ -177,6 +177,7 @@ class Proposals:
         with self._lock:
             snapshot = self._known()
             goals = replace(self._asks, cut=None).goals_for(self._goals, snapshot)
+            self._acted("trace the frontier")
             self._end_trace()
             self._trace = self._begin(
                 lambda follower: checked(

@@ -297,6 +297,7 @@ def test_the_log_says_who_asked_what_of_a_plan(bench: Bench) -> None:
             "plan again",
             "what-if: broker 3 removed",
             "end the what-if",
+            "trace the frontier",
         )
     ]
     assert said[-1].startswith(f"{who}: choose the point of the frontier with ")
