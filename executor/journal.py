@@ -8,14 +8,16 @@ them.
 
 import contextlib
 import errno
+import logging
 import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from io import FileIO
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import Any, Final
 
 from executor.records import End, scan, sealed
 from executor.timing import Timing
@@ -49,6 +51,8 @@ _TELLS: Final = frozenset(
 )
 """Records that announce no request: where they are lost, the cluster shows the same."""
 
+_log = logging.getLogger("plimsoll.executor")
+
 
 @dataclass(frozen=True, slots=True)
 class Action:
@@ -67,8 +71,9 @@ class Journal:
     Where a record cannot be written, `failure` says why from then on. A record that
     announces a request raises WriterBarred, as every later one of that kind does. The
     others are kept, and written with the next one that can be: what happens to moves
-    in flight is not lost when there is room again. Raises ConfigError where the file
-    cannot be made, and as `sink` does.
+    in flight is not lost when there is room again. A file that is removed during the
+    run is written again with the next record. Raises ConfigError where the file cannot
+    be made, and as `sink` does.
     """
 
     def __init__(
@@ -91,7 +96,7 @@ class Journal:
         self._timing = timing
         self._resumed = resumed
         self._sink = sink
-        self._file: IO[bytes] | None = None
+        self._file: FileIO | None = None
         self._end = End()
         self._size = 0
         """Bytes up to the end of the last complete write."""
@@ -107,6 +112,8 @@ class Journal:
         try:
             if self._file is None:
                 self._file = self._open(event)
+            elif not self.path.exists():
+                self._file = self._written_again(self._file)
             lines = self._append(self._file, [*self._unwritten, *records])
         except OSError as exc:
             self._fail(event, records, exc)
@@ -122,7 +129,7 @@ class Journal:
             with contextlib.suppress(OSError):
                 self._file.close()
 
-    def _append(self, file: IO[bytes], records: Sequence[JournalRecord]) -> bytes:
+    def _append(self, file: FileIO, records: Sequence[JournalRecord]) -> bytes:
         """Write and sync records; a part of an earlier try is overwritten. OSError."""
         lines, end = b"", self._end
         for record in records:
@@ -171,23 +178,16 @@ class Journal:
             detail=detail,
         )
 
-    def _open(self, event: JournalEvent) -> IO[bytes]:
+    def _open(self, event: JournalEvent) -> FileIO:
         """Make or continue the file.
 
         OSError where an event that announces no request cannot be added to it: what it
         tells has happened all the same.
         """
-        folder = self.path.parent
         try:
             if self._resumed:
                 return self._reopened()
-            folder.mkdir(parents=True, exist_ok=True)
-            if not self.path.exists() and isinstance(self._plan, Plan):
-                # Before the journal: a run that has one can be resumed.
-                plan = self._plan.model_dump(mode="json")
-                write_document(plan_path(folder, self.run_id), plan, private=True)
-            opened = self.path.open("xb", buffering=0)
-            _sync_folder(folder)
+            return self._made()
         except OSError as exc:
             if self._resumed and event in _TELLS:
                 raise
@@ -195,9 +195,39 @@ class Journal:
                 f"The journal {self.path} cannot be made ({exc.strerror}); nothing "
                 "was changed. Set state_dir to a folder that can be written."
             ) from exc
+
+    def _made(self, content: bytes = b"") -> FileIO:
+        """A new file with this content, and the plan beside it. OSError."""
+        folder = self.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        beside_it = plan_path(folder, self.run_id)
+        if isinstance(self._plan, Plan) and not beside_it.exists():
+            # Before the journal: a run that has one can be resumed.
+            plan = self._plan.model_dump(mode="json")
+            write_document(beside_it, plan, private=True)
+        opened = self.path.open("x+b", buffering=0)
+        try:
+            _write_all(opened, content)
+            _sync_folder(folder)
+        except OSError:
+            # A part of it must not pass for the whole.
+            opened.close()
+            self.path.unlink()
+            raise
         return opened
 
-    def _reopened(self) -> IO[bytes]:
+    def _written_again(self, removed: FileIO) -> FileIO:
+        """The file that somebody has removed; this process still has its content.
+
+        Without it the run could be neither resumed nor rolled back. OSError.
+        """
+        removed.seek(0)
+        opened = self._made(removed.readall()[: self._size])
+        removed.close()
+        _log.warning("the journal %s was removed and is written again", self.path)
+        return opened
+
+    def _reopened(self) -> FileIO:
         """Open at the end of the last line that was written completely."""
         kept = whole_lines(self.path)
         self._end, self._size = scan(kept, self.run_id).end(kept), len(kept)
@@ -214,7 +244,7 @@ class Journal:
         return opened
 
 
-def _write_all(file: IO[bytes], data: bytes) -> None:
+def _write_all(file: FileIO, data: bytes) -> None:
     """Write everything; a file without a buffer may take a part at a time."""
     rest = memoryview(data)
     while rest:

@@ -1,6 +1,7 @@
-"""The disk of the journal is full in mid-run: what moves is watched to its end."""
+"""The journal's disk is full, or the journal is removed, in the middle of a run."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -130,3 +131,27 @@ def test_what_happened_meanwhile_is_written_once_there_is_room(tmp_path: Path) -
     assert events.count(JournalEvent.MOVED) == 2
     assert JournalEvent.UNTHROTTLED in events
     assert events[-1] is JournalEvent.ENDED
+
+
+@pytest.mark.parametrize("whole_folder", [False, True])
+def test_a_journal_that_is_removed_during_a_run_is_written_again(
+    tmp_path: Path, *, whole_folder: bool
+) -> None:
+    at = site(tmp_path / "journal")
+
+    def remove() -> None:
+        if whole_folder:
+            shutil.rmtree(at.folder)
+        else:
+            (path,) = run_paths(at.folder)
+            path.unlink()
+
+    at.cluster.after(20.0, remove)
+    report = at.run()
+    assert report.state is RunState.DONE
+    (path,) = run_paths(at.folder)
+    content = read_content(path)
+    assert not content.damage
+    assert content.records[-1].event is JournalEvent.ENDED
+    assert at.roll_back().state is RunState.DONE
+    assert at.placement == {n: (of, of[0]) for n, of in at.before.items()}
