@@ -8,6 +8,7 @@ from control.output import json_of
 from model.errors import ConfigError
 from model.exchange.reassignment import election, reassignment, write_stock
 from model.files import write_document
+from model.paths import path_of
 from model.plan import Plan, write_plan
 from model.private import shared_folder
 from model.scenario import WhatIf
@@ -21,13 +22,10 @@ def folder_of(text: str) -> Path:
     ConfigError
         No folder can have this name.
     """
-    text = text.strip()
-    if not text.isprintable():
-        raise ConfigError("the name of the folder has unprintable characters")
     try:
-        return Path(text).expanduser()
-    except RuntimeError as exc:
-        raise ConfigError(f"{text}: there is no such user") from exc
+        return path_of(text)
+    except ValueError as exc:
+        raise ConfigError(str(exc)) from exc
 
 
 def write_files(folder: Path, plan: Plan) -> None:

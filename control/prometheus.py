@@ -1,7 +1,6 @@
 """What the settings say of Prometheus, or of the brokers' exporters."""
 
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 from urllib.parse import urlsplit
 
@@ -16,6 +15,7 @@ from pydantic import (
 from collector.reports.selectors import selector
 from model.errors import ConfigError
 from model.files import FileModel
+from model.paths import UserPath
 from model.quantities import as_span
 
 if TYPE_CHECKING:
@@ -95,14 +95,14 @@ class PrometheusSettings(FileModel):
     """How long to wait for an answer."""
     rate_window_s: Annotated[int, Field(ge=1), as_span] = 120
     """Time that counters' increases are averaged over, at most."""
-    ca_file: Path | None = None
+    ca_file: UserPath | None = None
     """PEM file of the authorities that sign; without it whom the system trusts."""
     username: str | None = None
     password: Annotated[str | None, Field(repr=False)] = None
-    password_file: Path | None = None
+    password_file: UserPath | None = None
     token: Annotated[str | None, Field(repr=False)] = None
     """Shown as a bearer of it, in place of a name and password."""
-    token_file: Path | None = None
+    token_file: UserPath | None = None
 
     @field_validator("broker_pattern")
     @classmethod

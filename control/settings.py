@@ -37,6 +37,7 @@ from model.exchange.lines import line_of
 from model.exchange.source import read_text
 from model.files import FileModel, old_names_of
 from model.goals import Goals, SolveLimits
+from model.paths import UserPath
 from model.quantities import as_span
 from model.stop_rules import StopRules
 from model.units import span_of, throttle_of
@@ -96,15 +97,15 @@ class Settings(BaseSettings):
 
     bootstrap_server: str | None = None
     """Kafka's host:port list."""
-    client_properties: Path | None = None
+    client_properties: UserPath | None = None
     """Kafka's own `client.properties`: how to connect, and as whom."""
     name: str | None = None
     """What the cluster is called; by default the start of its id."""
     timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
     """How long to wait for an answer of the cluster."""
-    state_dir: Path = Path(user_state_dir("plimsoll"))
+    state_dir: UserPath = Path(user_state_dir("plimsoll"))
     """Journals, history and samples."""
-    cache_dir: Path = Path(user_cache_dir("plimsoll"))
+    cache_dir: UserPath = Path(user_cache_dir("plimsoll"))
     """Downloaded jars."""
     spark_master: Annotated[str, AfterValidator(master_of)] = LOCAL
     """Where Spark works: `local[*]`, or a standalone, YARN or Kubernetes master."""
@@ -139,7 +140,7 @@ class Settings(BaseSettings):
     shorten_segments: bool = False
     """Whether topics in the remote tier may have short segments, and little local
     retention, while a run moves their partitions."""
-    capacity_file: Path | None = None
+    capacity_file: UserPath | None = None
     """Cruise Control's capacity file."""
     capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = (
         CapacitySettings()

@@ -1,15 +1,41 @@
-"""Names that come from outside, as one component of a path or of an S3 key."""
+"""Names and paths that come from outside."""
 
 import hashlib
-from typing import Final
+from pathlib import Path
+from typing import Annotated, Any, Final
 from urllib.parse import quote
+
+from pydantic import BeforeValidator
 
 _LONGEST: Final = 200
 """Bytes; file systems take 255, and suffixes are added."""
 
 
+def path_of(text: str) -> Path:
+    """The path that somebody has typed; `~` is their home folder.
+
+    Raises ValueError where no file can have this name.
+    """
+    if not text.strip():
+        raise ValueError("a path is needed")
+    if not text.isprintable():
+        raise ValueError("the path has unprintable characters")
+    try:
+        return Path(text.strip()).expanduser()
+    except RuntimeError as exc:
+        raise ValueError(f"{text}: there is no such user") from exc
+
+
+def _typed(value: Any) -> Any:
+    return str(path_of(value)) if isinstance(value, str) else value
+
+
+UserPath = Annotated[Path, BeforeValidator(_typed)]
+"""A path in the settings; `~` is the home folder."""
+
+
 def path_part(name: str) -> str:
-    """Quote a name so that it is one component of a path, whatever it contains.
+    """Quote a name so that it is one component of a path or of an S3 key.
 
     Different names have different results. A base64url cluster id, a run id and a
     topic name that Kafka accepts are returned unchanged, except the names `.` and `..`.

@@ -384,3 +384,36 @@ def test_what_is_no_property_of_spark_is_refused(text: str, words: str) -> None:
     written(text)
     with pytest.raises(ConfigError, match=words):
         load({})
+
+
+def test_a_path_may_begin_with_the_home_folder(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("PLIMSOLL_CACHE_DIR", "~/jars")
+    written(
+        'state_dir = "~/state"\n'
+        '[prometheus]\npreset = "strimzi"\nurl = "http://p"\n'
+        'broker_label = "pod"\nca_file = "~/ca"\n'
+    )
+    found = load({})
+    assert (found.state_dir, found.cache_dir) == (tmp_path / "state", tmp_path / "jars")
+    assert found.prometheus is not None
+    assert found.prometheus.ca_file == tmp_path / "ca"
+
+
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        ("", "a path is needed"),
+        ("~nobody-has-this-name/x", "there is no such user"),
+        ("a\x1b[2Jb", "the path has unprintable characters"),
+    ],
+)
+def test_a_path_that_cannot_be_is_refused(
+    monkeypatch: pytest.MonkeyPatch, path: str, why: str
+) -> None:
+    """An empty one would be the current folder, which others may read."""
+    monkeypatch.setenv("PLIMSOLL_STATE_DIR", path)
+    with pytest.raises(ConfigError, match=f"state_dir: .*{why}"):
+        load({})
