@@ -48,6 +48,8 @@ class Columns(NamedTuple):
     """(G, B) may get a replica."""
     may_lead: Array
     """(G, B) may get the leadership."""
+    leads_on: Array
+    """(n,) the leader in `home` may lead on, on whatever broker it stays."""
     mode: Array
     """(G,) `RackMode`"""
     distinct: Array
@@ -128,6 +130,7 @@ def find_columns(problem: Problem) -> Columns:
             group=spreading.group.astype(np.int64),
             allow=spreading.allow & may.alive,
             may_lead=spreading.lead & may.alive,
+            leads_on=stays[:, 0] & spreading.lead[spreading.group, home[:, 0]],
             mode=spreading.mode,
             distinct=spreading.distinct,
             wanted=spreading.wanted,

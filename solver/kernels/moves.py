@@ -172,9 +172,7 @@ def may_take(c: Columns, p: int, b: int) -> bool:
 @compiled
 def may_lead(c: Columns, p: int, b: int) -> bool:
     """Whether b may lead row p, if it may hold a replica of it."""
-    return bool(c.may_lead[c.group[p], b]) or (
-        c.home[p, 0] == b and c.stays[p, 0] and c.mode[c.group[p]] != 3
-    )
+    return bool(c.may_lead[c.group[p], b]) or (c.home[p, 0] == b and c.leads_on[p])
 
 
 @compiled

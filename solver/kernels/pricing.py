@@ -141,7 +141,7 @@ def _price_home(c: Columns, q: Array, p: int, change: float, r: Scratch) -> None
             follows += c.follow[p, d] * q[d, b]
         r.follow[b] = follows
         if k == 0:
-            r.lead[b] = leads if c.may_lead[g, b] or c.mode[g] != 3 else INFINITE
+            r.lead[b] = leads if c.leads_on[p] else INFINITE
         else:
             r.lead[b] = leads + change if c.may_lead[g, b] else INFINITE
 

@@ -24,7 +24,13 @@ from model.plan import (
     plan_hash,
     plan_of_document,
 )
-from model.snapshot import LogDir, Resource, Snapshot, StorageKind
+from model.rackplacement import (
+    PlacementRule,
+    RackConstraint,
+    RackCount,
+    ReplicaPlacement,
+)
+from model.snapshot import BrokerState, LogDir, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.model.build import brokers, snapshot
 
@@ -252,3 +258,20 @@ def test_what_log_directories_cost_is_not_called_proved() -> None:
     assert plan.gap > plan.limits.gap
     assert plan.limited_by == "proved optimal but for log directories"
     assert not faults
+
+
+def test_a_leader_on_an_excluded_broker_leads_on_where_its_placement_keeps_it() -> None:
+    """Prices let no broker lead on that takes no load: the bound was too high."""
+    excluded = {1: BrokerState.EXCLUDED}
+    members = brokers(6, racks="abcabc", states=excluded)
+    loads = [(1e6 * (1 + i % 7), 1e6) for i in range(60)]
+    state = snapshot(members, [(1, 4)] * 60, loads)
+    counts = [
+        RackCount(count=1, constraints=RackConstraint(rack=rack)) for rack in "ac"
+    ]
+    placement = ReplicaPlacement(version=1, replicas=tuple(counts))
+    rule = PlacementRule(topics=Names(prefix=("",)), placement=placement)
+    wanted = Goals(balance=(Goal(resource=Resource.NET_IN),), placements=(rule,))
+    plan, faults = judged(state, wanted)
+    assert not faults
+    assert any(m.leader_after == 1 for m in plan.moves)
