@@ -54,6 +54,8 @@ class SamplesTopic:
                 failed.append(error)
 
         left = self._send(samples, note, failed)
+        if failed:
+            self._replace_producer(failed)
         if failed and _is_denied(failed[0]):
             raise RightsMissing(
                 f"The cluster at {self._connection.bootstrap} refused to keep samples. "
@@ -73,6 +75,19 @@ class SamplesTopic:
         with suppress(KafkaException):
             self._producer.purge()
             self._producer.flush(1.0)
+
+    def _replace_producer(self, failed: "list[KafkaError]") -> None:
+        """What is fatal ends a producer; its cause is put first in `failed`."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        if failed[0].code() == KafkaError._FATAL:  # noqa: SLF001 - the driver's own name
+            # To produce says only that there is a cause; polling raises it, once.
+            try:
+                self._producer.poll(1.0)
+            except KafkaException as exc:
+                failed.insert(0, exc.args[0])
+        self.close()
+        self._producer = make_producer(self._connection)
 
     def _send(
         self,

@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from kafka.admin import ACLOperation
 
 from collector.collector import Collector
 from collector.jars import default_cache_dir
 from collector.reports.topics import CRUISE_CONTROL_TOPIC
 from collector.settings import CollectorSettings
+from collector.topic import SamplesTopic
 from model.connection.client import Connection
 from model.connection.jaas import quoted
 from model.connection.reader import read_client_properties
@@ -24,6 +26,7 @@ from model.errors import RightsMissing
 from model.plan import write_plan
 from tests.certificates import Authority
 from tests.collector.reports.writing import PRODUCED, cruise
+from tests.collector.rows import sample, table
 from tests.end_to_end.commands import HANG_S, Shell, placement
 from tests.executor.plans import plan_for
 from tests.guarded import (
@@ -337,18 +340,6 @@ def collector(site: Guarded, folder: Path, properties: Path) -> Collector:
     )
 
 
-def wait_for_the_end(watching: Collector) -> None:
-    """Raise what ends it.
-
-    A broker that does not know the user's rights yet hides the topics, and a cluster
-    without topics has no samples that could be refused.
-    """
-    deadline = time.monotonic() + HANG_S
-    while time.monotonic() < deadline:
-        watching.wait(HANG_S)
-        time.sleep(0.1)
-
-
 @pytest.mark.parametrize("right", each(SAMPLE), ids=without)
 def test_a_right_that_is_missing_to_keep_samples_is_named(
     site: Guarded, tmp_path: Path, right: Right
@@ -358,7 +349,30 @@ def test_a_right_that_is_missing_to_keep_samples_is_named(
         collector(site, tmp_path, site.properties(tmp_path, without(right))) as refused,
         pytest.raises(RightsMissing, match=words),
     ):
-        wait_for_the_end(refused)
+        refused.wait(HANG_S)
+
+
+def test_each_write_that_is_refused_names_the_right(
+    site: Guarded, tmp_path: Path
+) -> None:
+    def samples_topic(user: str) -> SamplesTopic:
+        client = read_client_properties(site.properties(tmp_path, user))
+        return SamplesTopic(
+            Connection(site.cluster.bootstrap, client=client), "__refused", 1
+        )
+
+    (write,) = [right for right in SAMPLE if right[1] is ACLOperation.WRITE]
+    allowed = samples_topic("sampler")
+    allowed.write(table([sample(1)]))
+    refused = samples_topic(without(write))
+    # The driver tells the cause of the error that ends a producer only once.
+    for second in range(3):
+        with pytest.raises(RightsMissing, match="the right WRITE on the topic __ref"):
+            refused.write(table([sample(second)]))
+        time.sleep(0.3)
+    allowed.write(table([sample(2)]))
+    for sink in (allowed, refused):
+        sink.close()
 
 
 def watched(site: Guarded, folder: Path, properties: Path) -> None:
