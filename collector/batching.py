@@ -25,14 +25,20 @@ class SampleBatch:
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
-        self._count = 0
+        self._written = 0
         self._waiting: list[pa.Table] = []
 
-    def add(self, samples: pa.Table) -> None:
-        """Write now or later."""
-        self._count += 1
+    def add(self, samples: pa.Table) -> int:
+        """Write now or later; returns how many rows were written.
+
+        Raises as the sink does. The rows are lost then, and the next samples go one
+        by one again, so that each shows whether the sink has recovered.
+        """
         self._waiting.append(samples)
-        eager = self._count <= EAGER_SAMPLES
-        if eager or len(self._waiting) >= SETTLED_SAMPLES:
-            together, self._waiting = pa.concat_tables(self._waiting), []
-            self._sink.write(together)
+        if self._written >= EAGER_SAMPLES and len(self._waiting) < SETTLED_SAMPLES:
+            return 0
+        together, self._waiting = pa.concat_tables(self._waiting), []
+        written, self._written = self._written, 0
+        self._sink.write(together)
+        self._written = written + 1
+        return len(together)

@@ -226,7 +226,11 @@ class Collector(Closing):
     def _ready(self) -> bool:
         # Where samples go through a topic, the first loads may be another writer's;
         # that ours are refused is to be told first.
-        return self._snapshot is not None and self._kept
+        # A cluster without topics has none.
+        cluster = self._cluster
+        return self._snapshot is not None and (
+            self._kept or (cluster is not None and bool(cluster.internal.all()))
+        )
 
     def _ended(self) -> bool:
         return self._closing.is_set() or self._failure is not None
@@ -249,7 +253,8 @@ class Collector(Closing):
     def _sample_until_closed(
         self, reader: ClusterReader, probe: Probe, sink: Sink
     ) -> None:
-        answered_s = due_s = time.monotonic()
+        due_s = time.monotonic()
+        failing_since_s: float | None = None
         batch = SampleBatch(sink)
         while not self._closing.wait(max(0.0, due_s - time.monotonic())):
             due_s = max(due_s, time.monotonic()) + self._settings.interval_s
@@ -258,15 +263,17 @@ class Collector(Closing):
                 self._see(cluster)
                 samples = probe.sample(cluster)
                 self._reporters.see_samples(samples)
-                batch.add(samples)
+                written = batch.add(samples)
                 self._silent = probe.silent
                 with self._changed:
                     # Brokers that answer late may give no sample at first.
-                    self._kept |= bool(samples.num_rows) or bool(cluster.internal.all())
+                    self._kept |= bool(written)
                     self._changed.notify_all()
-                answered_s = time.monotonic()
+                failing_since_s = None
             except ClusterUnreachable as exc:
-                if time.monotonic() - answered_s > LOST_S:
+                now_s = time.monotonic()
+                failing_since_s = failing_since_s or now_s
+                if now_s - failing_since_s > LOST_S:
                     raise
                 _log.info("one sample is missing: %s", exc)
 

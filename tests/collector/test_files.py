@@ -16,7 +16,7 @@ from collector.spark import Spark
 from collector.spool import KEPT_S, Spool
 from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
 from collector.vectors import OLDEST, PROBE, VECTORS
-from model.errors import ConfigError
+from model.errors import ClusterUnreachable, ConfigError
 from tests.collector.rows import (
     START_MS,
     figures,
@@ -73,6 +73,33 @@ def test_samples_go_one_by_one_at_first_and_together_later() -> None:
     for second in range(EAGER_SAMPLES + 2 * SETTLED_SAMPLES + 1):
         batch.add(table([sample(second)]))
     assert written == [1] * EAGER_SAMPLES + [SETTLED_SAMPLES] * 2
+
+
+def test_samples_that_cannot_be_written_go_one_by_one_until_one_was() -> None:
+    class Failing:
+        works = True
+
+        def write(self, samples: pa.Table) -> None:
+            if not self.works:
+                raise ClusterUnreachable("no answer")
+
+        def close(self) -> None:
+            """Nothing to close."""
+
+    sink = Failing()
+    batch = SampleBatch(sink)
+    rows = iter(range(1000))
+    while batch.add(table([sample(next(rows))])):
+        pass
+    assert next(rows) == EAGER_SAMPLES + 1
+    sink.works = False
+    batch.add(table([sample(next(rows))]))
+    # Each shows that nothing arrives: none is held back, which would look like success.
+    for _ in range(2 * EAGER_SAMPLES):
+        with pytest.raises(ClusterUnreachable):
+            batch.add(table([sample(next(rows))]))
+    sink.works = True
+    assert batch.add(table([sample(next(rows))])) == 1
 
 
 def test_history_is_read_back_oldest_first(tmp_path: Path) -> None:
