@@ -153,6 +153,8 @@ def make_producer(connection: Connection) -> "Producer":
             "log_level": 0,
             # Else what is fatal is written to the terminal, besides being raised.
             "logger": _librdkafka,
+            # Waiting is bounded by time; there may be more partitions than the default.
+            "queue.buffering.max.messages": 0,
             "linger.ms": 5,
             "acks": "all",
             "enable.idempotence": True,
