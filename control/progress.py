@@ -124,7 +124,7 @@ class _Line(logging.Handler):
         if elapsed_s < QUIET_S:
             return
         columns = shutil.get_terminal_size().columns
-        text = progress_text(solving, elapsed_s, self._kept)[: columns - 1]
+        text = progress_text(solving, elapsed_s, self._kept, columns - 1)
         with self.lock or contextlib.nullcontext():
             self._write("\r" + text.ljust(min(self._width, columns - 1)))
             self._width = len(text)
@@ -141,8 +141,14 @@ class _Line(logging.Handler):
             terminal.flush()
 
 
-def progress_text(solving: Solving, elapsed_s: float, kept: str | None) -> str:
-    """Elapsed time, the best plan, its bound, and how to stop, in one line."""
+def progress_text(
+    solving: Solving, elapsed_s: float, kept: str | None, width: int
+) -> str:
+    """Elapsed time, the best plan, its bound, and how to stop, in one line.
+
+    Where they do not fit, those before the last are left out, since a figure that is
+    cut is another figure.
+    """
     minutes, seconds = divmod(int(elapsed_s), 60)
     parts = [f"{minutes}:{seconds:02d}"]
     if kept == PLAN and solving.objective is not None:
@@ -158,4 +164,6 @@ def progress_text(solving: Solving, elapsed_s: float, kept: str | None) -> str:
         parts.append("no plan yet; Ctrl-C stops")
     else:
         parts.append(f"Ctrl-C keeps {kept}")
+    while parts and len("  ".join(parts)) > width:
+        del parts[-2 if len(parts) > 2 else -1]
     return "  ".join(parts)

@@ -185,11 +185,23 @@ def test_an_error_of_the_solve_reaches_the_command(
 
 def test_the_line_tells_time_best_bound_and_how_to_stop() -> None:
     solving = Solving(started_at_ms=0, objective=0.123456, moves=3, bound=0.1)
-    text = progress_text(solving, 65.2, PLAN)
+    text = progress_text(solving, 65.2, PLAN, 79)
     assert text == "1:05  best 0.1235  3 moves  bound 0.1  Ctrl-C keeps it"
     assert len(text) < 60
     none = Solving(started_at_ms=0)
-    assert progress_text(none, 2, PLAN) == "0:02  no plan yet; Ctrl-C stops"
-    assert progress_text(none, 2, None) == "0:02  Ctrl-C quits"
-    points = progress_text(solving, 2, FRONTIER)
+    assert progress_text(none, 2, PLAN, 79) == "0:02  no plan yet; Ctrl-C stops"
+    assert progress_text(none, 2, None, 79) == "0:02  Ctrl-C quits"
+    points = progress_text(solving, 2, FRONTIER, 79)
     assert points == "0:02  Ctrl-C keeps the points so far"
+
+
+def test_a_narrow_line_leaves_parts_out_and_cuts_no_figure() -> None:
+    solving = Solving(started_at_ms=0, objective=0.123456, moves=3, bound=0.1)
+    whole = progress_text(solving, 65.2, PLAN, 79)
+    for width in range(len(whole) + 1):
+        text = progress_text(solving, 65.2, PLAN, width)
+        assert len(text) <= width
+        parts = text.split("  ") if text else []
+        assert set(parts) <= set(whole.split("  "))
+    assert progress_text(solving, 65.2, PLAN, 30) == "1:05  Ctrl-C keeps it"
+    assert progress_text(solving, 65.2, PLAN, 4) == "1:05"
