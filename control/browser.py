@@ -18,9 +18,12 @@ from textual_serve.server import Server, to_int
 from control.form import Form
 from control.render import json_text
 from lab.ports import HOST
+from model.printable import printable
 
 NAMES: Final = (HOST, "localhost")
 """By which a browser of this machine reaches it."""
+_HTTP: Final = 80
+"""The port that a browser leaves out of an address."""
 SESSIONS: Final = 4
 """Each is a plimsoll of its own, with Spark: about 1 GB."""
 STOP_S: Final = 10.0
@@ -31,6 +34,15 @@ _SIZES: Final = (2, 1000)
 _log = logging.getLogger("textual-serve")
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Brief(logging.Formatter):
+    """A line for each record, with the kind of its error instead of a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        kind = record.exc_info[0] if record.exc_info else None
+        words = f": {kind.__name__}" if kind is not None else ""
+        return printable(f"plimsoll: {record.getMessage()}{words}")
 
 
 class OwnPage(Server):
@@ -55,7 +67,10 @@ class OwnPage(Server):
         super().__init__(command, host=host, port=port, title=title)
         self._most, self._stop_s = sessions, stop_s
         self._taken = 0
-        self._output = output
+        self._output, self._answers = output, sys.stdout
+        self._own = [f"{name}:{port}" for name in NAMES]
+        if port == _HTTP:
+            self._own += NAMES
         self._sessions: set[_Session] = set()
 
     async def _make_app(self) -> web.Application:
@@ -67,18 +82,29 @@ class OwnPage(Server):
     async def _only_own_names(
         self, request: web.Request, handler: Handler
     ) -> web.StreamResponse:
-        if request.host not in [f"{name}:{self.port}" for name in NAMES]:
+        if request.host not in self._own:
             raise web.HTTPForbidden(text="only this machine's own names lead here")
         return await handler(request)
+
+    def initialize_logging(self) -> None:
+        """Warn on stderr; whatever others send to the port is no fault of plimsoll."""
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Brief())
+        logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+    def serve(self, debug: bool = False) -> None:
+        """Serve until interrupted; stdout is kept for the answer."""
+        with contextlib.redirect_stdout(sys.stderr):
+            super().serve(debug)
 
     async def on_startup(self, app: web.Application) -> None:
         """Print where the page is; not the command behind it, which nobody types."""
         url = f"http://{HOST}:{self.port}"
         sys.stderr.write(f"Serving plimsoll on {url} (Ctrl-C to quit)\n")
         if self._output is Form.JSON:
-            sys.stdout.write(json_text({"url": url}))
+            self._answers.write(json_text({"url": url}))
             # The server stays, and whoever reads a pipe waits for the address.
-            sys.stdout.flush()
+            self._answers.flush()
 
     async def handle_index(self, request: web.Request) -> web.StreamResponse:
         """The page; it would ask a server of fonts, and wait for it."""
@@ -91,7 +117,7 @@ class OwnPage(Server):
 
     async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
         """A screen, for no other page, which ends with its window."""
-        own = [f"http://{name}:{self.port}" for name in NAMES]
+        own = [f"http://{name}" for name in self._own]
         if request.headers.get("Origin") not in (None, *own):
             raise web.HTTPForbidden(text="only the page of plimsoll itself may connect")
         self._require_room()

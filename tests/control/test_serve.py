@@ -5,6 +5,8 @@ import contextlib
 import os
 import re
 import shlex
+import signal
+import socket
 import subprocess
 import sys
 import time
@@ -311,3 +313,70 @@ async def test_what_no_page_sends_ends_its_own_window_alone(sent: str) -> None:
         while not window.closed:
             await window.receive(timeout=300)
         assert not other.closed
+
+
+async def test_a_browser_leaves_port_80_out_of_names() -> None:
+    pytest.importorskip("textual_serve")
+    from aiohttp.test_utils import TestClient, TestServer
+
+    from control.browser import OwnPage
+
+    page = OwnPage(_program(DEAF), port=80, title="plimsoll", stop_s=0.2)
+    async with TestClient(TestServer(await page._make_app())) as client:
+        for host, status in (("127.0.0.1", 200), ("localhost:80", 200), ("evil", 403)):
+            assert (await client.get("/", headers={"Host": host})).status == status
+        own = {"Host": "localhost", "Origin": "http://localhost"}
+        await (await client.ws_connect("/ws", headers=own)).close()
+
+
+def test_its_answer_stands_alone_and_what_is_no_request_leaves_no_traceback(
+    film: Path,
+) -> None:
+    pytest.importorskip("textual_serve")
+    (port,) = free_ports(1)
+    arguments = ["serve", "--port", str(port), "-o", "json", "--", "--play"]
+    server = subprocess.Popen(
+        shlex.split(command([*arguments, str(film.with_name("none"))])),
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert server.stdout is not None
+        told = [server.stdout.readline() for _ in range(3)]
+        answer = ServeAnswer.model_validate_json("".join(told))
+        assert answer.url.endswith(f":{port}")
+        for request in (BROKEN, WINDOW % port):
+            with _connected(port) as asking:
+                asking.sendall(request)
+                while asking.recv(1 << 12):
+                    pass
+        server.send_signal(signal.SIGINT)
+        rest, errors = server.communicate(timeout=300)
+    finally:
+        server.kill()
+        server.wait()
+    assert rest == ""
+    assert "Traceback" not in errors
+    assert "BadHttpMessage" in errors
+    assert "cannot read the recording" in errors
+
+
+def _connected(port: int) -> socket.socket:
+    """Once it listens, which may be a moment after its answer."""
+    while True:
+        with contextlib.suppress(ConnectionRefusedError):
+            return socket.create_connection((HOST, port))
+        time.sleep(0.05)
+
+
+BROKEN = b"GET / HTTP/1.1\r\nHost: \x1b[31m\r\n\r\n"
+WINDOW = b"""GET /ws HTTP/1.1\r
+Host: localhost:%d\r
+Connection: Upgrade\r
+Upgrade: websocket\r
+Sec-WebSocket-Version: 13\r
+Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r
+\r
+"""
