@@ -1,13 +1,8 @@
-"""A run that copies under a throttle when nobody can read its messages any more."""
+"""A run that copies under a throttle when its terminal or reader goes away."""
 
-import contextlib
-import fcntl
 import os
-import pty
 import subprocess
-import termios
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,6 +20,7 @@ from tests.end_to_end.commands import (
 from tests.end_to_end.test_resume import wait_until_nothing_is_set
 from tests.executor.plans import plan_for
 from tests.executor.records import fill
+from tests.tui.terminals import started_in_terminal
 
 pytestmark = pytest.mark.kafka
 
@@ -40,28 +36,6 @@ def topic(local_cluster: LocalCluster, tmp_path: Path) -> str:
     plan = plan_for(local_cluster.bootstrap, name, {0: [3, 2]})
     write_plan(tmp_path / "plan.json", plan)
     return name
-
-
-@contextlib.contextmanager
-def in_its_terminal(shell: Shell) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """The slow run in a terminal of its own, which sends it a hang-up as it closes."""
-    master, slave = pty.openpty()
-    child = subprocess.Popen(
-        [PLIMSOLL, *SLOW],
-        cwd=shell.folder,
-        env=shell.environment,
-        stdin=slave,
-        stdout=slave,
-        stderr=slave,
-        start_new_session=True,
-        preexec_fn=lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0),
-    )
-    os.close(slave)
-    try:
-        yield child, master
-    finally:
-        child.kill()
-        child.wait()
 
 
 def wait_until_it_copies(shell: Shell) -> None:
@@ -84,7 +58,12 @@ def test_its_terminal_is_closed(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path, local_cluster.bootstrap)
-    with in_its_terminal(shell) as (child, master):
+    with started_in_terminal(
+        [str(PLIMSOLL), *SLOW],
+        cwd=shell.folder,
+        env=shell.environment,
+        controlled=True,
+    ) as (child, master):
         wait_until_it_copies(shell)
         os.close(master)
         code = child.wait(HANG_S)

@@ -1,13 +1,16 @@
 """A process in a terminal that a test sits at, and may take away."""
 
 import contextlib
+import fcntl
 import os
 import pty
 import select
 import subprocess
 import sys
+import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -15,24 +18,40 @@ LONG_S = 300.0
 """Only a test that has failed waits so long."""
 
 
-@contextlib.contextmanager
-def in_terminal(
-    script: str, *arguments: str, **environment: str
-) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
-    """A Python script in a terminal, and the end of it that a person sits at.
+Terminal = AbstractContextManager[tuple[subprocess.Popen[bytes], int]]
+"""A process in a terminal, and the end of the terminal that a person sits at."""
 
-    The child is in a session without terminal: a hang-up sends it no signal.
+
+def in_terminal(script: str, *arguments: str, **environment: str) -> Terminal:
+    """A Python script in a terminal of 80 x 24 cells.
+
+    The terminal does not control it: closing the terminal sends it no signal.
     """
-    master, slave = pty.openpty()
     size = {"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"}
-    child = subprocess.Popen(
+    return started_in_terminal(
         [sys.executable, "-c", script, *arguments],
         cwd=ROOT,
         env={**os.environ, **size, **environment},
+    )
+
+
+@contextlib.contextmanager
+def started_in_terminal(
+    command: Sequence[str], *, cwd: Path, env: dict[str, str], controlled: bool = False
+) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A command in a terminal, which sends it SIGHUP on closing if it controls it."""
+    master, slave = pty.openpty()
+    child = subprocess.Popen(
+        command,
+        cwd=cwd,
+        env=env,
         stdin=slave,
         stdout=slave,
         stderr=slave,
         start_new_session=True,
+        preexec_fn=(lambda: fcntl.ioctl(slave, termios.TIOCSCTTY, 0))
+        if controlled
+        else None,
     )
     os.close(slave)
     try:
