@@ -19,6 +19,7 @@ from model.goals import Goals, SolveLimits
 from model.ids import PartitionId
 from model.plan import Move, Plan, PlanStatus, read_plan
 from model.run import (
+    UNFINISHED,
     JournalEvent,
     JournalRecord,
     MoveProgress,
@@ -212,9 +213,8 @@ class PastRun:
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether it can be gone on with."""
-        open_states = MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK
-        return bool(self.among(*open_states)) or self.left_set
+        """Whether it can be resumed."""
+        return bool(self.among(*UNFINISHED)) or self.left_set
 
     @property
     def left_set(self) -> bool:

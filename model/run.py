@@ -23,6 +23,10 @@ class MoveState(StrEnum):
     STUCK = "stuck"
 
 
+UNFINISHED = (MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
+"""States of moves that a resumed run continues."""
+
+
 class RunState(StrEnum):
     """Where a run stands."""
 

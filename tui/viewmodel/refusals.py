@@ -1,7 +1,7 @@
 """Why an action cannot be taken now; the reason greys its key and is its tooltip."""
 
 from control.view import LoopView, Mode, Phase
-from model.run import MoveState, RunProgress, RunState
+from model.run import UNFINISHED, RunProgress, RunState
 from tui.moment import Moment
 from tui.viewmodel.shown import shown
 
@@ -77,8 +77,6 @@ def _not_solve(moment: Moment) -> str | None:
     return None
 
 
-OPEN = (MoveState.PLANNED, MoveState.ISSUED, MoveState.STUCK)
-"""States of moves that a resumed run continues."""
 OF_MOVES = ("drop_move", "pin_partition", "export", "copy_command")
 """Need a plan with moves."""
 OF_THE_REAL = (
@@ -136,8 +134,8 @@ def _not_resume(moment: Moment) -> str | None:
 
 def _is_unfinished(run: RunProgress) -> bool:
     """Whether a resumed run would do anything; a failed one may have settings left."""
-    is_open = any(m.state in OPEN for m in run.moves)
-    return run.state is RunState.FAILED or (run.state is RunState.STOPPED and is_open)
+    is_left = any(move.state in UNFINISHED for move in run.moves)
+    return run.state is RunState.FAILED or (run.state is RunState.STOPPED and is_left)
 
 
 def _not_begin(moment: Moment) -> str | None:
