@@ -94,10 +94,7 @@ def roll_back(
 def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
     """Finish the newest run, which was cut off, stopped or failed."""
     compose.bootstrap_of(settings)
-    if not allow_changes:
-        raise GuardrailRefused(
-            "plimsoll is read-only; say --allow-changes to resume the run"
-        )
+    _refuse_read_only(allow_changes, "resume the run")
     with (
         contextlib.closing(compose.executor(settings)) as executor,
         steered_by_signals() as steering,
@@ -113,11 +110,9 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
 def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
     """Take away what interrupted runs have left set."""
     compose.bootstrap_of(settings)
-    if not allow_changes:
-        raise GuardrailRefused(
-            "plimsoll is read-only; say --allow-changes to restore the settings that "
-            "interrupted runs have left"
-        )
+    _refuse_read_only(
+        allow_changes, "restore the settings that interrupted runs have left"
+    )
     with contextlib.closing(compose.executor(settings)) as executor:
         did, left = _cleaned_up(executor, settings)
     if output is Form.JSON:
@@ -137,11 +132,12 @@ def _cleaned_up(
     return did, executor.left(folder)
 
 
-def _refuse_read_only(allowed: bool) -> None:
+def _refuse_read_only(
+    allowed: bool, purpose: str = "carry out the plan, or --dry-run to see its requests"
+) -> None:
     if not allowed:
         raise GuardrailRefused(
-            "plimsoll is read-only; say --allow-changes to carry out the plan, or "
-            "--dry-run to see its requests"
+            f"plimsoll is read-only; say --allow-changes to {purpose}"
         )
 
 
@@ -275,7 +271,7 @@ def steered_by_signals(
     """
     steering = Steering(by=operator())
 
-    def on_signal(number: int, _frame: object) -> None:
+    def on_signal(_number: int, _frame: object) -> None:
         if steering.aborting:
             raise KeyboardInterrupt
         if steering.stopping.is_set():
@@ -292,12 +288,10 @@ def steered_by_signals(
     def on_hangup(_number: int, _frame: object) -> None:
         steering.stop()
 
-    before = {
-        number: signal.signal(number, on_signal)
-        for number in (signal.SIGTERM, signal.SIGINT)
-    }
+    handlers = {signal.SIGTERM: on_signal, signal.SIGINT: on_signal}
     if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, on_hangup)
+        handlers[signal.SIGHUP] = on_hangup
+    before = {number: signal.signal(number, on) for number, on in handlers.items()}
     try:
         yield steering
     finally:
