@@ -9,7 +9,7 @@ from model.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
 from model.goals import Goals, SolveLimits
-from model.plan import FIGURES, Plan, PlanStatus, plan_hash
+from model.plan import ROUNDING, Plan, PlanStatus, plan_hash
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.observer import SolveObserver
@@ -227,7 +227,7 @@ def _surely_optimal(plan: Plan) -> bool:
 
     A plan that is not proved to repair the most is not called optimal all the same.
     """
-    rounding = FIGURES * abs(plan.objective)
+    rounding = ROUNDING * abs(plan.objective)
     among = plan.limited_by.startswith("proved optimal among")
     return not among and plan.gap + rounding < 0.99 * plan.limits.gap
 

@@ -20,23 +20,23 @@ _CURSOR: Final = re.compile(r"(\x1b\[[0-9;?]*[A-Za-z])")
 
 
 class Narration:
-    """stderr, which may be lost without ending what it narrates.
+    """stderr, whose loss does not end the command.
 
-    A run goes on, with its throttle and journal, when a terminal vanishes, the reader
-    of a pipe leaves, or the disk behind a redirection is full.
+    A run continues, with its throttle and journal, when the terminal is closed, the
+    reader of a pipe exits, or the disk behind a redirection is full.
     """
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text if somebody can still be told."""
+        """Write the text; the number of characters given, even if it is lost."""
         with contextlib.suppress(OSError):
             self._stream.write(text)
         return len(text)
 
     def flush(self) -> None:
-        """Likewise."""
+        """Flush the stream; an error is ignored."""
         with contextlib.suppress(OSError):
             self._stream.flush()
 

@@ -12,12 +12,12 @@ _LONGEST: Final = 200
 
 
 def path_of(text: str) -> Path:
-    """The path that somebody has typed; `~` is their home folder.
+    """The path a user has typed; `~` is their home folder.
 
     Raises ValueError where no file can have this name.
     """
     if not text.strip():
-        raise ValueError("a path is needed")
+        raise ValueError("the path is empty")
     if not text.isprintable():
         raise ValueError("the path has unprintable characters")
     try:
@@ -35,7 +35,7 @@ UserPath = Annotated[Path, BeforeValidator(_typed)]
 
 
 def path_part(name: str) -> str:
-    """Quote a name so that it is one component of a path or of an S3 key.
+    """Quote a name so that it is one component of a path or S3 key, whatever it is.
 
     Different names have different results. A base64url cluster id, a run id and a
     topic name that Kafka accepts are returned unchanged, except the names `.` and `..`.

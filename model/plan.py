@@ -27,11 +27,9 @@ KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
-
-
-FIGURES: Final = 2e-8
-"""Share of an objective that its own rounding and that of its bound amount to at most:
-both have nine significant digits."""
+ROUNDING: Final = 2e-8
+"""Most that an objective and its bound lose by rounding, relative to the objective:
+both are written with nine significant digits."""
 
 
 class PlanStatus(StrEnum):
@@ -203,7 +201,7 @@ class Plan(VersionedModel):
 
     def proves(self, gap: float) -> bool:
         """Whether objective and bound are this close, but for the rounding of both."""
-        return self.gap <= gap + FIGURES * abs(self.objective)
+        return self.gap <= gap + ROUNDING * abs(self.objective)
 
     @property
     def gap_share(self) -> float:

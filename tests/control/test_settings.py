@@ -405,7 +405,7 @@ def test_a_path_may_begin_with_the_home_folder(
 @pytest.mark.parametrize(
     ("path", "why"),
     [
-        ("", "a path is needed"),
+        ("", "the path is empty"),
         ("~nobody-has-this-name/x", "there is no such user"),
         ("a\x1b[2Jb", "the path has unprintable characters"),
     ],

@@ -121,7 +121,7 @@ def test_no_plan_is_below_the_bound_whenever_it_ends(
 
 @settings(max_examples=30, deadline=None)
 @given(clusters(), st.sampled_from([0.001, 0.05]))
-def test_a_node_known_to_be_dear_hands_on_no_more_than_is_proved(
+def test_children_of_a_node_with_a_high_bound_inherit_no_more_than_is_proved(
     snapshot: Snapshot, price: float
 ) -> None:
     """What a child adds is over the prices of the node itself, which may prove less."""

@@ -95,7 +95,7 @@ is cut there be the plan, by its own hash.
             "choose",
             "Cut here",
             tooltip="Let the plan behind the picked point be the plan",
-            # Textual's sign for it has no like in ASCII.
+            # Textual's symbol for it is not ASCII.
             key_display="enter",
             id="frontier.choose",
         ),
