@@ -307,6 +307,8 @@ class Loop(Closing):
         self._enter(Phase.FAILED, str(exc), level="error")
 
     def _watch(self) -> None:
+        # What was measured before the connection broke settles nothing from now on.
+        self._state.seen = None
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
             while self._next_tick():
@@ -330,8 +332,8 @@ class Loop(Closing):
             state = self._state
             state.brokers, state.replication = brokers, observer.replication()
             state.retry = None if brokers else state.retry
-            if seen is None and brokers:
-                self._enter(Phase.MEASURING, "measuring the load of each partition")
+            if brokers:
+                self._enter_watched(seen)
             if seen is None or seen is state.seen:
                 return
             state.seen, now_s = seen, self._parts.steady()
@@ -347,6 +349,14 @@ class Loop(Closing):
                     loads_of(state.evaluation), now_s, _span_s(seen), goals
                 )
             self._judge(state.snapshot, goals, state.evaluation)
+
+    def _enter_watched(self, seen: Snapshot | None) -> None:
+        """Leave the phase of a cluster that does not answer, or has no loads yet."""
+        if self._runner is not None and self._runner.moving:
+            if self._state.phase is Phase.UNREACHABLE:
+                self._enter(Phase.RUNNING, "the cluster answers again; the run goes on")
+        elif seen is None:
+            self._enter(Phase.MEASURING, "measuring the load of each partition")
 
     def _judge(self, snapshot: Snapshot, goals: Goals, evaluation: Evaluation) -> None:
         """Note why the cluster needs a plan, and since when."""
@@ -370,6 +380,8 @@ class Loop(Closing):
             state = self._state
             answer = self._answer()
             if state.snapshot is None or state.evaluation is None or self.running:
+                return
+            if state.seen is None:
                 return
             if answer is not None:
                 self._stand(after_answer(answer))

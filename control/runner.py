@@ -57,11 +57,17 @@ class Runner:
         self.steering = Steering()
         """Of the run that goes on, or of the last one."""
         self._thread: threading.Thread | None = None
+        self._cleaning = False
 
     @property
     def running(self) -> bool:
         """Whether a run goes on."""
         return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def moving(self) -> bool:
+        """Whether what goes on is a run of moves, and no cleanup."""
+        return self.running and not self._cleaning
 
     def start(self, plan: Plan, by: str) -> None:
         """Begin to carry out a plan that somebody approved; returns at once."""
@@ -87,6 +93,7 @@ class Runner:
 
         While partitions are being moved nothing is: their throttle may be among it.
         """
+        self._cleaning = True
         self._thread = threading.Thread(
             target=self._clean_up, name="cleanup", daemon=True
         )
@@ -121,6 +128,7 @@ class Runner:
 
     def _begin(self, by: str, work: Callable[[Executor], RunReport]) -> None:
         self.steering = Steering(by, self._operator)
+        self._cleaning = False
         self._thread = threading.Thread(
             target=self._run, args=(work,), name="run", daemon=True
         )

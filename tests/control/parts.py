@@ -130,6 +130,8 @@ class CannedObserver:
     started: bool = False
     closed: bool = False
     lacking: Replication | None = None
+    measured: bool = True
+    """Whether loads are known, and not brokers alone."""
 
     def start(self) -> None:
         self.started = True
@@ -145,7 +147,9 @@ class CannedObserver:
         newest = self.snapshots[0]
         if len(self.snapshots) > 1:
             self.snapshots.pop(0)
-        return None if isinstance(newest, PlimsollError) else newest
+        if isinstance(newest, PlimsollError) or not self.measured:
+            return None
+        return newest
 
     @property
     def failure(self) -> PlimsollError | None:

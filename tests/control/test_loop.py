@@ -3,7 +3,9 @@
 import dataclasses
 import logging
 import math
+import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -367,6 +369,66 @@ def test_attempts_to_reach_a_cluster_are_counted(
         assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), LONG_S)
         bench.observer.snapshots[:] = [LEVEL]
         assert loop.wait(lambda view: view.retry is None, LONG_S)
+
+
+def interrupted(bench: Bench) -> None:
+    """The cluster does not answer for a while; loads must be measured again then."""
+    bench.observer.measured = False
+    bench.observer.snapshots[:] = [ClusterUnreachable("no answer")]
+    assert bench.loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
+    bench.observer.snapshots[:] = [UNEVEN]
+
+
+@pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.AUTO])
+def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
+    build: Build, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    planner = CountingPlanner()
+    bench = build(LEVEL, mode=mode, planner=planner)
+    ticks = 0
+
+    def count(_view: LoopView) -> None:
+        nonlocal ticks
+        ticks += 1
+
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        interrupted(bench)
+        assert loop.wait(in_phase(Phase.MEASURING), LONG_S)
+        logged = len(loop.view.log)
+        loop.subscribe(count)
+        assert loop.wait(lambda view: ticks > 20, LONG_S)
+        assert len(loop.view.log) == logged
+        assert loop.view.phase is Phase.MEASURING
+        assert not planner.solves
+        bench.observer.measured = True
+        for _ in range(2):
+            later(bench, 600, partial(cluster, [2] * 8, [MB] * 8))
+        assert loop.wait(lambda _: planner.solves == 1, LONG_S)
+
+
+def test_a_run_is_told_to_go_on_after_an_interruption(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    finish = threading.Event()
+    bench = build(
+        UNEVEN, mode=Mode.AUTO, on_execute=lambda _plan: assert_in_time(finish)
+    )
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.RUNNING), LONG_S)
+        interrupted(bench)
+        assert loop.wait(in_phase(Phase.RUNNING), LONG_S)
+        bench.observer.measured = True
+        finish.set()
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        later(bench, 600, partial(cluster, [1, 2, 3], [MB] * 3))
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+
+
+def assert_in_time(event: threading.Event) -> None:
+    assert event.wait(LONG_S)
 
 
 def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:
