@@ -106,14 +106,15 @@ def _replaced(before: Verdict, cluster_id: str, timing: Timing) -> Path:
     """The new file is complete before it takes the place of the old one."""
     path, content = before.path, before.content
     body = b"".join(intact.raw + b"\n" for intact in content.intact)
-    end = scan(body, path.stem).end(body)
+    kept = scan(body, path.stem)
+    end = kept.end(body)
     note = JournalRecord(
         at_ms=timing.now_ms(),
         event=JournalEvent.REPAIRED,
         run_id=path.stem,
         plan_hash=before.plan.hash if before.plan else _plan_hash(content),
         cluster_id=cluster_id,
-        detail=_noted(content, end.sequence + 1),
+        detail=_noted(content, kept, end.sequence + 1),
     )
     line, _ = sealed(note, end)
     try:
@@ -129,20 +130,30 @@ def _plan_hash(content: Content) -> str:
     return content.records[0].plan_hash if content.records else ""
 
 
-def _noted(content: Content, own: int) -> dict[str, Any]:
-    """What the record of a repair says; `own` is its number."""
+def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
+    """What the record of a repair says; `own` is its number, `kept` what it follows."""
     unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
     numbers = [i.record.sequence for i in content.intact if i.record.sequence]
-    return {
-        "losses": [
-            {
-                "line": loss.line,
-                "problem": loss.problem,
-                "after": min(loss.after, len(unsealed)) if not numbers else loss.after,
-                "before": min((n for n in numbers if n > loss.after), default=own),
-            }
-            for loss in content.damage
-            if loss.loses
-        ],
-        "unsealed": checksum_of(b"".join(unsealed)),
-    }
+    losses = [
+        {
+            "line": loss.line,
+            "problem": loss.problem,
+            "after": min(loss.after, len(unsealed)) if not numbers else loss.after,
+            "before": min((n for n in numbers if n > loss.after), default=own),
+        }
+        for loss in content.damage
+        if loss.loses
+    ]
+    known = {loss["before"] for loss in losses}
+    # Among lines out of order, a damaged one may stand elsewhere than its gap.
+    losses += [
+        {
+            "line": loss.line,
+            "problem": loss.problem,
+            "after": loss.after,
+            "before": loss.before,
+        }
+        for loss in kept.damage
+        if loss.before is not None and loss.before not in known
+    ]
+    return {"losses": losses, "unsealed": checksum_of(b"".join(unsealed))}

@@ -69,7 +69,14 @@ def swap(lines: list[bytes]) -> bytes:
     return b"".join(lines)
 
 
+def last_first(lines: list[bytes]) -> bytes:
+    """Beside a line that cannot be read, so that later records stand on both sides."""
+    flip(2)(lines)
+    return b"".join([lines[-1], *lines[:-1]])
+
+
 SPOILS: dict[str, Spoil] = {
+    "last first": last_first,
     "first line": flip(0),
     "throttle": flip(1),
     "request": flip(2),
