@@ -1,5 +1,8 @@
 """Pictures of the plan screen; `--snapshot-update` draws them anew."""
 
+import re
+from html import escape
+
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
@@ -31,9 +34,16 @@ async def test_the_frontier_in_blocks_and_in_ascii(picture: SnapshotAssertion) -
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f", "left")
         assert await picture_of(on) == picture(name="blocks")
-        assert ascii_text((await picture_of(on)).replace("\u00a0", " ")) == picture(
-            name="ascii"
-        )
+        assert _in_ascii(await picture_of(on)) == picture(name="ascii")
+
+
+def _in_ascii(svg: str) -> str:
+    """The picture as it is drawn with `--ascii`; a `<` that was an arrow is escaped."""
+    return re.sub(
+        r"[^\x00-\x7f]+",
+        lambda part: escape(ascii_text(part[0])),
+        svg.replace("\u00a0", " "),
+    )
 
 
 async def test_the_overview_beside_a_what_if(picture: SnapshotAssertion) -> None:
