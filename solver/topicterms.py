@@ -73,14 +73,19 @@ def _term(
     highest = max(0, *(s * c + h for s, h in lines for c in (0, len(held))))
     indices = [v.index for v in held]
 
+    def number(_: Placement, known: Known) -> int:
+        return sum(known[i] for i in indices)
+
+    # Lines over the decisions themselves would be as many as they are, and as long.
+    count = variables.integer(0, len(held), f"count[{name}]", number)
+    variables.model.add(count == cp_model.LinearExpr.sum(held))
+
     def value(_: Placement, known: Known) -> int:
-        count = sum(known[i] for i in indices)
-        return max(0, *(s * count + h for s, h in lines))
+        return max(0, *(s * known[count.index] + h for s, h in lines))
 
     cost = variables.integer(0, highest, f"uneven[{name}]", value)
-    total = sum(held)
     for slope, height in lines:
-        variables.model.add(cost >= slope * total + height)
+        variables.model.add(cost >= slope * count + height)
     return cost
 
 

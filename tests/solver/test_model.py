@@ -3,8 +3,8 @@
 import pytest
 from ortools.sat.python import cp_model
 
-from model.goals import Goals
-from model.snapshot import Snapshot
+from model.goals import Goal, Goals
+from model.snapshot import Count, Snapshot
 from solver.exact import ExactModel
 from solver.objective import LEVEL_UNITS
 from solver.placement import Placement, objective
@@ -93,3 +93,14 @@ def test_tangents_never_exceed_the_square(deviation: float) -> None:
         assert highest <= square
         if at == deviation:
             assert highest >= square - 1e-7 * part.units
+
+
+def test_lines_of_a_topics_count_do_not_repeat_its_rows() -> None:
+    """A count of n rows has n lines; over the rows they would be n x n terms."""
+    wanted = Goals(balance=(Goal(resource=Count.TOPIC_LEADERS),))
+    brokers, terms = [broker(b) for b in (1, 2, 3)], []
+    for rows in (50, 200):
+        _, model = built(cluster(brokers, [Row(replicas=(1,))] * rows), wanted)
+        posted = model.variables.model.proto.constraints
+        terms.append(sum(len(c.linear.vars) for c in posted))
+    assert terms[1] < 6 * terms[0]
