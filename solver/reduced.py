@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from solver.exact import ExactModel
+from solver.exact import WORK_OF_PAIR, ExactModel
 from solver.kernels.pricing import forced_costs
 from solver.local import LocalSearch
 from solver.placement import Placement
@@ -23,7 +23,12 @@ def prove_over_open_choices(local: LocalSearch) -> None:
     search = local.search
     if search.best is None:
         return
-    model = ExactModel(search.problem, search.objective, open_choices(local))
+    left = open_choices(local)
+    work = WORK_OF_PAIR * sum(map(len, left[0].values()))
+    search.work += min(work, search.work_left)
+    if search.over():
+        return
+    model = ExactModel(search.problem, search.objective, left)
     while not search.proved and not search.over():
         if not model.solve_round(search):
             break

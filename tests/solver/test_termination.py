@@ -127,6 +127,26 @@ def test_rounds_with_squares_are_charged_what_they_take() -> None:
     assert least_of(lambda: cpu_of("plan", case, work), most) <= most
 
 
+def test_models_of_what_prices_leave_open_are_charged() -> None:
+    """A frontier builds eleven, which took most of its CPU time and no work."""
+    rng = random.Random(3)
+
+    def load() -> tuple[float, float]:
+        return rng.paretovariate(1.1), rng.paretovariate(1.1)
+
+    rows = [
+        Row(replicas=tuple(rng.sample(range(1, 25), 2)), load=load(), later=load())
+        for _ in range(80)
+    ]
+    snapshot = cluster([broker(b) for b in range(1, 25)], rows)
+    counts = (Goal(resource=Count.TOPIC_LEADERS), Goal(resource=Count.REPLICAS))
+    rates = tuple(Goal(resource=r) for r in (Resource.NET_IN, Resource.NET_OUT))
+    case = snapshot, Goals(balance=(*rates, *counts))
+    work = 1.0
+    most = FACTOR * work + FREE_S
+    assert least_of(lambda: cpu_of("frontier", case, work), most) <= most
+
+
 def test_costs_that_fall_by_a_unit_at_a_time_do_not_keep_a_solve_from_its_proof() -> (
     None
 ):
