@@ -60,11 +60,22 @@ def solve_heeding(
     look = threading.Thread(target=_look, args=(budget, solver, over), daemon=True)
     look.start()
     try:
-        return solver.solve(model, found)
+        return _solve(solver, model, found)
     finally:
         over.set()
         look.join()
         budget.work += rate * solver.response_proto.deterministic_time + found.work
+
+
+def _solve(
+    solver: cp_model.CpSolver, model: cp_model.CpModel, found: Solutions
+) -> cp_model.CpSolverStatus:
+    try:
+        return solver.solve(model, found)
+    except IndexError:
+        # Presolve of 9.15 fails to carry some hints over (google/or-tools#5288).
+        model.clear_hints()  # type: ignore[no-untyped-call]  # untyped upstream
+        return solver.solve(model, found)
 
 
 def _look(budget: Budget, solver: cp_model.CpSolver, over: threading.Event) -> None:

@@ -1,16 +1,19 @@
 """A solve that is asked to end does, also while CP-SAT works, with what it has."""
 
 import pytest
+from ortools.sat.python import cp_model
 
 from model.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan import PlanStatus
 from model.snapshot import BrokerState, Snapshot
-from solver.exact import solve_exactly
+from solver.budget import Budget
+from solver.exact import new_solver, solve_exactly
 from solver.observer import SolveObserver
 from solver.placement import Placement
 from solver.problem import compile_problem
 from solver.search import Search
 from solver.solve import solve
+from solver.stopping import solve_heeding
 from tests.solver.instances import synthetic
 
 HARD = synthetic(8, 80, seed=2)
@@ -83,3 +86,31 @@ def test_whoever_follows_and_does_not_ask_changes_nothing() -> None:
     ]
     assert plans[0] is not None
     assert plans[0] == plans[1]
+
+
+def test_a_hint_that_the_solver_fails_on_is_left_out() -> None:
+    """Two rows that lie on one of five brokers each, whose counts are levelled."""
+    model = cp_model.CpModel()
+    takes = [model.new_bool_var("") for _ in range(14)]
+    costs = [model.new_int_var(0, 178120883699710, "") for _ in range(3)]
+    model.add_exactly_one(takes[:5])
+    model.add(sum(takes[5:9]) == 3)
+    model.add_exactly_one(takes[9:])
+    for taken, held in ((10, 6), (12, 7), (13, 8)):
+        model.add_implication(takes[taken], takes[held])
+    steep = 103293009031623, 131758143395159
+    lines = (15087742892259, -549755813887), (59190375961941, 43552877255795), steep
+    for first, second in ((0, 9), (2, 11)):
+        model.add(-steep[0] * takes[first] - steep[0] * takes[second] >= -steep[1])
+    for cost, first, second in zip(costs, (1, 3, 4), (10, 12, 13), strict=True):
+        for slope, height in lines:
+            model.add(cost - slope * takes[first] - slope * takes[second] >= -height)
+    model.minimize(sum(costs) - takes[5])
+    hinted = [0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0]
+    for variable, value in zip(takes, hinted, strict=True):
+        model.add_hint(variable, value)
+    for cost, value in zip(costs, (15637498706146, *[549755813887] * 2), strict=True):
+        model.add_hint(cost, value)
+    budget = Budget(limits=SolveLimits(work=1.0))
+    status = solve_heeding(budget, new_solver(budget.limits, 1.0), model)
+    assert status == cp_model.OPTIMAL
