@@ -35,7 +35,7 @@ def _rows(problem: Problem) -> list[int]:
     """A row that an explicit placement binds and that must move, of each kind."""
     spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
     exact = spreading.mode[spreading.group] == RackMode.EXACT
-    rows = np.flatnonzero(problem.may.forced & exact)
+    rows = np.flatnonzero((problem.may.forced > 0) & exact)
     kinds = np.column_stack([topic[rows], problem.rf[rows]])
     _, first = np.unique(kinds, axis=0, return_index=True)
     return list(rows[first].tolist())

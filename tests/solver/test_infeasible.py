@@ -237,6 +237,16 @@ def test_a_partition_without_enough_brokers_is_named_with_their_racks() -> None:
     )
 
 
+def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> None:
+    members = [broker(i, rack) for i, rack in enumerate("aabb", start=1)]
+    counts = [{"count": 1, "constraints": {"rack": rack}} for rack in "xy"]
+    placement = {"version": 1, "replicas": counts}
+    wanted = goals(placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}])
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), wanted)
+    (words,) = plain_reasons(problem)
+    assert "no broker is in rack 'x' (racks: a and b)" in words
+
+
 def test_partitions_alike_are_told_once_and_counted() -> None:
     members = [broker(1, state=DRAINING), broker(2)]
     problem = compile_problem(cluster(members, [Row(replicas=(1, 2))] * 7), goals())
