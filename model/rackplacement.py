@@ -1,11 +1,14 @@
 """Explicit placement: how many replicas in which rack (Confluent's placement JSON)."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, model_validator
 
 from model.files import FileModel
 from model.names import Names
+
+MOST_REPLICAS: Final = 2**15 - 1
+"""Kafka keeps the replication factor in 16 bits."""
 
 
 class RackConstraint(FileModel):
@@ -17,7 +20,7 @@ class RackConstraint(FileModel):
 class RackCount(FileModel):
     """So many replicas on distinct brokers of one rack."""
 
-    count: Annotated[int, Field(ge=1)]
+    count: Annotated[int, Field(ge=1, le=MOST_REPLICAS)]
     constraints: RackConstraint
 
 

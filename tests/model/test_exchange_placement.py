@@ -88,6 +88,10 @@ def test_goals_may_hold_it_as_documented(tmp_path: Path) -> None:
             r"line 5: replicas\.0\.count: .*greater than or equal to 1",
         ),
         (
+            {"replicas": [{"count": 2**63 - 1, "constraints": {"rack": "a"}}]},
+            r"line 5: replicas\.0\.count: .*less than or equal to 32767",
+        ),
+        (
             {"replicas": [{"count": 1, "constraints": {"zone": "a"}}]},
             r"replicas\.0\.constraints\.rack: Field required",
         ),
