@@ -15,7 +15,7 @@ from tui.viewmodel.bars import (
     bar,
     sparkline,
 )
-from tui.viewmodel.cells import Role, plain
+from tui.viewmodel.cells import Role, Span, plain
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,11 @@ def test_a_bar_fills_by_eighths_and_says_when_it_is_beyond(
     share: float, expected: str
 ) -> None:
     assert plain(bar(share, 4, Role.GOOD)) == expected
+
+
+def test_what_is_not_filled_has_no_role_that_a_reversed_row_would_fill() -> None:
+    assert bar(0.0, 4, Role.MUTED) == (Span("    "),)
+    assert bar(0.5, 4, Role.GOOD) == (Span("██", Role.GOOD), Span("  "))
 
 
 def _drawn(share: float, marks: Marks, width: int = 6) -> str:

@@ -41,7 +41,7 @@ def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cel
     text = list(_filled(share, marks.after, width))
     if share > 1:
         text[-1] = BEYOND
-    roles = [Role.MUTED if letter in GOES + COMES else role for letter in text]
+    roles = [_role(letter, role) for letter in text]
     for at, mark in _marked(marks, width):
         text[at], roles[at] = mark, Role.MARK
     cells = zip(roles, text, strict=True)
@@ -49,6 +49,13 @@ def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cel
         Span("".join(letter for _, letter in group), of)
         for of, group in groupby(cells, key=lambda cell: cell[0])
     )
+
+
+def _role(letter: str, role: Role) -> Role:
+    """Blanks have none: where a row is reversed they would look filled."""
+    if letter == " ":
+        return Role.PLAIN
+    return Role.MUTED if letter in GOES + COMES else role
 
 
 def _filled(share: float, after: float | None, width: int) -> str:
