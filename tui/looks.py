@@ -1,6 +1,8 @@
 """Themes, and the letters that a terminal can show."""
 
+import re
 from collections.abc import Mapping
+from typing import Final
 
 from rich.cells import cell_len
 from textual.theme import Theme
@@ -30,10 +32,15 @@ ASCII |= dict.fromkeys("─━═╴╶╸╺", "-") | dict.fromkeys("┃║╷�
 ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")
 
 
+_EMOJI: Final = re.compile("(.)\ufe0f")
+"""A letter that is drawn as an emoji, which may be wider than the letter (UTS 51)."""
+
+
 def ascii_text(text: str) -> str:
     """The text in ASCII, as wide as before."""
     if text.isascii():
         return text
+    text = _EMOJI.sub(lambda m: m[1] + "?" * (cell_len(m[0]) - cell_len(m[1])), text)
     return "".join(letter if letter.isascii() else _plain(letter) for letter in text)
 
 

@@ -1,7 +1,7 @@
 """Themes, colours and letters."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.color import Color
@@ -41,6 +41,8 @@ async def test_a_theme_is_chosen_by_name() -> None:
 
 
 @given(st.text(max_size=60))
+@example("cloud \u2601\ufe0f 12")
+@example("1\ufe0f 12")
 def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
     plain = ascii_text(text)
     assert plain.isascii()
