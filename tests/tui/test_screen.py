@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from textual.strip import Strip
-from textual.widgets import Input, ProgressBar
+from textual.widgets import Input, ProgressBar, Static
 
 from control.view import Mode
 from model.snapshot import Snapshot
@@ -125,6 +125,23 @@ async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
         assert str(on.app.screen.query_one("#reason").render()) == moves()[1].reason
         await on.press("escape")
         assert len(on.app.screen_stack) == 1
+
+
+async def test_a_move_back_promises_no_gain() -> None:
+    view = running()
+    assert view.run is not None
+    told = []
+    for gain in (0.5, 0.0):
+        back = tuple(
+            replace(m, move=m.move.model_copy(update={"gain": gain}))
+            for m in view.run.moves
+        )
+        async with stage(replace(view, run=replace(view.run, moves=back))) as on:
+            await on.press("3", "enter")
+            assert isinstance(on.app.screen, ReasonScreen)
+            lines = on.app.screen.query(Static).results(Static)
+            told.append(" ".join(str(line.render()) for line in lines))
+    assert ["would rise" in words for words in told] == [True, False]
 
 
 async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:

@@ -36,9 +36,9 @@ class ReasonScreen(ModalScreen[None]):
                 f"replicas  {listed(move.replicas_before)} → "
                 f"{listed(move.replicas_after)}\n"
                 f"leader    {move.leader_before} → {move.leader_after}\n"
-                f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)\n"
-                f"gain      {move.gain:.4g}: the objective would rise by it without "
-                "this move" + (price_words(move, shown) if shown is not None else ""),
+                f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)"
+                + _gain(move)
+                + (price_words(move, shown) if shown is not None else ""),
                 markup=False,
             )
             yield Static(move.reason, id="reason", markup=False)
@@ -48,3 +48,11 @@ class ReasonScreen(ModalScreen[None]):
 
     def action_close(self) -> None:
         self.dismiss()
+
+
+def _gain(move: Move) -> str:
+    """A line on the objective; a move back to what was there has no such figure."""
+    if not move.gain:
+        return ""
+    words = "the objective would rise by it without this move"
+    return f"\ngain      {move.gain:.4g}: {words}"
