@@ -140,6 +140,23 @@ async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> Non
         assert asks.goals.balance[0].floor == GOALS.balance[0].floor
 
 
+@pytest.mark.parametrize(("size", "said"), [((60, 16), 1), ((120, 40), 0)])
+async def test_what_a_form_refuses_is_said_beside_it_where_it_has_no_room(
+    size: tuple[int, int], said: int
+) -> None:
+    async with stage(plan_ready(), size=size) as on:
+        await on.press("2", "g", "tab", "tab", "tab")
+        field = on.app.focused
+        assert isinstance(field, Input)
+        shown = on.app.screen._compositor.render_strips()
+        assert any(field.placeholder in strip.text for strip in shown)
+        await on.press("x", "enter")
+        await on.settle()
+        assert on.app.screen.region.contains_region(field.region)
+        told = [note.message for note in on.app._notifications]
+        assert told == [_refused(on)] * said
+
+
 async def test_a_form_that_is_left_as_it_is_asks_for_the_same_goals() -> None:
     async with stage(plan_ready(), size=(120, 40)) as on:
         await on.press("2", "g", "enter")

@@ -85,3 +85,11 @@ class FormScreen(Dialog):
     @work
     async def _send(self, typed: Typed) -> None:
         self._sent = await self.carry_out(lambda: self._submit(typed))
+        if not self._sent and self.is_current:
+            self.call_after_refresh(self._repeat_why_not)
+
+    def _repeat_why_not(self) -> None:
+        """Say it beside the form, where the field in use leaves no room for it."""
+        line, dialog = self.query_one("#refused", Static), self.query_one(".dialog")
+        if not dialog.region.contains_region(line.region):
+            self.app.notify(str(line.content), severity="error", markup=False)

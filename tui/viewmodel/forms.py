@@ -64,9 +64,7 @@ _OBJECTIVES = " or ".join(ObjectiveKind)
 
 def _goal_line(measure: Measure, goal: Goal | None) -> FormLine:
     text = f"{goal.weight:g} {100 * goal.tolerance:g}%" if goal is not None else ""
-    return FormLine(
-        measure, f"goal {measure}", text, "off; or weight and band, as 1 10%"
-    )
+    return FormLine(measure, f"goal {measure}", text, "off; weight and band: 1 10%")
 
 
 def _number_line(
