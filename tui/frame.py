@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 from rich.segment import Segment
 from textual.app import App
+from textual.binding import Binding
 from textual.color import Color
 from textual.driver import Driver
 from textual.events import Event, Key, Paste
@@ -98,6 +99,10 @@ class FrameApp(App[None]):
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         return (*super().get_line_filters(), PRINTABLE)
+
+    def get_key_display(self, binding: Binding) -> str:
+        """Textual's, except for its sign of the enter key: ASCII has no such sign."""
+        return super().get_key_display(binding).replace("⏎", "enter")
 
     def copy_to_clipboard(self, text: str) -> None:
         super().copy_to_clipboard(printable(text, keep="\n"))

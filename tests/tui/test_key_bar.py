@@ -80,3 +80,10 @@ async def test_in_ascii_only_the_key_of_the_help_is_a_question_mark() -> None:
             on.app.action_show_mode(mode)
             await on.settle()
             assert ascii_text(_words(on)).count("?") == 1, mode
+
+
+async def test_the_help_names_the_enter_key_also_in_ascii() -> None:
+    async with stage(plan_ready(), size=SIZE) as on:
+        await on.press("2", "question_mark")
+        assert "enter Open" in ascii_text(" ".join(on.help.split()))
+        assert "the other moves are kept" in " ".join(on.help.split())

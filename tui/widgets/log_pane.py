@@ -15,7 +15,11 @@ from tui.widgets.paint import painted, palette_of
 class LogPane(VerticalScroll):
     """Stays at the end, unless someone has scrolled up to read."""
 
-    HELP = "## Log\n\nWhat plimsoll decided and why; times are UTC."
+    HELP = """\
+## Log
+
+What plimsoll decided and why, what the operator did, and each move; times are UTC.
+"""
 
     shown: tuple[LogLine, ...] = ()
 

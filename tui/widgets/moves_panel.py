@@ -31,8 +31,9 @@ gained.
 `gain` is what the objective would rise by without this move. Enter shows its whole
 reason, what it costs, and what is lost without it.
 
-`d` drops the move under the cursor: the partition stays, and the rest is planned anew.
-`p` pins it to brokers of your choice, `u` takes the last of these back.
+`d` removes the move under the cursor: the partition stays, and the other moves are kept
+as they are wherever the rules allow. `p` pins the partition to brokers of your choice,
+`u` undoes the last request and restores the plan from before it.
 """
 
     moment: Moment | None = None

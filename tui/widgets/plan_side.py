@@ -95,8 +95,6 @@ is cut there be the plan, by its own hash.
             "choose",
             "Cut here",
             tooltip="Let the plan behind the picked point be the plan",
-            # Textual's symbol for it is not ASCII.
-            key_display="enter",
             id="frontier.choose",
         ),
     ]
