@@ -27,6 +27,9 @@ KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
+REMOVED: Final = "removed from plan"
+"""In `limited_by` of a plan that was made from another one without a search, which is
+not called optimal."""
 ROUNDING: Final = 2e-8
 """Most that an objective and its bound lose by rounding, relative to the objective:
 both are written with nine significant digits."""

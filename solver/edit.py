@@ -1,13 +1,17 @@
 """A plan with some of its moves removed, and the others kept as they are."""
 
+from collections.abc import Iterable
+
 import numpy as np
 
 from model.bound import price_bound
 from model.goals import Goals, SolveLimits
-from model.plan import Move, Plan, PlanStatus
+from model.plan import REMOVED, Move, Plan, PlanStatus
+from model.remaining import OverLimit
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.answer import build_plan
+from solver.faults import over_limits, rack_violations
 from solver.observer import SolveObserver
 from solver.placement import Placement, changed_rows, is_allowed
 from solver.problem import Problem, compile_problem
@@ -30,8 +34,11 @@ def keep_the_rest(
     if not changed_rows(problem, placement) or not is_allowed(problem, placement):
         return None
     search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    search.unrepaired = {
+        problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations
+    }
     search.offer(placement)
-    _prove(search, plan)
+    _prove(search, plan, placement)
     edited = _edited(build_plan(search, placement, PlanStatus.IMPROVED), plan)
     return Result(
         status=edited.status,
@@ -56,22 +63,39 @@ def _after(problem: Problem, moves: list[Move]) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def _prove(search: Search, plan: Plan) -> None:
-    """What bounds the plan bounds its part too: fewer placements are allowed."""
+def _prove(search: Search, plan: Plan, placement: Placement) -> None:
+    """What bounds the plan bounds its part too, unless that repairs less.
+
+    Fewer placements are allowed; but what repairs less need not cost as much.
+    """
     problem, bound = search.problem, min(plan.bound, search.objective)
+    racks = rack_violations(problem, placement, search.unrepaired)
+    repaired = tuple(v.id for v in racks if v.repaired)
     by_broker = {b.id: b.bound_prices for b in plan.brokers}
     if any(by_broker.values()):
-        value = price_bound(problem.snapshot, problem.goals, by_broker)
+        value = price_bound(problem.snapshot, problem.goals, by_broker, repaired)
         prices = [
             [by_broker[broker].get(key, 0.0) for key in problem.keys]
             for broker in problem.brokers
         ]
         shape = (len(problem.brokers), len(problem.keys))
         search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
-    search.prove(bound, plan.bound_method)
+    if set(repaired) == set(plan.repaired) and _within_limits_of(
+        over_limits(problem, placement), plan
+    ):
+        search.prove(bound, plan.bound_method)
+
+
+def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
+    """Whether no limit is exceeded by more than a plan leaves it exceeded."""
+    most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
+    return all(
+        o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit))
+        for o in over
+    )
 
 
 def _edited(edited: Plan, plan: Plan) -> Plan:
     removed = count_text(len(plan.moves) - len(edited.moves), "move")
-    words = f"{removed} removed from plan {plan.hash[:12]}"
+    words = f"{removed} {REMOVED} {plan.hash[:12]}"
     return edited.model_copy(update={"limited_by": words}).seal()

@@ -4,6 +4,7 @@ import random
 
 import pytest
 
+from control.claims import claims
 from model.evaluate import evaluate
 from model.goals import Goals, SolveLimits, Stay
 from model.plan import Move
@@ -60,6 +61,46 @@ def test_the_other_moves_stay_and_the_bound_still_holds(
     best = solve(snapshot, less, LIMITS).best
     assert best is not None
     assert edited.best.bound <= best.objective * (1 + 1e-9)
+
+
+def broken(dice: random.Random) -> Snapshot:
+    """Replicas that share racks, and brokers over their capacity."""
+    size = dice.randint(3, 6)
+    capacity = dice.choice([None, None, 25.0, 40.0])
+    members = [broker(i, "ab"[i % 2], capacity=capacity) for i in range(1, size + 1)]
+    rows = []
+    for _ in range(dice.randint(4, 10)):
+        rf = min(dice.randint(1, 3), size)
+        step = 2 if rf == 2 and dice.random() < 0.6 else 1
+        replicas = tuple(dice.sample(range(1, size + 1, step), rf))
+        load = dice.paretovariate(1.1), dice.paretovariate(1.1)
+        rows.append(Row(replicas=replicas, load=load))
+    return cluster(members, rows)
+
+
+@pytest.mark.parametrize("seed", [0, 6, 15, 37, 54, 59, 94, 121])
+def test_a_part_that_repairs_less_claims_no_bound_of_what_repairs_more(
+    seed: int,
+) -> None:
+    dice = random.Random(seed)
+    snapshot = broken(dice)
+    price, objective = dice.choice([0.01, 0.1, 0.5]), dice.choice(["variance", "band"])
+    wanted = goals(price, objective=objective)
+    plan = solve(snapshot, wanted, LIMITS).best
+    assert plan is not None
+    removed = dice.sample(plan.moves, dice.randint(1, len(plan.moves) - 1))
+    less = staying(wanted, removed)
+    edited = keep_the_rest(snapshot, less, LIMITS, plan)
+    assert edited is not None
+    assert edited.best is not None
+    assert not [c for c in claims(edited.best, snapshot) if c.holds is False]
+    best = solve(snapshot, less, LIMITS).best
+    assert best is not None
+    assert edited.best.bound <= best.objective * (1 + 1e-9)
+    left = {v.id: v.reason for v in plan.rack_violations if v.reason}
+    for violation in edited.best.rack_violations:
+        if violation.id in left:
+            assert violation.reason == left[violation.id]
 
 
 def test_nothing_is_left_of_a_plan_whose_only_move_is_removed() -> None:
