@@ -6,6 +6,7 @@ from typing import Any
 
 from executor.history import PastRun
 from executor.journal import Journal
+from executor.losses import MAY_BE_SET
 from executor.stall import Stall
 from executor.timing import Timing
 from model.plan import Move, Plan
@@ -37,6 +38,7 @@ class Ledger:
         self._ended_ms = self._begun_ms
         self._observe = observe
         self._moves = {m.id: MoveProgress(move=m) for m in plan.moves}
+        self._has_lost_settings = past is not None and past.has_lost_settings
         if past is not None:
             self._moves = dict(past.moves)
         self._run = RunProgress(
@@ -192,7 +194,9 @@ class Ledger:
     def ended(self, state: RunState, reason: str) -> None:
         """The run is over."""
         self._ended_ms = self._now_ms()
-        self._journal.write(JournalEvent.ENDED, state=state, reason=reason)
+        lost = self._has_lost_settings
+        told: dict[str, Any] = {MAY_BE_SET: True} if lost else {}
+        self._journal.write(JournalEvent.ENDED, state=state, reason=reason, **told)
         self._change_run(state=state, reason=reason, left_s=None)
         self.tell()
 

@@ -13,6 +13,8 @@ from model.snapshot import StorageKind
 
 _MOST: Final = 20
 """Names in a sentence."""
+MAY_BE_SET: Final = "may_be_set"
+"""In the record of an end: settings whose record was missing may be in force."""
 _TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
     JournalEvent.UNTHROTTLED: JournalEvent.THROTTLED,
     JournalEvent.BALANCER_RESTORED: JournalEvent.BALANCER_STOOD_DOWN,
@@ -28,8 +30,9 @@ def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
     A repair names them once, so what it took note of does not count.
 
     A record after the missing one that says the setting was taken back, or that the
-    run ended with nothing left, settles it. The names come from the plan, else from
-    the intact records; none is read out of a damaged line.
+    run ended with nothing left, settles it, unless its process had to do without the
+    missing one. The names come from the plan, else from the intact records; none is
+    read out of a damaged line.
     """
     kinds = _open_kinds(content, [loss for loss in content.damage if loss.loses])
     if not kinds:
@@ -51,18 +54,26 @@ def has_lost_settings(content: Content) -> bool:
 def _open_kinds(content: Content, lost: Iterable[Damage]) -> set[JournalEvent]:
     """Settings that a missing record may have announced and none has taken back."""
     found: set[JournalEvent] = set()
+    set_since: set[JournalEvent] = set()
     losses = sorted(loss.after for loss in lost)
     for intact in content.intact:
         while losses and losses[0] < intact.number:
             losses.pop(0)
             found.update(_TAKES_BACK.values())
-        found -= _settled(intact.record)
+            set_since.clear()
+        settled = _settled(intact.record)
+        # What was set later is taken back to the values that it found.
+        found -= settled if is_clean_end(intact.record) else settled - set_since
+        set_since = (set_since | {intact.record.event}) - settled
     return found | set(_TAKES_BACK.values() if losses else ())
 
 
 def is_clean_end(record: JournalRecord) -> bool:
     """Whether it says that the run has ended and left nothing set."""
-    return record.event is JournalEvent.ENDED and record.detail.get("state") in _CLEAN
+    told = record.detail
+    if record.event is not JournalEvent.ENDED or told.get(MAY_BE_SET):
+        return False
+    return told.get("state") in _CLEAN
 
 
 def _settled(record: JournalRecord) -> set[JournalEvent]:

@@ -112,6 +112,27 @@ def test_a_run_is_resumed(
     assert read_content(path).damage == content.damage
 
 
+@pytest.mark.parametrize("change", [6, 9])
+@pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
+def test_what_a_resumed_run_could_not_know_is_named_afterwards(
+    tmp_path: Path, spoil: Spoil, change: int
+) -> None:
+    """Its end says that it has left nothing, and not that nothing is left."""
+    at, path = interrupted(tmp_path, change)
+    path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
+    assert at.resume().state is RunState.DONE
+    left = at.executor().left(tmp_path)
+    assert at.is_clean or any("which the run" in words for words in left)
+    with suppress(ConfigError):
+        repaired(tmp_path, path.stem, at.cluster.timing)
+    assert at.executor().left(tmp_path) == left
+    # A rollback finds the values, and takes its own back to them.
+    at.cluster.advance(200.0)
+    back, _ = at.executor().plan_back(tmp_path, path.stem)
+    at.run(back)
+    assert at.executor().left(tmp_path) == left
+
+
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
 def test_a_run_is_rolled_back(tmp_path: Path, spoil: Spoil) -> None:
     at, path = interrupted(tmp_path)
