@@ -32,12 +32,21 @@ from solver.verdict import limited_by
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
 
 
-def build_plan(search: Search, placement: Placement, status: PlanStatus) -> Plan:
-    """The sealed plan that leads to a placement."""
+def build_plan(
+    search: Search,
+    placement: Placement,
+    status: PlanStatus,
+    directories: Directories | None = None,
+) -> Plan:
+    """The sealed plan that leads to a placement.
+
+    directories: those to lie in; None for the best ones.
+    """
     problem = search.problem
     header = search.problem.snapshot.header
     live = (b.id for b in header.brokers if b.state is not BrokerState.DEAD)
-    directories = _directories(search, placement)
+    if directories is None:
+        directories = _directories(search, placement)
     moves = _moves(problem, placement, directories)
     return Plan(
         cluster_id=header.cluster_id,

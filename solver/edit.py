@@ -11,6 +11,7 @@ from model.remaining import OverLimit
 from model.snapshot import Snapshot
 from model.units import count_text
 from solver.answer import build_plan
+from solver.directories import keep_directories
 from solver.faults import over_limits, rack_violations
 from solver.observer import SolveObserver
 from solver.placement import Placement, changed_rows, is_allowed
@@ -33,13 +34,20 @@ def keep_the_rest(
     placement = _after(problem, kept)
     if not changed_rows(problem, placement) or not is_allowed(problem, placement):
         return None
+    directories = None
+    if goals.level_directories:
+        directories = keep_directories(problem, placement, kept)
+        if directories is None:
+            return None
     search = Search(problem=problem, limits=limits, observer=SolveObserver())
     search.unrepaired = {
         problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations
     }
     search.offer(placement)
     _prove(search, plan, placement)
-    edited = _edited(build_plan(search, placement, PlanStatus.IMPROVED), plan)
+    edited = _edited(
+        build_plan(search, placement, PlanStatus.IMPROVED, directories), plan
+    )
     return Result(
         status=edited.status,
         best=edited,

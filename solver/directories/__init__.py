@@ -7,8 +7,15 @@ arrive get a directory, and those that stay change theirs where that pays.
 from solver.directories.level import (
     Directories,
     DirectoryUse,
+    keep_directories,
     level_directories,
     work_aside,
 )
 
-__all__ = ["Directories", "DirectoryUse", "level_directories", "work_aside"]
+__all__ = [
+    "Directories",
+    "DirectoryUse",
+    "keep_directories",
+    "level_directories",
+    "work_aside",
+]

@@ -1,6 +1,6 @@
 """Directories for all brokers of a placement, with what they cost and why."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from model.goals import SolveLimits
 from model.ids import BrokerId
-from model.plan import ANY_DIR
+from model.plan import ANY_DIR, Move
 from solver.budget import Budget
 from solver.directories.dirs import CLOSE, BrokerDirs, find_dirs
 from solver.directories.exact import fit, is_small, solve_exactly
@@ -123,6 +123,41 @@ def level_directories(
     levelled = [_level(dirs, part) for dirs in find_dirs(problem, placement)]
     whole.spend(part)
     return _gather(problem, placement, levelled, part.work)
+
+
+def keep_directories(
+    problem: Problem, placement: Placement, moves: Iterable[Move]
+) -> Directories | None:
+    """The directories that moves name, and all others as they are.
+
+    None where that exceeds the limit of one.
+    """
+    told = {
+        (problem.snapshot.row_of[move.id], broker): path
+        for move in moves
+        for broker, path in zip(move.replicas_after, move.log_dirs_after, strict=False)
+        if path != ANY_DIR
+    }
+    found = [_as_told(problem, d, told) for d in find_dirs(problem, placement)]
+    if not all(levelled.dirs.fits(levelled.where) for levelled in found):
+        return None
+    return _gather(problem, placement, found, work=0.0)
+
+
+def _as_told(
+    problem: Problem, dirs: BrokerDirs, told: Mapping[tuple[int, BrokerId], str]
+) -> Levelled:
+    broker, where = problem.snapshot.header.brokers[dirs.broker], dirs.home.copy()
+    paths = [entry.path for entry in broker.log_dirs]
+    for i, row in enumerate(dirs.row.tolist()):
+        if (row, broker.id) in told:
+            where[i] = paths.index(told[row, broker.id])
+    lies = where >= 0
+    return Levelled(
+        dirs=dirs.only(lies),
+        where=where[lies],
+        homeless=tuple(dirs.row[~lies].tolist()),
+    )
 
 
 def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:

@@ -11,6 +11,7 @@ from model.plan import Move
 from model.snapshot import Snapshot
 from solver.edit import keep_the_rest
 from solver.solve import solve
+from tests.solver.hard import hard, with_directories
 from tests.solver.small import Row, broker, cluster, goals
 
 LIMITS = SolveLimits(work=1.0)
@@ -101,6 +102,28 @@ def test_a_part_that_repairs_less_claims_no_bound_of_what_repairs_more(
     for violation in edited.best.rack_violations:
         if violation.id in left:
             assert violation.reason == left[violation.id]
+
+
+@pytest.mark.parametrize("seed", [11, 13, 19])
+def test_the_other_moves_keep_their_log_directories(seed: int) -> None:
+    snapshot, wanted = hard(seed, most_brokers=5, most_rows=25)
+    snapshot = with_directories(snapshot, seed)
+    wanted = wanted.model_copy(update={"level_directories": True})
+    plan = solve(snapshot, wanted, LIMITS).best
+    assert plan is not None
+    assert any(m.log_dirs_after for m in plan.moves)
+    removed = random.Random(seed).choice(plan.moves)
+    less = staying(plan.goals, [removed])
+    edited = keep_the_rest(snapshot, less, LIMITS, plan)
+    rest = [m for m in plan.moves if m is not removed]
+    if evaluate(snapshot, less, rest).violations:
+        assert edited is None
+        return
+    assert edited is not None
+    assert edited.best is not None
+    assert not [c for c in claims(edited.best, snapshot) if c.holds is False]
+    lie = {m.id: m.log_dirs_after for m in rest}
+    assert {m.id: m.log_dirs_after for m in edited.best.moves} == lie
 
 
 def test_nothing_is_left_of_a_plan_whose_only_move_is_removed() -> None:
