@@ -164,6 +164,8 @@ Work = Annotated[
     float | None,
     typer.Option(
         metavar="UNITS",
+        min=0.001,
+        max=1e9,
         help="With --prove: search budget, in units of about a second.",
     ),
 ]

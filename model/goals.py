@@ -241,10 +241,10 @@ class Goals(FileModel):
 class SolveLimits(FileModel):
     """When a solve ends; counted in deterministic work, so that plans repeat."""
 
-    work: Annotated[float, Field(gt=0)] = 20.0
+    work: Annotated[float, Field(gt=0, le=MOST)] = 20.0
     """Deterministic work, about seconds of one core."""
     seed: Annotated[int, Field(ge=0)] = 0
-    gap: Annotated[float, Field(ge=0)] = 1e-6
+    gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
     """A plan this close to its bound, in units of F, is called optimal."""
 
 

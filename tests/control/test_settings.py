@@ -238,6 +238,8 @@ def test_variables_of_tables_override_the_file_key_by_key(
     [
         ("PLIMSOLL_SOLVE__WORK", "much", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
         ("PLIMSOLL_SOLVE__WORK", "-1", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
+        ("PLIMSOLL_SOLVE__WORK", "1e309", "PLIMSOLL_SOLVE__WORK: solve.work: Input"),
+        ("PLIMSOLL_SOLVE__GAP", "1e309", "PLIMSOLL_SOLVE__GAP: solve.gap: Input"),
         ("PLIMSOLL_GOALS", "{", "PLIMSOLL_GOALS: goals: "),
         ("PLIMSOLL_GOALS", '{"move_prise": 1}', "did you mean 'move_price'"),
         ("PLIMSOLL_AUTO_THROTTLE__FLOOR", "1h", "'1h' is not a rate"),
