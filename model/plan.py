@@ -208,8 +208,11 @@ class Plan(VersionedModel):
 
     @property
     def gap_share(self) -> float:
-        """The gap as a share of the improvement that could at most be had."""
+        """The gap as a share of the improvement that could at most be had; 0 where the
+        plan is proved to be as good as any."""
         possible = self.objective_before - self.bound
+        if self.proves(self.limits.gap):
+            return 0.0
         return self.gap / possible if possible > 0 else 0.0
 
     @property

@@ -158,6 +158,12 @@ def test_a_gap_is_never_negative() -> None:
     assert plan(objective_before=1.0).gap_share == 0.0
 
 
+def test_a_gap_of_rounding_is_no_share_of_what_can_be_gained() -> None:
+    """Nothing can be gained, and the bound was rounded down."""
+    proved = plan(objective_before=12.0, objective=12.0, bound=11.9999999)
+    assert proved.gap_share == 0.0
+
+
 def test_the_spread_is_the_largest_deviation() -> None:
     assert plan().spread(Resource.NET_IN, after=False) == 1.0
     assert plan().spread(Resource.NET_IN, after=True) == 0.25
