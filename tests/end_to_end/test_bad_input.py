@@ -168,25 +168,34 @@ def test_the_price_of_a_move_may_be_anything(price: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "name"),
     [
-        '[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [77]\n',
-        '[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [1, 2]\n'
-        '[[pins]]\ntopics = { prefix = ["o"] }\nbrokers = [3]\n',
-        '[[placements]]\ntopics = { prefix = [""] }\n'
-        "placement = { version = 1, replicas = [{ count = 2, "
-        'constraints = { rack = "z" } }] }\n',
-        '[[placements]]\ntopics = { prefix = [""] }\n'
-        "placement = { version = 1, replicas = [{ count = 2, "
-        'constraints = { rack = "a" } }, { count = 1, '
-        'constraints = { rack = "z" } }] }\n',
+        ('[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [77]\n', "orders"),
+        (
+            '[[pins]]\ntopics = { exact = ["orders"] }\nbrokers = [1, 2]\n'
+            '[[pins]]\ntopics = { prefix = ["o"] }\nbrokers = [3]\n',
+            "orders",
+        ),
+        (
+            '[[placements]]\ntopics = { prefix = [""] }\n'
+            "placement = { version = 1, replicas = [{ count = 2, "
+            'constraints = { rack = "z" } }] }\n',
+            "no broker is in rack 'z' (racks: a, b and c)",
+        ),
+        (
+            '[[placements]]\ntopics = { prefix = [""] }\n'
+            "placement = { version = 1, replicas = [{ count = 2, "
+            'constraints = { rack = "a" } }, { count = 1, '
+            'constraints = { rack = "z" } }] }\n',
+            "orders",
+        ),
     ],
     ids=["an unknown broker", "two pins", "an unknown rack", "too many"],
 )
-def test_rules_that_contradict_are_told_by_name(text: str) -> None:
+def test_rules_that_contradict_are_told_by_name(text: str, name: str) -> None:
     code, told = goals(text)
     assert code == 4
-    assert "orders" in told
+    assert name in told
 
 
 def test_a_regular_expression_does_not_eat_time() -> None:
