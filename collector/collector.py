@@ -224,9 +224,9 @@ class Collector(Closing):
             self._changed.notify_all()
 
     def _ready(self) -> bool:
-        # Where samples go through a topic, the first loads may be another writer's;
-        # that ours are refused is to be told first.
-        # A cluster without topics has none.
+        # Where samples go through a topic, the first loads may be another writer's,
+        # and a refusal of ours must be reported first. Without topics of users there
+        # is nothing to sample.
         cluster = self._cluster
         return self._snapshot is not None and (
             self._kept or (cluster is not None and bool(cluster.internal.all()))

@@ -307,7 +307,7 @@ class Loop(Closing):
         self._enter(Phase.FAILED, str(exc), level="error")
 
     def _watch(self) -> None:
-        # What was measured before the connection broke settles nothing from now on.
+        # Nothing is decided by what was measured before the connection broke.
         self._state.seen = None
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
@@ -354,7 +354,7 @@ class Loop(Closing):
         """Leave the phase of a cluster that does not answer, or has no loads yet."""
         if self._runner is not None and self._runner.moving:
             if self._state.phase is Phase.UNREACHABLE:
-                self._enter(Phase.RUNNING, "the cluster answers again; the run goes on")
+                self._enter(Phase.RUNNING, "the cluster is reachable again")
         elif seen is None:
             self._enter(Phase.MEASURING, "measuring the load of each partition")
 
@@ -382,6 +382,7 @@ class Loop(Closing):
             if state.snapshot is None or state.evaluation is None or self.running:
                 return
             if state.seen is None:
+                # Loads must be measured again since the connection broke.
                 return
             if answer is not None:
                 self._stand(after_answer(answer))
