@@ -165,6 +165,7 @@ Work = Annotated[
     typer.Option(
         metavar="UNITS",
         min=0.001,
+        # `MOST` of the goals, whose import would slow every command down.
         max=1e9,
         help="With --prove: search budget, in units of about a second.",
     ),

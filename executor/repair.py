@@ -8,7 +8,7 @@ from executor.history import cluster_of, read_content
 from executor.journal import beside, is_action, journal_paths, plan_path
 from executor.lock import sole_writer
 from executor.losses import lost_settings
-from executor.records import Content, checksum_of, scan, sealed
+from executor.records import Content, Damage, checksum_of, scan, sealed
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.files import replace_file
@@ -135,25 +135,29 @@ def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
     unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
     numbers = [i.record.sequence for i in content.intact if i.record.sequence]
     losses = [
-        {
-            "line": loss.line,
-            "problem": loss.problem,
-            "after": min(loss.after, len(unsealed)) if not numbers else loss.after,
-            "before": min((n for n in numbers if n > loss.after), default=own),
-        }
+        _loss(
+            loss,
+            after=loss.after if numbers else min(loss.after, len(unsealed)),
+            before=min((n for n in numbers if n > loss.after), default=own),
+        )
         for loss in content.damage
         if loss.loses
     ]
     known = {loss["before"] for loss in losses}
     # Among lines out of order, a damaged one may stand elsewhere than its gap.
     losses += [
-        {
-            "line": loss.line,
-            "problem": loss.problem,
-            "after": loss.after,
-            "before": loss.before,
-        }
+        _loss(loss, after=loss.after, before=loss.before)
         for loss in kept.damage
         if loss.before is not None and loss.before not in known
     ]
     return {"losses": losses, "unsealed": checksum_of(b"".join(unsealed))}
+
+
+def _loss(loss: Damage, *, after: int, before: int) -> dict[str, Any]:
+    """A missing record between two others, as the record of a repair names it."""
+    return {
+        "line": loss.line,
+        "problem": loss.problem,
+        "after": after,
+        "before": before,
+    }

@@ -27,9 +27,6 @@ KIND: Final = "plimsoll.plan"
 SCHEMA_VERSION = "1.4"
 ANY_DIR: Final = "any"
 """The log directory of a replica whose broker chooses it, or that is not known."""
-REMOVED: Final = "removed from plan"
-"""In `limited_by` of a plan that was made from another one without a search, which is
-not called optimal."""
 ROUNDING: Final = 2e-8
 """Most that an objective and its bound lose by rounding, relative to the objective:
 both are written with nine significant digits."""
@@ -208,11 +205,10 @@ class Plan(VersionedModel):
 
     @property
     def gap_share(self) -> float:
-        """The gap as a share of the improvement that could at most be had; 0 where the
-        plan is proved to be as good as any."""
-        possible = self.objective_before - self.bound
+        """The gap relative to the largest possible improvement; 0 if proved optimal."""
         if self.proves(self.limits.gap):
             return 0.0
+        possible = self.objective_before - self.bound
         return self.gap / possible if possible > 0 else 0.0
 
     @property

@@ -6,7 +6,7 @@ import numpy as np
 
 from model.bound import price_bound
 from model.goals import Goals, SolveLimits
-from model.plan import REMOVED, Move, Plan, PlanStatus
+from model.plan import Move, Plan, PlanStatus
 from model.remaining import OverLimit
 from model.snapshot import Snapshot
 from model.units import count_text
@@ -105,5 +105,5 @@ def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
 
 def _edited(edited: Plan, plan: Plan) -> Plan:
     removed = count_text(len(plan.moves) - len(edited.moves), "move")
-    words = f"{removed} {REMOVED} {plan.hash[:12]}"
+    words = f"{removed} removed from plan {plan.hash[:12]}"
     return edited.model_copy(update={"limited_by": words}).seal()

@@ -21,7 +21,7 @@ from control.answers import ServeAnswer
 from control.commands.serve import WHY, command, show
 from control.film import Film, FilmHeader
 from control.form import Form
-from lab.ports import HOST, free_ports
+from lab.ports import HOST, answers, free_ports
 from model.errors import ConfigError
 from model.goals import Goals
 from model.stop_rules import StopRules
@@ -365,10 +365,11 @@ def test_its_answer_stands_alone_and_what_is_no_request_leaves_no_traceback(
 
 def _connected(port: int) -> socket.socket:
     """Once it listens, which may be a moment after its answer."""
-    while True:
-        with contextlib.suppress(ConnectionRefusedError):
-            return socket.create_connection((HOST, port))
+    deadline = time.monotonic() + 300
+    while not answers(port):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
+    return socket.create_connection((HOST, port), timeout=300)
 
 
 BROKEN = b"GET / HTTP/1.1\r\nHost: \x1b[31m\r\n\r\n"
