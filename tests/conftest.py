@@ -17,6 +17,9 @@ from tests.automq import AutoMQCluster, automq_home
 OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
 """Variables for the suite itself, without their prefix."""
 
+# No test stops one of these brokers, and a busy machine must not look as if one did.
+STEADY = LocalPlan(properties={"broker.session.timeout.ms": "60000"})
+
 # A busy machine says nothing about the code: examples have no time limit.
 settings.register_profile(
     "any load", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -78,9 +81,17 @@ def local_cluster() -> Iterator[LocalCluster]:
 
     A test makes topics of its own and leaves every broker running.
     """
-    # No test stops one of its brokers, and a busy machine shall not look as if one did.
-    steady = LocalPlan(properties={"broker.session.timeout.ms": "60000"})
-    with LocalCluster(default_cache_dir(), steady) as cluster:
+    with LocalCluster(default_cache_dir(), STEADY) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def new_cluster() -> Iterator[LocalCluster]:
+    """The same without any topic, for a test of plans for the whole cluster.
+
+    Topics left by other tests may carry some traffic, which leads to further moves.
+    """
+    with LocalCluster(default_cache_dir(), STEADY) as cluster:
         yield cluster
 
 

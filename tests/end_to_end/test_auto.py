@@ -25,14 +25,14 @@ QUIET_S = 10.0
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
-    local_cluster: LocalCluster, tmp_path: Path
+    new_cluster: LocalCluster, tmp_path: Path
 ) -> None:
-    local_cluster.create_topic(TOPIC, [[1]] * 8)
+    new_cluster.create_topic(TOPIC, [[1]] * 8)
     order = LoadOrder(topic=TOPIC, bytes_per_s=5_000_000.0, weights=DEMO_WEIGHTS)
-    load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="shift")
+    load = Load(new_cluster.processes, new_cluster.bootstrap, order, name="shift")
     load.start()
     (tmp_path / "plimsoll.toml").write_text(SETTINGS)
-    shell = Shell(tmp_path, local_cluster.bootstrap)
+    shell = Shell(tmp_path, new_cluster.bootstrap)
     running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
     try:
         running.wait_for(lambda text: is_level_after(text, runs=1))

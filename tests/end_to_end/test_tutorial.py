@@ -39,7 +39,7 @@ def level_it(shell: Shell, load: Load, topic: str) -> None:
     assert ran.returncode == 0, ran.stderr
     report = json.loads(ran.stdout)
     assert report["state"] == "done"
-    assert len(report["moves"]) in (5, 6)
+    assert len(report["moves"]) in (5, 6), report["moves"]
     assert {m["state"] for m in report["moves"]} == {"done"}
     assert leaders_per_broker(shell.bootstrap, topic) == [2, 3, 3]
     balance = load.finish()
@@ -50,16 +50,16 @@ def level_it(shell: Shell, load: Load, topic: str) -> None:
 @pytest.mark.kafka
 @pytest.mark.spark
 def test_on_the_local_kafka(
-    local_cluster: LocalCluster, processes: Processes, tmp_path: Path, topic: str
+    new_cluster: LocalCluster, processes: Processes, tmp_path: Path, topic: str
 ) -> None:
-    local_cluster.create_topic(topic, [[2]] * 8)
+    new_cluster.create_topic(topic, [[2]] * 8)
     load = Load(
         processes,
-        local_cluster.bootstrap,
+        new_cluster.bootstrap,
         LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT),
     )
     load.start()
-    level_it(Shell(tmp_path, local_cluster.bootstrap), load, topic)
+    level_it(Shell(tmp_path, new_cluster.bootstrap), load, topic)
 
 
 @pytest.mark.automq
