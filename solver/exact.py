@@ -46,13 +46,26 @@ def pairs(problem: Problem) -> int:
 
 def solve_exactly(search: Search) -> None:
     """Solve and refine until proved, or until the search budget is exhausted."""
-    work = WORK_OF_BUILDING * max(0, pairs(search.problem) - FREE_PAIRS)
+    pairs_charged = max(0, pairs(search.problem) - FREE_PAIRS)
+    solve_in_rounds(search, WORK_OF_BUILDING * pairs_charged)
+
+
+def solve_in_rounds(
+    search: Search, work: float, open_choices: Choices | None = None
+) -> None:
+    """Build the exact model and solve it in rounds, each with tangents added.
+
+    Ends when the plan is proved optimal or the search budget is exhausted.
+
+    work: charged for building the model, up to what is left of the budget.
+    open_choices: the brokers that rows may still move to; None for all.
+    """
     if search.over():
         return
     search.work += min(work, search.work_left)
     if search.over():
         return
-    model = ExactModel(search.problem, search.objective)
+    model = ExactModel(search.problem, search.objective, open_choices)
     while not search.proved and not search.over():
         if not model.solve_round(search):
             break

@@ -8,7 +8,7 @@ from typing import Final
 
 import numpy as np
 
-from solver.exact import WORK_OF_PAIR, ExactModel
+from solver.exact import WORK_OF_PAIR, solve_in_rounds
 from solver.kernels.pricing import forced_costs
 from solver.local import LocalSearch
 from solver.placement import Placement
@@ -19,19 +19,13 @@ SLACK: Final = 1e-9
 
 
 def prove_over_open_choices(local: LocalSearch) -> None:
-    """Solve and refine until proved, or until the work is used up."""
+    """Prove the best plan over the open choices, or find a better one."""
     search = local.search
     if search.best is None:
         return
     left = open_choices(local)
-    work = WORK_OF_PAIR * sum(map(len, left[0].values()))
-    search.work += min(work, search.work_left)
-    if search.over():
-        return
-    model = ExactModel(search.problem, search.objective, left)
-    while not search.proved and not search.over():
-        if not model.solve_round(search):
-            break
+    holders, _ = left
+    solve_in_rounds(search, WORK_OF_PAIR * sum(map(len, holders.values())), left)
 
 
 def open_choices(local: LocalSearch) -> Choices:

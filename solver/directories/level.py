@@ -128,30 +128,30 @@ def level_directories(
 def keep_directories(
     problem: Problem, placement: Placement, moves: Iterable[Move]
 ) -> Directories | None:
-    """The directories that moves name, and all others as they are.
+    """The log directories that the moves name; all other replicas keep theirs.
 
-    None where that exceeds the limit of one.
+    None if a directory would exceed its limit.
     """
-    told = {
+    named = {
         (problem.snapshot.row_of[move.id], broker): path
         for move in moves
         for broker, path in zip(move.replicas_after, move.log_dirs_after, strict=False)
         if path != ANY_DIR
     }
-    found = [_as_told(problem, d, told) for d in find_dirs(problem, placement)]
+    found = [_with_named(problem, d, named) for d in find_dirs(problem, placement)]
     if not all(levelled.dirs.fits(levelled.where) for levelled in found):
         return None
     return _gather(problem, placement, found, work=0.0)
 
 
-def _as_told(
-    problem: Problem, dirs: BrokerDirs, told: Mapping[tuple[int, BrokerId], str]
+def _with_named(
+    problem: Problem, dirs: BrokerDirs, named: Mapping[tuple[int, BrokerId], str]
 ) -> Levelled:
-    broker, where = problem.snapshot.header.brokers[dirs.broker], dirs.home.copy()
-    paths = [entry.path for entry in broker.log_dirs]
+    broker, paths = problem.brokers[dirs.broker], paths_of(problem, dirs)
+    where = dirs.home.copy()
     for i, row in enumerate(dirs.row.tolist()):
-        if (row, broker.id) in told:
-            where[i] = paths.index(told[row, broker.id])
+        if (row, broker) in named:
+            where[i] = paths.index(named[row, broker])
     lies = where >= 0
     return Levelled(
         dirs=dirs.only(lies),
@@ -195,7 +195,8 @@ def _gather(
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
     for found in levelled:
-        broker, paths = problem.brokers[found.dirs.broker], paths_of(problem, found)
+        broker = problem.brokers[found.dirs.broker]
+        paths = paths_of(problem, found.dirs)
         for i in np.flatnonzero(found.where != found.dirs.home).tolist():
             path = paths[int(found.where[i])]
             chosen.setdefault(int(found.dirs.row[i]), {})[broker] = path

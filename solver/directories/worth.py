@@ -38,16 +38,16 @@ class Levelled:
         return changed
 
 
-def paths_of(problem: Problem, found: Levelled) -> list[str]:
+def paths_of(problem: Problem, dirs: BrokerDirs) -> list[str]:
     """Paths of one broker's directories."""
-    listed = problem.snapshot.header.brokers[found.dirs.broker].log_dirs
+    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
     return [d.path for d in listed]
 
 
 def change_words(problem: Problem, found: Levelled, item: int) -> str:
     """Why one replica changes its directory, by how full both were before."""
     pair = int(found.dirs.home[item]), int(found.where[item])
-    source, target = (paths_of(problem, found)[j] for j in pair)
+    source, target = (paths_of(problem, found.dirs)[j] for j in pair)
     relative = found.dirs.deviation(found.dirs.before)
     over, under = (float(relative[j]) for j in pair)
     broker = problem.brokers[found.dirs.broker]
