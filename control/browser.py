@@ -23,7 +23,7 @@ from model.printable import printable
 NAMES: Final = (HOST, "localhost")
 """By which a browser of this machine reaches it."""
 _HTTP: Final = 80
-"""The port that a browser leaves out of an address."""
+"""The port that browsers omit from the Host header."""
 SESSIONS: Final = 4
 """Each is a plimsoll of its own, with Spark: about 1 GB."""
 STOP_S: Final = 10.0
@@ -37,7 +37,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class _Brief(logging.Formatter):
-    """A line for each record, with the kind of its error instead of a traceback."""
+    """One line per record, with the class of its error instead of a traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
         kind = record.exc_info[0] if record.exc_info else None
@@ -87,7 +87,7 @@ class OwnPage(Server):
         return await handler(request)
 
     def initialize_logging(self) -> None:
-        """Warn on stderr; whatever others send to the port is no fault of plimsoll."""
+        """Log warnings to stderr without tracebacks: clients may send anything."""
         handler = logging.StreamHandler()
         handler.setFormatter(_Brief())
         logging.basicConfig(level=logging.WARNING, handlers=[handler])

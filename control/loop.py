@@ -307,7 +307,7 @@ class Loop(Closing):
         self._enter(Phase.FAILED, str(exc), level="error")
 
     def _watch(self) -> None:
-        # Nothing is decided by what was measured before the connection broke.
+        # Loads measured before the connection was lost must not lead to a decision.
         self._state.seen = None
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
@@ -351,7 +351,7 @@ class Loop(Closing):
             self._judge(state.snapshot, goals, state.evaluation)
 
     def _enter_watched(self, seen: Snapshot | None) -> None:
-        """Leave the phase of a cluster that does not answer, or has no loads yet."""
+        """Enter the phase of a cluster that answers, with or without loads."""
         if self._runner is not None and self._runner.moving:
             if self._state.phase is Phase.UNREACHABLE:
                 self._enter(Phase.RUNNING, "the cluster is reachable again")
@@ -382,7 +382,7 @@ class Loop(Closing):
             if state.snapshot is None or state.evaluation is None or self.running:
                 return
             if state.seen is None:
-                # Loads must be measured again since the connection broke.
+                # Since the connection was lost, no loads have been measured.
                 return
             if answer is not None:
                 self._stand(after_answer(answer))

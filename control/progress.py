@@ -146,8 +146,8 @@ def progress_text(
 ) -> str:
     """Elapsed time, the best plan, its bound, and how to stop, in one line.
 
-    Where they do not fit, those before the last are left out, since a figure that is
-    cut is another figure.
+    If that is wider than `width` cells, whole parts are omitted, so that no figure is
+    truncated: first those before the last one, from the right; the time at the end.
     """
     minutes, seconds = divmod(int(elapsed_s), 60)
     parts = [f"{minutes}:{seconds:02d}"]

@@ -66,7 +66,7 @@ class Runner:
 
     @property
     def moving(self) -> bool:
-        """Whether what goes on is a run of moves, and no cleanup."""
+        """Whether a run of moves is in progress, not a cleanup."""
         return self.running and not self._cleaning
 
     def start(self, plan: Plan, by: str) -> None:

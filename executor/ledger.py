@@ -195,8 +195,8 @@ class Ledger:
         """The run is over."""
         self._ended_ms = self._now_ms()
         lost = self._has_lost_settings
-        told: dict[str, Any] = {MAY_BE_SET: True} if lost else {}
-        self._journal.write(JournalEvent.ENDED, state=state, reason=reason, **told)
+        detail: dict[str, Any] = {MAY_BE_SET: True} if lost else {}
+        self._journal.write(JournalEvent.ENDED, state=state, reason=reason, **detail)
         self._change_run(state=state, reason=reason, left_s=None)
         self.tell()
 

@@ -14,7 +14,7 @@ from model.snapshot import StorageKind
 _MOST: Final = 20
 """Names in a sentence."""
 MAY_BE_SET: Final = "may_be_set"
-"""In the record of an end: settings whose record was missing may be in force."""
+"""Detail of an `ended` record: settings whose records are missing may be in force."""
 _TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
     JournalEvent.UNTHROTTLED: JournalEvent.THROTTLED,
     JournalEvent.BALANCER_RESTORED: JournalEvent.BALANCER_STOOD_DOWN,
@@ -62,7 +62,7 @@ def _open_kinds(content: Content, lost: Iterable[Damage]) -> set[JournalEvent]:
             found.update(_TAKES_BACK.values())
             set_since.clear()
         settled = _settled(intact.record)
-        # What was set later is taken back to the values that it found.
+        # Undoing a later change restores what it found: what the lost record set.
         found -= settled if is_clean_end(intact.record) else settled - set_since
         set_since = (set_since | {intact.record.event}) - settled
     return found | set(_TAKES_BACK.values() if losses else ())

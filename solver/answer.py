@@ -40,7 +40,7 @@ def build_plan(
 ) -> Plan:
     """The sealed plan that leads to a placement.
 
-    directories: those to lie in; None for the best ones.
+    directories: the log directories of its replicas; None chooses the best ones.
     """
     problem = search.problem
     header = search.problem.snapshot.header

@@ -72,9 +72,10 @@ def _after(problem: Problem, moves: list[Move]) -> Placement:
 
 
 def _prove(search: Search, plan: Plan, placement: Placement) -> None:
-    """What bounds the plan bounds its part too, unless that repairs less.
+    """Prove for the edited plan what was proved for the original one.
 
-    Fewer placements are allowed; but what repairs less need not cost as much.
+    Removing moves only removes allowed placements, so the bound still holds, unless
+    the edited plan repairs less than the original: then it may cost less, too.
     """
     problem, bound = search.problem, min(plan.bound, search.objective)
     racks = rack_violations(problem, placement, search.unrepaired)
@@ -95,7 +96,7 @@ def _prove(search: Search, plan: Plan, placement: Placement) -> None:
 
 
 def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
-    """Whether no limit is exceeded by more than a plan leaves it exceeded."""
+    """Whether no limit is exceeded by more than in the plan."""
     most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
     return all(
         o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit))

@@ -101,7 +101,7 @@ class FrameApp(App[None]):
         return (*super().get_line_filters(), PRINTABLE)
 
     def get_key_display(self, binding: Binding) -> str:
-        """Textual's, except for its sign of the enter key: ASCII has no such sign."""
+        """Name the enter key, whose sign in Textual is not ASCII."""
         return super().get_key_display(binding).replace("⏎", "enter")
 
     def copy_to_clipboard(self, text: str) -> None:

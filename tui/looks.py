@@ -33,7 +33,7 @@ ASCII |= dict.fromkeys("╭╮╰╯┌┐└┘├┤┬┴┼╋", "+")
 
 
 _EMOJI: Final = re.compile("(.)\ufe0f")
-"""A letter that is drawn as an emoji, which may be wider than the letter (UTS 51)."""
+"""A character drawn as an emoji, which may be wider than the character (UTS 51)."""
 
 
 def ascii_text(text: str) -> str:

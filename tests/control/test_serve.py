@@ -364,7 +364,7 @@ def test_its_answer_stands_alone_and_what_is_no_request_leaves_no_traceback(
 
 
 def _connected(port: int) -> socket.socket:
-    """Once it listens, which may be a moment after its answer."""
+    """A connection to the server, which may start to listen after printing its URL."""
     deadline = time.monotonic() + 300
     while not answers(port):
         assert time.monotonic() < deadline

@@ -89,7 +89,7 @@ class FormScreen(Dialog):
             self.call_after_refresh(self._repeat_why_not)
 
     def _repeat_why_not(self) -> None:
-        """Say it beside the form, where the field in use leaves no room for it."""
+        """Repeat the reason as a notification if the form has no room to show it."""
         line, dialog = self.query_one("#refused", Static), self.query_one(".dialog")
         if not dialog.region.contains_region(line.region):
             self.app.notify(str(line.content), severity="error", markup=False)

@@ -51,7 +51,7 @@ class ReasonScreen(ModalScreen[None]):
 
 
 def _gain(move: Move) -> str:
-    """A line on the objective; a move back to what was there has no such figure."""
+    """A line on the objective; empty for a rollback move, which has no gain."""
     if not move.gain:
         return ""
     words = "the objective would rise by it without this move"

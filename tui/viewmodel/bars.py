@@ -52,7 +52,7 @@ def bar(share: float, width: int, role: Role, marks: Marks | None = None) -> Cel
 
 
 def _role(letter: str, role: Role) -> Role:
-    """Blanks have none: where a row is reversed they would look filled."""
+    """Blanks have no role: in a row shown reversed they would look filled."""
     if letter == " ":
         return Role.PLAIN
     return Role.MUTED if letter in GOES + COMES else role
