@@ -40,7 +40,7 @@ demo: $(VENV)/run.stamp ## level a skewed local Kafka cluster; ARGS=--headless w
 check: $(VENV)/dev.stamp ## lint, format, types, layers
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy model solver collector executor lab control tui tests benchmarks
+	$(BIN)/mypy model clients solver collector executor lab control tui tests benchmarks
 	$(BIN)/lint-imports
 
 .PHONY: test

@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.moves_on import Carried, Looking, balance, filled, spread
 from benchmarks.sections import table
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.admin import local_bytes
 from executor.concurrency import Concurrency
 from executor.timing import RunLimits

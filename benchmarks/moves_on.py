@@ -9,10 +9,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Final, Self
 
+from clients.s3 import S3Settings
 from executor.connect import connect
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin
-from executor.s3 import S3Settings
 from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder, LoadReport

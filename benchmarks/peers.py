@@ -24,7 +24,7 @@ from benchmarks.instances import build, goals_of, small
 from benchmarks.machine import processor
 from benchmarks.measure import cpu_seconds
 from benchmarks.shapes import Shape, shapes_of
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from model.evaluate import evaluate_proposal
 from model.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName

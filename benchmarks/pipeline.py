@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 
 from benchmarks.machine import processor
 from benchmarks.processes import Tree
+from clients.jvm.java import find_java
 from collector.history.statistics import dense, statistics
-from collector.java import find_java
 from collector.spark import Spark
 
 if TYPE_CHECKING:

@@ -23,12 +23,12 @@ from kafka.protocol.parser import KafkaProtocol
 
 from benchmarks.machine import processor
 from benchmarks.sections import Section, measure_sections, table
-from collector.jars import default_cache_dir
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
-from model.connection.client import Connection
 from model.ids import BrokerId
 from model.snapshot import BrokerState
 from model.units import bytes_text

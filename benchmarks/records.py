@@ -21,10 +21,15 @@ from confluent_kafka import Producer
 from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from benchmarks.sections import Section, measure_sections, table
+from clients.jvm.jars import (
+    SPARK_KAFKA_PINS,
+    default_cache_dir,
+    fetch,
+    read_pins,
+)
+from clients.jvm.java import find_java
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.store import spark_type
-from collector.jars import SPARK_KAFKA_PINS, default_cache_dir, fetch, read_pins
-from collector.java import find_java
 from collector.reports.decoding import automq
 from collector.spark import Spark
 from lab.local import LocalCluster, LocalPlan

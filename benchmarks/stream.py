@@ -20,8 +20,8 @@ import pyarrow as pa
 from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from benchmarks.sections import table
+from clients.jvm.java import find_java
 from collector.history.files import History
-from collector.java import find_java
 from collector.samples import SAMPLES
 from collector.spark import Spark
 from collector.spool import Spool

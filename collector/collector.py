@@ -10,16 +10,17 @@ from typing import TYPE_CHECKING, Final, Self
 
 import pyarrow as pa
 
+from clients.connection import Connection
+from clients.driver_configs import spark_options
+from clients.jvm.java import find_java
 from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.batching import SampleBatch, Sink
 from collector.brokers.asking import Silence
 from collector.brokers.births import Births
 from collector.connector import Connector
 from collector.directories import with_capacities, with_directories
-from collector.drivers import spark_options
 from collector.history.ahead import Ahead
 from collector.history.files import History
-from collector.java import find_java
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
@@ -29,7 +30,6 @@ from collector.state import StateFolder, claim, discard_old
 from collector.topic import SamplesTopic
 from collector.vectors import VECTORS, Window
 from model.closing import Closing
-from model.connection.client import Connection
 from model.errors import ClusterUnreachable, PlimsollError
 from model.paths import path_part
 from model.replication import Replication

@@ -5,9 +5,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from collector.drivers import spark_options
-from collector.jars import SPARK_KAFKA_PINS, fetch, is_fetched, read_pins
-from model.connection.client import Connection
+from clients.connection import Connection
+from clients.driver_configs import spark_options
+from clients.jvm.jars import (
+    SPARK_KAFKA_PINS,
+    fetch,
+    is_fetched,
+    read_pins,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

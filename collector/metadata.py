@@ -10,13 +10,13 @@ from typing import Any, Final
 
 import numpy as np
 
+from clients.admin_connection import Client
+from clients.connection import Connection
 from collector.brokers.anyone import Anyone
 from collector.brokers.moves import Moves
 from collector.brokers.questions import Question
-from collector.client import Client
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
-from model.connection.client import Connection
 from model.ids import BrokerId, TopicName
 from model.replication import Replication
 from model.snapshot import (

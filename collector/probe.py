@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 
+from clients.admin_connection import Client, begin
+from clients.connection import Connection
 from collector.brokers.asking import Asking, Silence
 from collector.brokers.births import Births
 from collector.brokers.look import BrokerProbe, Column, Look, Told
 from collector.brokers.placement import Placement
 from collector.brokers.wire import Garbled
-from collector.client import Client, begin
 from collector.directories import Directories
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
 from model.closing import Closing
-from model.connection.client import Connection
 from model.errors import RightsMissing
 from model.snapshot import BrokerState, Ints
 

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from clients.jvm.java import Java, find_java
 from collector.assemble import assemble, newest_vectors
 from collector.history.files import History
-from collector.java import Java, find_java
 from collector.metadata import ClusterState
 from collector.recording import Recording, canonical, to_bytes
 from collector.site import SparkSite

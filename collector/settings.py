@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from clients.jvm.java import Java
 from collector.history.settings import HistorySettings
-from collector.java import Java
 from collector.reports.reporters import Polled
 from collector.reports.topics import MetricTopic, metric_topics
 from collector.site import SparkSite

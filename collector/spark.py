@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any, Final
 
 import psutil
 
-from collector.java import Java
+from clients.jvm.java import Java
 from collector.shipping import pack
 from collector.site import LOCAL, is_local, settings_of
 from collector.state import using

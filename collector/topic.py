@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from collector.client import Client, make_producer
+from clients.admin_connection import Client, make_producer
+from clients.connection import Connection
 from collector.samples import encode
-from model.connection.client import Connection
 from model.errors import ClusterUnreachable, RightsMissing
 
 if TYPE_CHECKING:

@@ -7,6 +7,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+from clients.client_properties import read_client_properties
+from clients.connection import OPEN, Connection
 from control.capacities import CapacityTeller, capacities_of
 from control.history import history_settings
 from control.loop import Loop
@@ -19,8 +21,6 @@ from control.settings import Settings
 from control.terminal import operator
 from control.view import Mode
 from model.capacities import Capacities
-from model.connection.client import OPEN, Connection
-from model.connection.reader import read_client_properties
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot import RecentMove
 from model.units import AUTO
@@ -187,9 +187,9 @@ def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
 
 def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
+    from clients.s3 import S3Settings
     from control.throttling import auto_throttle
     from executor.connect import connect
-    from executor.s3 import S3Settings
     from executor.timing import RunLimits
 
     tier, wal, archive = (

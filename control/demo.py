@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from collector.jars import SPARK_KAFKA_PINS, JarProgress, fetch, read_pins
+from clients.jvm.jars import (
+    SPARK_KAFKA_PINS,
+    JarProgress,
+    fetch,
+    read_pins,
+)
 from control import compose
 from control.capacities import CapacitySettings
 from control.demo_report import BrokerLine, DemoReport

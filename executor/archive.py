@@ -21,6 +21,7 @@ from pathlib import Path
 from threading import Event
 from typing import Final
 
+from clients.s3 import Bucket, S3Settings
 from executor.journal import (
     Action,
     beside,
@@ -32,7 +33,6 @@ from executor.journal import (
 )
 from executor.lease import Lease, this_process
 from executor.records import scan
-from executor.s3 import Bucket, S3Settings
 from executor.timing import Timing
 from model.errors import (
     ArchiveUnreachable,

@@ -9,6 +9,8 @@ from functools import reduce
 from pathlib import Path
 from typing import Final
 
+from clients.connection import OPEN, ClientProperties
+from clients.s3 import S3Settings
 from executor import authorities, preflight
 from executor.admin import Admin
 from executor.archive import Archive, archive_of
@@ -40,7 +42,6 @@ from executor.recognise import dialects
 from executor.remaining import with_remaining
 from executor.room import Room
 from executor.run_settings import RunSettings
-from executor.s3 import S3Settings
 from executor.schedule import in_order
 from executor.steering import Steering
 from executor.throttle import Throttled
@@ -51,7 +52,6 @@ from executor.wal import Wal
 from executor.watch import Watch
 from executor.work import Sizes
 from model.closing import Closing
-from model.connection.client import OPEN, ClientProperties
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import PartitionId
 from model.plan import Move, Plan

@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from clients.connection import OPEN, ClientProperties, Connection
+from clients.kafka_python import open_client
+from clients.reachability import reason_of
 from executor.admin import OffsetKind
 from executor.answers import (
     Answer,
@@ -31,9 +34,6 @@ from executor.kafka_calls import (
 from executor.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.kafka_rights import permitted, refuse_unpermitted, watch_settings
 from model.closing import Closing
-from model.connection.client import OPEN, ClientProperties, Connection
-from model.connection.driver import open_client
-from model.connection.knock import reason_of
 from model.errors import (
     ClusterUnreachable,
     ExecutionStopped,

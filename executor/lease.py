@@ -25,7 +25,7 @@ from typing import Annotated, Final
 
 from pydantic import Field
 
-from executor.s3 import Bucket, Stored
+from clients.s3 import Bucket, Stored
 from executor.timing import Timing
 from model.bounded import check_times, parse_json
 from model.errors import (

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
-from executor.s3 import S3Settings, client_of, listed
+from clients.s3 import S3Settings, client_of, listed
 from model.ids import PartitionId
 from model.units import bytes_text, count_text
 

@@ -12,10 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from clients.reachability import reason_of
+from clients.s3 import S3Settings, client_of, listed
 from executor.dialect import Noted
-from executor.s3 import S3Settings, client_of, listed
 from executor.timing import Timing
-from model.connection.knock import reason_of
 from model.ids import BrokerId, PartitionId
 from model.units import bytes_text, seconds_text
 

@@ -12,8 +12,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]  # its __all__
     NewTopic,
 )
 
-from collector.client import Client, send
-from model.connection.client import Connection
+from clients.admin_connection import Client, send
+from clients.connection import Connection
 from model.errors import ClusterUnreachable
 
 _PAUSE_S: Final = 0.1

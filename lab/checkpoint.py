@@ -12,8 +12,8 @@ from struct import unpack_from
 from typing import Final
 from uuid import uuid4
 
-from collector.jars import default_cache_dir, fetch
-from collector.java import Java, find_java
+from clients.jvm.jars import default_cache_dir, fetch
+from clients.jvm.java import Java, find_java
 from lab.local import kafka_pins
 from lab.settings import CHECKPOINT, class_path, kafka_id
 

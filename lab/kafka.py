@@ -8,7 +8,7 @@ from threading import RLock
 from typing import Final
 from uuid import uuid4
 
-from collector.java import Java
+from clients.jvm.java import Java
 from lab.admin import Admin
 from lab.guard import Guard
 from lab.ports import HOST, answers, claim, free_ports

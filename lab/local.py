@@ -8,8 +8,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, Self, TypeVar
 
-from collector.jars import JarProgress, Pin, fetch, read_pins
-from collector.java import Java, find_java
+from clients.jvm.jars import JarProgress, Pin, fetch, read_pins
+from clients.jvm.java import Java, find_java
 from lab.guard import Guard
 from lab.kafka import LocalKafka
 from lab.processes import Processes

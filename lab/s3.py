@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from collector.java import Java
+from clients.jvm.java import Java
 from lab.ports import HOST, answers, claim, free_ports
 from lab.processes import Processes
 from lab.settings import TIER_BUCKET

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 from urllib.request import urlopen
 
-from collector.java import Java
+from clients.jvm.java import Java
 from collector.spark import OPENED, spark_home
 from lab.ports import HOST, free_ports
 from lab.processes import Processes

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Self
 
-from collector.java import find_java
-from executor.s3 import S3Settings
+from clients.jvm.java import find_java
+from clients.s3 import S3Settings
 from lab.admin import Admin
 from lab.ports import free_ports, is_free
 from lab.processes import Processes

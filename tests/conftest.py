@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from lab.local import LocalCluster, LocalPlan
 from tests.automq import AutoMQCluster, automq_home
 

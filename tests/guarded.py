@@ -18,7 +18,7 @@ from kafka.admin import (
     UserScramCredentialUpsertion,
 )
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from lab.guard import Guard
 from lab.local import LocalCluster, LocalPlan
 from tests.certificates import Authority

@@ -6,7 +6,16 @@ from importlib.metadata import packages_distributions
 
 import pytest
 
-PACKAGES = ["model", "solver", "collector", "executor", "lab", "control", "tui"]
+PACKAGES = [
+    "model",
+    "clients",
+    "solver",
+    "collector",
+    "executor",
+    "lab",
+    "control",
+    "tui",
+]
 
 
 @pytest.mark.parametrize(

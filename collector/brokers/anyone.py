@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
+from clients.admin_connection import send
 from collector.brokers.asking import ANSWER_S
-from collector.client import send
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

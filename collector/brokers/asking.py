@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from collector.client import failure_of, unknown_broker
+from clients.admin_connection import failure_of, unknown_broker
 
 AT_ONCE: Final = 8
 """Brokers that are asked at one time; those that are silent do not count."""

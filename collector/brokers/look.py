@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
+from clients.admin_connection import answer, post
 from collector.brokers.placement import Placement, Reading
 from collector.brokers.questions import (
     EARLIEST,
@@ -29,7 +30,6 @@ from collector.brokers.wire import (
     list_offsets,
     log_dirs,
 )
-from collector.client import answer, post
 from collector.directories import Directories, read_directories
 from model.snapshot import Ints
 

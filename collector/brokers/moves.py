@@ -7,8 +7,8 @@ from concurrent.futures import Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from clients.admin_connection import answer, begin, failure_of, post
 from collector.brokers.asking import ANSWER_S
-from collector.client import answer, begin, failure_of, post
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
+from clients.reachability import reason_of
 from model.bounded import parse_json
-from model.connection.knock import reason_of
 from model.errors import ConfigError, MetricsUnreachable
 
 _CHUNK_BYTES: Final = 1 << 16

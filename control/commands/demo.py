@@ -15,7 +15,7 @@ from rich.progress import (
     TransferSpeedColumn,
 )
 
-from collector.jars import JarProgress
+from clients.jvm.jars import JarProgress
 from control import compose, logs
 from control.commands.run import narrate
 from control.demo import Demo, DemoOrder, demo

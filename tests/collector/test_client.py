@@ -2,8 +2,8 @@ import socket
 
 import pytest
 
+from clients.connection import Connection
 from collector.metadata import ClusterReader
-from model.connection.client import Connection
 from model.errors import ClusterUnreachable, ConfigError
 
 

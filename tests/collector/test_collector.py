@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from clients.connection import Connection
 from collector.collector import Collector
 from collector.settings import CollectorSettings
-from model.connection.client import Connection
 from model.errors import ClusterUnreachable
 from tests.collector.rows import cluster, topic
 

@@ -1,7 +1,7 @@
 from pathlib import Path
 
+from clients.connection import Connection
 from collector.connector import Connector
-from model.connection.client import Connection
 
 CLUSTER = Connection("a:1")
 

@@ -7,9 +7,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clients.jvm.java import find_java
 from collector.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
 from collector.history.files import KEPT_DAYS, History
-from collector.java import find_java
 from collector.samples import decode
 from collector.site import LOCAL
 from collector.spark import Spark

@@ -10,7 +10,7 @@ from threading import Thread
 
 import pytest
 
-from collector.jars import (
+from clients.jvm.jars import (
     SPARK_KAFKA_PINS,
     JarProgress,
     Pin,

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.java import find_java
+from clients.jvm.java import find_java
 from model.errors import ConfigError
 
 

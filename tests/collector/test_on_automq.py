@@ -4,11 +4,11 @@ import pyarrow as pa
 import pytest
 from confluent_kafka import Producer
 
+from clients.connection import Connection
 from collector.directories import with_capacities
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.vectors import Window, load_vectors
-from model.connection.client import Connection
 from model.snapshot import StorageKind
 from tests.automq import AutoMQCluster
 from tests.collector.rows import RECORD_BYTES

@@ -9,16 +9,16 @@ import numpy as np
 import psutil
 import pytest
 
-from collector.client import Client
+from clients.admin_connection import Client
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.jars import default_cache_dir
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.settings import CollectorSettings
 from collector.topic import PARTITIONS, RETENTION_MS, SamplesTopic
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from model.connection.client import Connection
 from model.ids import PartitionId, TopicName
 from model.snapshot import Snapshot, StorageKind
 from tests.collector.rows import sample, table

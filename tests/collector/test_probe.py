@@ -3,13 +3,13 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from clients.connection import Connection
 from collector.brokers.look import BrokerProbe, Look, Told
 from collector.brokers.placement import Placement
 from collector.brokers.wire import Answer
 from collector.metadata import ClusterState
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW
-from model.connection.client import Connection
 from model.snapshot import StorageKind
 from tests.collector import answers
 from tests.collector.answers import Place

@@ -14,6 +14,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
+from clients.connection import Connection
 from collector.directories import with_directories
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
@@ -21,7 +22,6 @@ from collector.samples import MOVING
 from collector.vectors import Window, load_vectors
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from model.connection.client import Connection
 from model.replication import Replication
 from model.snapshot import BrokerState
 

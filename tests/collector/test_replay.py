@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clients.jvm.java import find_java
 from collector.assemble import assemble, newest_vectors
 from collector.history.files import History
-from collector.java import find_java
 from collector.recording import Recorder, canonical, read_recording, to_bytes
 from collector.replay import Replayed, replay_in
 from collector.samples import SAMPLES

@@ -13,8 +13,8 @@ import pytest
 from pyspark import cloudpickle
 from pyspark.errors import PySparkRuntimeError
 
+from clients.jvm.java import find_java
 from collector.faults import lasting_fault
-from collector.java import find_java
 from collector.packing import closed, opened, packer, unpack
 from collector.replay import ReplaySettings, replay
 from collector.reports.decoding import DECODERS

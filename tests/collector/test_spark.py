@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import psutil
 import pytest
 
+from clients.jvm.java import find_java
 from collector.history.files import History
-from collector.java import find_java
 from collector.spark import Spark
 from collector.spool import Spool
 from collector.stream import Job, LoadStream, SpoolSource
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.spark
 KILLED = """
 import os, sys
 from pathlib import Path
-from collector.java import find_java
+from clients.jvm.java import find_java
 from collector.spark import Spark
 spark = Spark(find_java(), master="local[1]", log_file=Path(sys.argv[1]))
 spark.start()

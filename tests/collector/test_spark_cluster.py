@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import control
+from clients.jvm.java import find_java
 from collector.history.files import History
-from collector.java import find_java
 from collector.spark import spark_home
 from collector.spool import Spool
 from collector.vectors import load_vectors

@@ -13,9 +13,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from clients.jvm.java import find_java
 from collector import stream as stream_module
 from collector.history.files import History
-from collector.java import find_java
 from collector.spark import OPENED, Spark
 from collector.spool import RECORDS, Spool
 from collector.stream import Job, LoadStream, SpoolSource, TopicSource

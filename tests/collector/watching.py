@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from clients.jvm.java import find_java
 from collector.history.files import History
-from collector.java import find_java
 from collector.spark import Spark
 from collector.stream import Job, LoadStream, SpoolSource
 from tests.collector.rows import START_MS, WINDOW

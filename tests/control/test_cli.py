@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from control.cli import app
 from control.exits import Exit
 from model.exchange.schema import FILES

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from clients.client_properties import read_client_properties
 from control.film import Film, FilmHeader
 from control.projection import read_film
 from control.settings import load
-from model.connection.reader import read_client_properties
 from model.errors import PlimsollError
 from model.exchange.capacity import read_capacities
 from model.exchange.cluster import ClusterFiles, read_cluster

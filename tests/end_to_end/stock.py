@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
-from collector.jars import default_cache_dir, fetch, read_pins
-from collector.java import find_java
+from clients.jvm.jars import default_cache_dir, fetch, read_pins
+from clients.jvm.java import find_java
 from lab.local import kafka_pins
 from lab.settings import JVM_FLAGS, class_path
 

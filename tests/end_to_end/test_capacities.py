@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from model.units import bytes_text

@@ -14,14 +14,14 @@ import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 from kafka.admin import ACLOperation
 
+from clients.client_properties import read_client_properties
+from clients.connection import Connection
+from clients.jaas import quoted
+from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.jars import default_cache_dir
 from collector.reports.topics import CRUISE_CONTROL_TOPIC
 from collector.settings import CollectorSettings
 from collector.topic import SamplesTopic
-from model.connection.client import Connection
-from model.connection.jaas import quoted
-from model.connection.reader import read_client_properties
 from model.errors import RightsMissing
 from model.plan import write_plan
 from tests.certificates import Authority

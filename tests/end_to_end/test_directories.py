@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.directories import coming
 from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan

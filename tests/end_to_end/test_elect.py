@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.answers import PartitionView
 from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan

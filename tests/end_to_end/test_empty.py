@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from lab.local import LocalCluster, LocalPlan
 from tests.end_to_end.commands import Shell
 

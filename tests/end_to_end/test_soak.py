@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.connect import connect
 from executor.kafka_admin import KafkaAdmin
 from executor.steering import Steering

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.connect import Executor, connect
 from executor.kafka_admin import KafkaAdmin
 from executor.steering import Steering

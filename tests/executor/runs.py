@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from clients.s3 import S3Settings
 from executor.connect import Executor, connect
-from executor.s3 import S3Settings
 from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.local import LocalCluster

@@ -12,9 +12,9 @@ from typing import Any
 from botocore.exceptions import ClientError, EndpointConnectionError
 from moto.server import ThreadedMotoServer
 
+from clients.s3 import Bucket, S3Settings, client_of
 from executor.archive import Archive
 from executor.lease import Lease
-from executor.s3 import Bucket, S3Settings, client_of
 from executor.timing import Timing
 from lab.ports import HOST, free_ports
 from tests.executor.simulated import Killed

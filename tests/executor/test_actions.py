@@ -6,12 +6,12 @@ from typing import cast
 
 import pytest
 
+from clients.s3 import S3Settings
 from executor.admin import Admin
 from executor.connect import Executor
 from executor.history import past_runs, read_journal, recent_moves, unfinished
 from executor.journal import journal_paths, run_paths
 from executor.lock import is_changing, sole_writer
-from executor.s3 import S3Settings
 from model.errors import (
     ArchiveUnreachable,
     ClusterUnreachable,

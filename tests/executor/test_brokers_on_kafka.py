@@ -16,7 +16,7 @@ import pytest
 from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewPartitions
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.connect import connect
 from executor.history import read_journal
 from executor.kafka_admin import KafkaAdmin

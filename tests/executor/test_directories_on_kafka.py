@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.jars import default_cache_dir
+from clients.jvm.jars import default_cache_dir
 from executor.admin import local_bytes
 from executor.answers import Answer, Verdict
 from executor.connect import Executor

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from clients.s3 import Bucket
 from executor.admin import Admin
 from executor.lease import Lease
 from executor.leased import LeasedAdmin
-from executor.s3 import Bucket
 from model.errors import WriterBarred
 from tests.executor.fake import FakeTime
 from tests.executor.store import s3_settings

@@ -2,7 +2,7 @@
 
 import pytest
 
-from executor.s3 import Bucket, S3Settings
+from clients.s3 import Bucket, S3Settings
 from lab.ports import HOST, free_ports
 from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, RightsMissing
 from tests.executor.fake import FakeTime

@@ -3,7 +3,7 @@
 import boto3
 import pytest
 
-from executor.s3 import S3Settings
+from clients.s3 import S3Settings
 from executor.tier import Tier, kafka_text
 from lab.ports import HOST
 from model.ids import PartitionId, TopicName

@@ -12,8 +12,8 @@ from typing import Any
 import boto3
 import pytest
 
+from clients.s3 import S3Settings
 from executor.dialect import Noted
-from executor.s3 import S3Settings
 from executor.timing import Timing
 from executor.wal import LITTLE, Uploads, Wal
 from lab.ports import HOST

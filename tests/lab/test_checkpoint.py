@@ -2,8 +2,8 @@
 
 import pytest
 
-from collector.jars import default_cache_dir, fetch
-from collector.java import find_java
+from clients.jvm.jars import default_cache_dir, fetch
+from clients.jvm.java import find_java
 from lab.checkpoint import make, without_times
 from lab.local import kafka_pins
 from lab.settings import CHECKPOINT

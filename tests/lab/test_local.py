@@ -13,8 +13,8 @@ import pytest
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient
 
-from collector.jars import default_cache_dir
-from collector.java import Java
+from clients.jvm.jars import default_cache_dir
+from clients.jvm.java import Java
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from lab.ports import HOST, free_ports

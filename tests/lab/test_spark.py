@@ -3,7 +3,7 @@
 import subprocess
 from pathlib import Path
 
-from collector.java import Java
+from clients.jvm.java import Java
 from lab.processes import Processes
 from lab.spark import LocalSpark, java_home
 from tests.serving import Handler, serving

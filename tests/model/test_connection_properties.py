@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.connection.jaas import parse_jaas, quoted
-from model.connection.properties import read_properties
+from clients.jaas import parse_jaas, quoted
+from clients.properties import read_properties
 from model.errors import ConfigError
 
 

@@ -5,8 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from model.connection.client import ClientProperties, Connection, Login, TokenSource
-from model.connection.reader import read_client_properties
+from clients.client_properties import read_client_properties
+from clients.connection import (
+    ClientProperties,
+    Connection,
+    Login,
+    TokenSource,
+)
 from model.errors import ConfigError
 from tests.certificates import Authority
 

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import pytest
 
+from clients.connection import OPEN, TokenSource
+from clients.tokens import Tokens
 from lab.ports import free_ports
-from model.connection.client import OPEN, TokenSource
-from model.connection.tokens import Tokens
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 from tests.tokenserver import TokenServer, token_server
 

@@ -11,10 +11,10 @@ from kafka.protocol.admin import DescribeClusterRequest, DescribeLogDirsRequest
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
+from clients.connection import Connection
 from collector.brokers.look import GROUPS_AGE_S
 from collector.metadata import CONFIG_AGE_S, ClusterReader, ClusterState
 from collector.probe import Probe
-from model.connection.client import Connection
 from model.snapshot import StorageKind
 from tests.collector.cluster import Brokers
 

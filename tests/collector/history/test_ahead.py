@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from clients.connection import Connection
 from collector.assemble import assemble
 from collector.collector import Collector
 from collector.history.ahead import Ahead, coming, name_of, with_slots
@@ -24,7 +25,6 @@ from collector.samples import SAMPLES
 from collector.settings import CollectorSettings
 from collector.state import claim
 from collector.vectors import VECTORS
-from model.connection.client import Connection
 from model.snapshot import Floats, Resource, Snapshot
 from model.snapshot_checks import MOST_SLOTS
 from tests.collector.history.cycles import FIRST_HOUR, daily, hours_of

@@ -8,16 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka import Producer
 
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
 from collector.history.hours import HOUR_MS, hourly
 from collector.history.keeper import LATE_S
 from collector.history.sample_store import decode
 from collector.history.settings import HistorySettings
 from collector.history.slots import DAY
-from collector.jars import default_cache_dir
 from collector.settings import CollectorSettings
 from lab.local import LocalCluster
-from model.connection.client import Connection
 from tests.collector.history.cycles import same
 from tests.collector.history.kept import compacted, in_order
 from tests.collector.history.store_records import new, old

@@ -11,7 +11,8 @@ import pyarrow.compute as pc
 import pytest
 from confluent_kafka import OFFSET_BEGINNING, Consumer, Producer, TopicPartition
 
-from collector.jars import default_cache_dir, fetch, read_pins
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir, fetch, read_pins
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.reports.complete import complete
@@ -22,7 +23,6 @@ from collector.reports.web import Access, Web
 from collector.vectors import ORIGINS, Window, load_vectors
 from lab.local import LocalCluster, LocalPlan
 from lab.ports import HOST, free_ports
-from model.connection.client import Connection
 
 pytestmark = pytest.mark.kafka
 PINS = Path(__file__).with_name("jars.tsv")

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.jars import default_cache_dir
 from collector.reports.schema import AUTOMQ
 from collector.settings import CollectorSettings
 from collector.vectors import ORIGINS
-from model.connection.client import Connection
 from model.ids import PartitionId, TopicName
 from model.snapshot import Resource, Snapshot
 from tests.automq import NODES, AutoMQCluster

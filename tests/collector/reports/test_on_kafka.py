@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 
-from collector.client import Client
+from clients.admin_connection import Client
+from clients.connection import Connection
+from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.jars import default_cache_dir
 from collector.reports.reporters import ReporterState
 from collector.reports.schema import CRUISE_CONTROL
 from collector.reports.topics import metric_topics
 from collector.settings import CollectorSettings
 from collector.vectors import ORIGINS
 from lab.local import LocalCluster
-from model.connection.client import Connection
 from tests.collector.reports import writing
 from tests.collector.reports.traffic import Traffic
 

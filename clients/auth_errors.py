@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from model.connection.client import Connection
+from clients.connection import Connection
 from model.errors import AccessRefused, PlimsollError
 
 _SASL_FAILED: Final = 58

@@ -6,10 +6,10 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from collector.drivers import confluent_settings
-from model.connection.client import Connection
-from model.connection.driver import open_client
-from model.connection.knock import reason_of
+from clients.connection import Connection
+from clients.driver_configs import confluent_settings
+from clients.kafka_python import open_client
+from clients.reachability import reason_of
 from model.errors import ClusterUnreachable, PlimsollError, RightsMissing
 
 if TYPE_CHECKING:

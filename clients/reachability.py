@@ -9,7 +9,7 @@ import struct
 import time
 from typing import Final
 
-from model.connection.client import ClientProperties, Connection
+from clients.connection import ClientProperties, Connection
 from model.errors import AccessRefused, ClusterUnreachable
 
 _SASL_HANDSHAKE: Final = struct.pack(">hhi", 17, 1, 0)

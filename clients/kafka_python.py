@@ -7,10 +7,10 @@ those need it, and may not import each other.
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from model.connection.client import Connection, Login, TokenSource
-from model.connection.knock import knock
-from model.connection.refusals import tell_refusals
-from model.connection.tokens import Tokens
+from clients.auth_errors import tell_refusals
+from clients.connection import Connection, Login, TokenSource
+from clients.reachability import knock
+from clients.tokens import Tokens
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from clients.properties import Property
 from model.bounded import MOST_TYPED_BYTES, read_bytes
-from model.connection.properties import Property
 from model.errors import ConfigError
 from model.exchange.source import fault
 

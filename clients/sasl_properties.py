@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from model.connection.client import Login, TokenSource
-from model.connection.jaas import LoginModule, parse_jaas
-from model.connection.values import Values
+from clients.connection import Login, TokenSource
+from clients.jaas import LoginModule, parse_jaas
+from clients.values import Values
 from model.errors import ConfigError
 
 _MECHANISM: Final = ("sasl.mechanism", "sasl.mechanisms")

@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from model.connection.client import Connection, Login, Tls, TokenSource
-from model.connection.jaas import quoted
-from model.connection.tokens import Tokens
+from clients.connection import Connection, Login, Tls, TokenSource
+from clients.jaas import quoted
+from clients.tokens import Tokens
 
 _SECURITY: Final = "org.apache.kafka.common.security"
 

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from clients.connection import ClientProperties, TokenSource
+from clients.reachability import reason_of
 from model.bounded import parse_json
-from model.connection.client import ClientProperties, TokenSource
-from model.connection.knock import reason_of
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 
 _FRESH: Final = 0.8

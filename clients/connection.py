@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from model.connection.pem import is_encrypted
+from clients.pem import is_encrypted
 from model.errors import ConfigError
 
 CLIENT_ID: Final = "plimsoll"

@@ -2,9 +2,13 @@
 
 from typing import Final
 
-from model.connection.client import Tls
-from model.connection.pem import certificates_in, is_encrypted, private_key_in
-from model.connection.values import Values
+from clients.connection import Tls
+from clients.pem import (
+    certificates_in,
+    is_encrypted,
+    private_key_in,
+)
+from clients.values import Values
 
 _NAMES: Final = "ssl.endpoint.identification.algorithm"
 _CA_FILES: Final = ("ssl.truststore.location", "ssl.ca.location")

@@ -6,11 +6,11 @@ Keys are Java's; librdkafka's for the same things are taken, too.
 from pathlib import Path
 from typing import Final
 
-from model.connection.client import CLIENT_ID, ClientProperties
-from model.connection.properties import read_properties
-from model.connection.sasl import SASL_KEYS, read_sasl
-from model.connection.stores import TLS_KEYS, read_tls
-from model.connection.values import Values
+from clients.connection import CLIENT_ID, ClientProperties
+from clients.properties import read_properties
+from clients.sasl_properties import SASL_KEYS, read_sasl
+from clients.tls_properties import TLS_KEYS, read_tls
+from clients.values import Values
 from model.exchange.source import nearest
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")

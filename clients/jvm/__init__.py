@@ -1,0 +1,1 @@
+"""A Java runtime and the pinned jars that run on it."""
