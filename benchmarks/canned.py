@@ -25,9 +25,9 @@ from executor.timing import RunLimits
 from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.shape import ClusterShape
 from model.evaluate import evaluate
-from model.frontier import Frontier, FrontierPoint
-from model.goals import Goals, SolveLimits
-from model.plan import Plan
+from model.goals.goals import Goals, SolveLimits
+from model.plan.frontier import Frontier, FrontierPoint
+from model.plan.plan import Plan
 from model.run import (
     JournalEvent,
     JournalRecord,
@@ -37,8 +37,8 @@ from model.run import (
     RunReport,
     RunState,
 )
-from model.scenario import Scenario
-from model.snapshot import Snapshot, StorageKind
+from model.snapshot.snapshot import Snapshot, StorageKind
+from model.snapshot.what_if import Scenario
 
 NAME: Final = "bench"
 AT_MS: Final = 1_700_000_000_000

@@ -28,10 +28,22 @@ from benchmarks.machine import processor
 from benchmarks.measure import cpu_seconds
 from model.errors import InvalidCluster
 from model.evaluate import evaluate_proposal
-from model.goals import Budgets, Goal, Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import (
+    Budgets,
+    Goal,
+    Goals,
+    ObjectiveKind,
+    SolveLimits,
+)
 from model.ids import BrokerId, PartitionId
-from model.proposal import Change, Proposal
-from model.snapshot import Count, Measure, Resource, Snapshot, StorageKind
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import (
+    Count,
+    Measure,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
 from solver.observer import SolveObserver
 from solver.solve import solve
 

@@ -18,8 +18,8 @@ import numpy as np
 
 from model.errors import InvalidCluster
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
-from model.snapshot import (
+from model.plan.plan import Move
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

@@ -13,8 +13,8 @@ import numpy as np
 
 from benchmarks.shapes import Shape
 from lab.synthetic.cluster import ClusterName, cluster, resources_of, topic_name
-from model.goals import Goal, Goals, ObjectiveKind
-from model.snapshot import Ints, RecentMove, Snapshot, StorageKind
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.snapshot.snapshot import Ints, RecentMove, Snapshot, StorageKind
 
 TAKEN_AT_MS: Final = 1_700_000_000_000
 FROZEN: Final = 0.05

@@ -14,7 +14,7 @@ from executor.timing import RunLimits
 from lab.load import LoadReport
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.units import bytes_text
 from tests.executor.plans import plan_for
 

@@ -19,7 +19,7 @@ from lab.load import Load, LoadOrder, LoadReport
 from lab.processes import Processes
 from model.closing import Closing
 from model.ids import PartitionId
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
 from model.units import bytes_text
 

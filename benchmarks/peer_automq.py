@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 
 BAND: Final = 0.10
 LEAST: Final = 1e-12

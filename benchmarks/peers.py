@@ -26,10 +26,10 @@ from benchmarks.measure import cpu_seconds
 from benchmarks.shapes import Shape, shapes_of
 from clients.jvm.jars import default_cache_dir
 from model.evaluate import evaluate_proposal
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.proposal import Change, Proposal
-from model.snapshot import Floats, Snapshot
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import Floats, Snapshot
 from solver.solve import solve
 
 HERE: Final = Path(__file__).parent

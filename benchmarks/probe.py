@@ -30,7 +30,7 @@ from collector.probe import Probe
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId
-from model.snapshot import BrokerState
+from model.snapshot.snapshot import BrokerState
 from model.units import bytes_text
 
 TABLE: Final = Path(__file__).with_name("probe.md")

@@ -21,10 +21,10 @@ from executor.order import Schedule, schedule, urgent_of
 from executor.paper import on_paper
 from executor.timing import RunLimits
 from executor.work import Speed, Terms, Work, works
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
-from model.snapshot import StorageKind
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
 from solver.solve import solve
 
 TABLE: Final = Path(__file__).with_name("schedule.md")

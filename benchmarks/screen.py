@@ -23,8 +23,8 @@ from benchmarks.machine import processor
 from benchmarks.sections import Section, measure_sections, table
 from benchmarks.terminals import Terminal, terminal
 from control.simulated import SPEED
-from model.goals import SolveLimits
-from model.plan import write_plan
+from model.goals.goals import SolveLimits
+from model.plan.plan import write_plan
 from solver.solve import solve
 from tui.viewmodel.modes import MODES
 

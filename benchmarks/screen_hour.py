@@ -21,7 +21,7 @@ from control.loop import Loop
 from control.settings import Settings
 from control.simulated import SimulatedOrder, simulated
 from control.view import Mode, Phase
-from model.goals import Budgets, Goals
+from model.goals.goals import Budgets, Goals
 from tui.app import PlimsollApp
 
 BROKERS: Final = 60

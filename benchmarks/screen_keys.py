@@ -27,7 +27,7 @@ from benchmarks.canned import (
     stopped,
 )
 from control.view import LoopView
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from solver.solve import solve
 from tui.app import PlimsollApp
 from tui.keymap import known_bindings

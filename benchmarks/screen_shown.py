@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from benchmarks.canned import CannedLoop, ready, running, seconds, snapshots
-from model.plan import read_plan
+from model.plan.plan import read_plan
 from tui.app import run
 
 if TYPE_CHECKING:

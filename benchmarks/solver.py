@@ -19,7 +19,7 @@ from benchmarks.bounds import Bounds
 from benchmarks.machine import processor
 from benchmarks.measure import Measurement
 from benchmarks.shapes import SHAPES, Aim, Shape, shapes_of
-from model.plan import PlanStatus
+from model.plan.plan import PlanStatus
 
 HERE: Final = Path(__file__).parent
 MEASURED: Final = HERE / "solver.json"

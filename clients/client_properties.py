@@ -11,7 +11,7 @@ from clients.properties import read_properties
 from clients.sasl_properties import SASL_KEYS, read_sasl
 from clients.tls_properties import TLS_KEYS, read_tls
 from clients.values import Values
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PROTOCOL: Final = "security.protocol"

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from model.bounded import MOST_TYPED_BYTES, read_bytes
-from model.exchange.source import fault
+from model.exchange.text_files import fault
 
 _KEY: Final = re.compile(r"(?:\\.|[^\\=:\s])*", re.DOTALL)
 _SEPARATOR: Final = re.compile(r"[ \t\f]*[=:]?[ \t\f]*")

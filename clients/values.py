@@ -9,7 +9,7 @@ from typing import Final
 from clients.properties import Property
 from model.bounded import MOST_TYPED_BYTES, read_bytes
 from model.errors import ConfigError
-from model.exchange.source import fault
+from model.exchange.text_files import fault
 
 _PROVIDER: Final = re.compile(r"\$\{\w+:.*\}")
 

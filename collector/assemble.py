@@ -15,7 +15,7 @@ from collector.vectors import (
     VECTORS,
     concatenate,
 )
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Bools,
     Broker,
     Floats,

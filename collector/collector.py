@@ -32,8 +32,8 @@ from collector.vectors import VECTORS, Window
 from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
 from model.paths import path_part
-from model.replication import Replication
-from model.snapshot import Broker, BrokerState, Snapshot
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

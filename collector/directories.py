@@ -8,8 +8,9 @@ import numpy as np
 
 from collector.brokers.wire import FUTURE, PARTITION, Folder, Layout
 from collector.metadata import ClusterState
-from model.capacities import Capacities
-from model.snapshot import (
+from model.snapshot.capacities import Capacities
+from model.snapshot.checks import check_capacities
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     CapacitySource,
@@ -18,7 +19,6 @@ from model.snapshot import (
     Resource,
     StorageKind,
 )
-from model.snapshot_checks import check_capacities
 
 MOST_BYTES: Final = 10**18
 """No disk has more; a network file system without a limit tells 2^63 - 1."""

@@ -17,9 +17,10 @@ from collector.brokers.moves import Moves
 from collector.brokers.questions import Question
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
+from model.goals.topic_placement import CONFIG
 from model.ids import BrokerId, TopicName
-from model.replication import Replication
-from model.snapshot import (
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import (
     Bools,
     Broker,
     BrokerState,
@@ -27,7 +28,6 @@ from model.snapshot import (
     StorageKind,
     Topic,
 )
-from model.topicplacement import CONFIG
 
 CONFIG_AGE_S: Final = 30.0
 """Topic configs are asked for again after this, or when a new topic appears."""

@@ -21,7 +21,7 @@ from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
 from model.closing import Closing
 from model.errors import RightsMissing
-from model.snapshot import BrokerState, Ints
+from model.snapshot.snapshot import BrokerState, Ints
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -22,10 +22,10 @@ from collector.samples import SAMPLES, decode, encode
 from collector.vectors import OLDEST, VECTORS, Window
 from model import __version__
 from model.errors import ConfigError
-from model.pseudonyms import Pseudonyms
-from model.snapshot import Snapshot
-from model.snapshot_file import read_snapshot, write_snapshot
-from model.state_file import StateFile, read_state, write_state
+from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.pseudonyms import Pseudonyms
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.state_file import StateFile, read_state, write_state
 
 HEADER_FILE: Final = "state.json"
 SNAPSHOT_FILE: Final = "snapshot.json"

@@ -20,7 +20,7 @@ from collector.spool import Spool
 from collector.state import scratch
 from collector.vectors import VECTORS, Window
 from model.errors import ConfigError
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

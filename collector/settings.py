@@ -11,7 +11,7 @@ from collector.history.settings import HistorySettings
 from collector.reports.reporters import Polled
 from collector.reports.topics import MetricTopic, metric_topics
 from collector.site import SparkSite
-from model.capacities import Capacities
+from model.snapshot.capacities import Capacities
 
 STARTING_S: Final = 240.0
 """Spark runs after 10 s on an idle machine."""

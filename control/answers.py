@@ -7,10 +7,15 @@ from pydantic import BaseModel
 
 from control.demo_report import DemoReport
 from model.files import FileModel
-from model.forecast import LoadForecast
-from model.plan import Plan, PlanStatus
+from model.plan.plan import Plan, PlanStatus
 from model.run import RunReport
-from model.snapshot import BrokerState, CapacitySource, Source, StorageKind
+from model.snapshot.forecast import LoadForecast
+from model.snapshot.snapshot import (
+    BrokerState,
+    CapacitySource,
+    Source,
+    StorageKind,
+)
 
 # ---- how plimsoll is set up
 

@@ -6,13 +6,13 @@ from typing import Final
 
 from control.topic_mode import goals_for
 from model.errors import ConfigError
-from model.frontier import FrontierPoint, goals_at
-from model.goals import Goals, Pin, Stay
+from model.goals.goals import Goals, Pin, Stay
+from model.goals.topic_placement import with_topic_placements
 from model.ids import PartitionId, TopicName
-from model.placeless import with_placeless_deferred
-from model.proposal import Proposal
-from model.snapshot import Snapshot
-from model.topicplacement import with_topic_placements
+from model.plan.frontier import FrontierPoint, goals_at
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import with_placeless_deferred
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 
 

@@ -6,12 +6,17 @@ from typing import TYPE_CHECKING, Annotated, Final
 from pydantic import Field
 
 from control.view import LoopView
-from model.capacities import DEFAULT, Capacities, Entry, capacity_notes
 from model.errors import ConfigError
 from model.exchange.capacity import read_capacities
 from model.files import FileModel
 from model.quantities import Rate, as_size
-from model.snapshot import CapacitySource, Resource, Snapshot
+from model.snapshot.capacities import (
+    DEFAULT,
+    Capacities,
+    Entry,
+    capacity_notes,
+)
+from model.snapshot.snapshot import CapacitySource, Resource, Snapshot
 
 if TYPE_CHECKING:
     from control.loop import Loop

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from model.ids import PartitionId, TopicName
-from model.plan import Plan
-from model.snapshot import TAKING, BrokerState, Snapshot
+from model.plan.plan import Plan
+from model.snapshot.snapshot import TAKING, BrokerState, Snapshot
 from model.units import count_text
 
 MOST_NAMED = 3

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from control.facts import LEAST, NEAR, Facts, are_near, differences, is_near
-from model.bound import price_bound
+from model.bound.bound import price_bound
 from model.evaluate import Evaluation, evaluate
 from model.files import rounded
-from model.goals import Goals, SolveLimits
-from model.plan import ROUNDING, Plan, PlanStatus, plan_hash
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import ROUNDING, Plan, PlanStatus, plan_hash
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.observer import SolveObserver
 from solver.result import Result

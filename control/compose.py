@@ -20,9 +20,9 @@ from control.prometheus import poller_of
 from control.settings import Settings
 from control.terminal import operator
 from control.view import Mode
-from model.capacities import Capacities
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
-from model.snapshot import RecentMove
+from model.snapshot.capacities import Capacities
+from model.snapshot.snapshot import RecentMove
 from model.units import AUTO
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collector.reports.reporters import Polled
     from collector.site import SparkSite
     from executor.connect import Executor
-    from model.pseudonyms import Pseudonyms
+    from model.snapshot.pseudonyms import Pseudonyms
 
 _log = logging.getLogger("plimsoll.control")
 
@@ -160,7 +160,7 @@ def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
     ConfigError
         The key cannot be read, or made.
     """
-    from model.pseudonyms import Pseudonyms, kept_key, read_key
+    from model.snapshot.pseudonyms import Pseudonyms, kept_key, read_key
 
     usual = settings.state_dir / "anonymise.key"
     return Pseudonyms(kept_key(usual) if key_file is None else read_key(key_file))

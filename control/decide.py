@@ -7,7 +7,7 @@ from enum import StrEnum
 from control.needs import Need
 from control.policy import AutoLimits, refusals
 from control.view import Mode
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.units import seconds_text
 
 

@@ -27,8 +27,8 @@ from lab.reaper import MARK
 from lab.weights import DEMO_WEIGHTS
 from model.errors import ExecutionStopped, PlimsollError
 from model.ids import TopicName
-from model.plan import Plan
-from model.snapshot import Resource
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Resource
 
 TOPIC = TopicName("orders")
 BYTES_PER_S = 5_000_000.0

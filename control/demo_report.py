@@ -3,9 +3,9 @@
 from control.render import load_text, table
 from control.render_run import run_text
 from model.files import FileModel
-from model.plan import PlanStatus
+from model.plan.plan import PlanStatus
 from model.run import RunReport, RunState
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, percent_text, seconds_text
 
 LEVEL_SHARE = 0.10

@@ -12,7 +12,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import EnvSettingsSource
 
 from model.errors import ConfigError
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 from model.files import old_names_of
 
 PREFIX: Final = "PLIMSOLL_"

@@ -7,12 +7,18 @@ from typing import Any, Final
 
 from model.dimensions import Dimension, replica_loads
 from model.evaluate import Evaluation, counted_dimensions, mean_load
-from model.goals import Goal, Goals, SolveLimits
-from model.plan import ANY_DIR, BrokerChange, Move, Plan, minor_of
-from model.plan_warnings import plan_warnings
-from model.proposal import Proposal
-from model.remaining import OverLimit
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import Goal, Goals, SolveLimits
+from model.plan.plan import (
+    ANY_DIR,
+    BrokerChange,
+    Move,
+    Plan,
+    minor_of,
+)
+from model.plan.proposal import Proposal
+from model.plan.remaining import OverLimit
+from model.plan.warnings import plan_warnings
+from model.snapshot.snapshot import BrokerState, Snapshot
 
 NEAR: Final = 1e-8
 """Share by which figures of a file may differ from their recomputed values: ten times

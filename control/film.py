@@ -20,9 +20,9 @@ from pydantic import TypeAdapter
 from control.view import LogLine, LoopView
 from model.errors import ConfigError
 from model.files import VersionedModel
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.run import MoveProgress, RunProgress, RunReport
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from model.stop_rules import StopRules
 
 KIND: Final = "plimsoll.screen"

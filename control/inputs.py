@@ -7,9 +7,9 @@ from typing import Final
 from control.changes import placements
 from control.needs import Need, Reason
 from model.evaluate import Evaluation
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 
 Figure = tuple[str, BrokerId | None]
 """A dimension and a broker: its deviation, or, with `OVER` before the dimension, its

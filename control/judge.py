@@ -4,12 +4,12 @@ from collections.abc import Callable
 
 from model.errors import PlimsollError
 from model.evaluate import Evaluation, evaluate_proposal
-from model.goals import Goals
-from model.plan import Plan
-from model.proposal import Proposal
-from model.snapshot import RecentMove, Snapshot
+from model.goals.goals import Goals
+from model.plan.plan import Plan
+from model.plan.proposal import Proposal
+from model.plan.violations import misstated
+from model.snapshot.snapshot import RecentMove, Snapshot
 from model.units import percent_text
-from model.violations import misstated
 
 
 def with_recent_moves(

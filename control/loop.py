@@ -43,14 +43,14 @@ from model.errors import (
     RightsMissing,
 )
 from model.evaluate import Evaluation, evaluate
-from model.goals import Goals
-from model.outages import dead_brokers
-from model.placeless import placeless_warnings
-from model.plan import Plan
-from model.plan_warnings import load_warning
+from model.goals.goals import Goals
+from model.goals.topic_placement import with_topic_placements
+from model.plan.outages import dead_brokers
+from model.plan.plan import Plan
+from model.plan.unplaceable import placeless_warnings
+from model.plan.warnings import load_warning
 from model.run import MoveState, RunProgress, RunReport, RunState
-from model.snapshot import Snapshot, StorageKind
-from model.topicplacement import with_topic_placements
+from model.snapshot.snapshot import Snapshot, StorageKind
 from model.units import count_text, seconds_text
 from solver.result import Result
 

@@ -11,9 +11,9 @@ from control.retry import Backoff
 from control.view import LOG_LINES, LogLine, Phase, Retry
 from model.errors import PlimsollError
 from model.evaluate import Evaluation
-from model.replication import Replication
 from model.run import RunProgress, RunReport
-from model.snapshot import Broker, Snapshot
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, Snapshot
 
 FIRST_RETRY_S: Final = 10.0
 """Time that `--auto` waits after a failure; doubles with each further one."""

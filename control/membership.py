@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from model.ids import BrokerId
-from model.snapshot import Broker, BrokerState
+from model.snapshot.snapshot import Broker, BrokerState
 from model.units import seconds_text
 
 NEVER: Final = math.inf

@@ -11,12 +11,12 @@ from enum import StrEnum
 import numpy as np
 
 from model.evaluate import Evaluation
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.outages import dead_brokers
-from model.proposal import Proposal
-from model.remaining import present_words
-from model.snapshot import Snapshot
+from model.plan.outages import dead_brokers
+from model.plan.proposal import Proposal
+from model.plan.remaining import present_words
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 
 

@@ -9,19 +9,33 @@ from control import compose
 from control.capacities import capacities_of
 from control.judge import with_recent_moves
 from control.settings import Settings
-from model.capacities import Capacities, capacity_notes, with_capacities
 from model.errors import ConfigError, GuardrailRefused
-from model.exchange.cluster import ClusterFiles, read_cluster
+from model.exchange.confluent_placement import read_placement
 from model.exchange.goals_file import read_goals
-from model.exchange.placement import read_placement
-from model.exchange.source import nearest
-from model.goals import Goals, RackRule
-from model.placeless import placeless_warnings, with_placeless_deferred
-from model.plan_warnings import goal_warning, rack_warning, racks_unknown
-from model.rackplacement import PlacementRule
-from model.snapshot import Snapshot, StorageKind
-from model.snapshot_file import read_snapshot
-from model.topicplacement import placement_warnings, with_topic_placements
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.exchange.text_files import nearest
+from model.goals.goals import Goals, RackRule
+from model.goals.rack_placement import PlacementRule
+from model.goals.topic_placement import (
+    placement_warnings,
+    with_topic_placements,
+)
+from model.plan.unplaceable import (
+    placeless_warnings,
+    with_placeless_deferred,
+)
+from model.plan.warnings import (
+    goal_warning,
+    rack_warning,
+    racks_unknown,
+)
+from model.snapshot.capacities import (
+    Capacities,
+    capacity_notes,
+    with_capacities,
+)
+from model.snapshot.file import read_snapshot
+from model.snapshot.snapshot import Snapshot, StorageKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

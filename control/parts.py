@@ -12,8 +12,8 @@ from control.showing import ScreenSettings
 from control.terminal import operator
 from control.view import Mode
 from executor.timing import steady_s
-from model.goals import Goals, SolveLimits
-from model.snapshot import RecentMove
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import RecentMove
 from model.stop_rules import StopRules
 
 _RULES: Final = StopRules()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 from control.runner import Runner
 from control.view import LoopView
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunState
 
 if TYPE_CHECKING:

@@ -9,9 +9,9 @@ from model.errors import ConfigError
 from model.exchange.reassignment import election, reassignment, write_stock
 from model.files import write_document
 from model.paths import path_of
-from model.plan import Plan, write_plan
+from model.plan.plan import Plan, write_plan
 from model.private import shared_folder
-from model.scenario import WhatIf
+from model.snapshot.what_if import WhatIf
 
 
 def folder_of(text: str) -> Path:

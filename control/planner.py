@@ -1,7 +1,7 @@
 """The planner, loaded with the first plan."""
 
-from model.goals import Goals, SolveLimits
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
 

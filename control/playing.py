@@ -14,9 +14,9 @@ from control.projection import Scene, read_film
 from control.settings import Settings
 from control.view import LogLine, LoopView, Mode
 from model.errors import ConfigError, PlimsollError
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.run import RunReport
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
 

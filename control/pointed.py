@@ -4,10 +4,15 @@ from dataclasses import replace
 
 from control.judge import refuse_broken
 from control.proposed import Traced
-from model.frontier import Frontier, FrontierPoint, knee_of, undominated
 from model.ids import PartitionId
-from model.plan import Plan
-from model.snapshot import Snapshot
+from model.plan.frontier import (
+    Frontier,
+    FrontierPoint,
+    knee_of,
+    undominated,
+)
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Snapshot
 from solver.result import Result
 
 

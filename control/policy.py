@@ -8,8 +8,8 @@ from pydantic import Field, model_validator
 
 from model.errors import ConfigError
 from model.files import FileModel, OldNames, with_new_names
-from model.goals import Budgets, Goals
-from model.plan import Plan
+from model.goals.goals import Budgets, Goals
+from model.plan.plan import Plan
 from model.quantities import Duration, as_size
 from model.units import percent_text
 

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Protocol
 
 from executor.steering import Steering
 from model.errors import PlimsollError
-from model.goals import Goals, SolveLimits
-from model.plan import Plan
-from model.replication import Replication
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
-from model.snapshot import Broker, Snapshot
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, Snapshot
 from solver.observer import SolveObserver
 from solver.result import Result
 

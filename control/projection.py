@@ -15,10 +15,10 @@ from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
 from model.errors import ConfigError, InvalidCluster, PlimsollError
 from model.evaluate import evaluate
 from model.files import major_of
-from model.goals import Goals
+from model.goals.goals import Goals
+from model.goals.topic_placement import with_topic_placements
 from model.run import RunProgress, RunReport
-from model.snapshot import Floats, Snapshot
-from model.topicplacement import with_topic_placements
+from model.snapshot.snapshot import Floats, Snapshot
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,12 +20,17 @@ from control.retry import Backoff
 from control.supposing import judged
 from control.task import Follower, Task
 from model.errors import ConfigError, PlimsollError
-from model.goals import Goals, SolveLimits
-from model.placeless import with_placeless_deferred
-from model.plan import Plan
-from model.scenario import Scenario, WhatIf, lost_partitions, suppose
-from model.snapshot import Snapshot
-from model.topicplacement import with_topic_placements
+from model.goals.goals import Goals, SolveLimits
+from model.goals.topic_placement import with_topic_placements
+from model.plan.plan import Plan
+from model.plan.unplaceable import with_placeless_deferred
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import (
+    Scenario,
+    WhatIf,
+    lost_partitions,
+    suppose,
+)
 from solver.result import Result
 
 T = TypeVar("T")

@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from control.asks import NOTHING, Asks
-from model.frontier import Frontier
-from model.scenario import WhatIf
-from model.snapshot import Snapshot
+from model.plan.frontier import Frontier
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import WhatIf
 from solver.result import Result
 
 

@@ -10,11 +10,16 @@ from control.output import json_of
 from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import Evaluation
 from model.files import rounded
-from model.plan import BrokerChange, Move, Plan
+from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.remaining import present_words, repaired_words
 from model.printable import printable
-from model.remaining import present_words, repaired_words
-from model.skew import BrokerSkew, TopicSkew
-from model.snapshot import Count, Resource, Snapshot, SnapshotHeader
+from model.snapshot.snapshot import (
+    Count,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+)
+from model.snapshot.topic_skew import BrokerSkew, TopicSkew
 from model.units import (
     bytes_text,
     count_text,

@@ -2,7 +2,7 @@
 
 from control.render import load_text, table
 from model.evaluate import Evaluation
-from model.snapshot import Broker, Resource, Snapshot
+from model.snapshot.snapshot import Broker, Resource, Snapshot
 from model.units import percent_text
 
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from model.forecast import LoadForecast, SlotReason
-from model.plan import Plan
+from model.plan.plan import Plan
+from model.snapshot.forecast import LoadForecast, SlotReason
 from model.units import count_text, percent_text
 
 

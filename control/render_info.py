@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from control.render import table
 from control.render_capacity import told_capacity
 from model.printable import printable
-from model.snapshot import Broker, BrokerState, Resource, Snapshot
+from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
 from model.units import count_text, percent_text, seconds_text
 
 if TYPE_CHECKING:

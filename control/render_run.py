@@ -1,7 +1,7 @@
 """The report of a run as people read it."""
 
 from control.render import measure_text, table
-from model.remaining import deferred_words, remaining_words
+from model.plan.remaining import deferred_words, remaining_words
 from model.run import BrokerBalance, MoveReport, RunReport
 from model.units import bytes_text, count_text, seconds_text
 

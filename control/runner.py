@@ -11,7 +11,7 @@ from control.memory import give_back
 from control.ports import Executor
 from executor.steering import Steering
 from model.errors import PlimsollError
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 
 if TYPE_CHECKING:

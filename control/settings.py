@@ -32,11 +32,11 @@ from control.sources import Sources
 from control.throttling import AutoThrottleSettings
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
-from model.exchange.faults import closest, faults_of
-from model.exchange.lines import line_of
-from model.exchange.source import read_text
+from model.exchange.text_files import read_text
+from model.exchange.toml_lines import line_of
+from model.exchange.validation_messages import closest, faults_of
 from model.files import FileModel, old_names_of
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.paths import UserPath
 from model.quantities import as_span
 from model.stop_rules import StopRules

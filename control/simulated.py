@@ -16,8 +16,8 @@ from control.settings import Settings
 from control.view import Mode
 from lab.simulation.live import LiveCluster, LiveObserver
 from lab.simulation.world import WorldOrder
-from model.goals import Cooldown, Goals
-from model.snapshot import StorageKind
+from model.goals.goals import Cooldown, Goals
+from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from control.environment import Trail
-from model.exchange.faults import holds
-from model.exchange.lines import line_of
+from model.exchange.toml_lines import line_of
+from model.exchange.validation_messages import holds
 
 FLAGS: Mapping[str, str] = {
     "bootstrap_server": "--bootstrap-server",

@@ -5,11 +5,17 @@ from collections.abc import Collection
 
 import numpy as np
 
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.placeless import placeless, stays
-from model.proposal import Proposal
-from model.snapshot import LEAVING, TAKING, BrokerState, Snapshot, StorageKind
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import placeless, stays
+from model.snapshot.snapshot import (
+    LEAVING,
+    TAKING,
+    BrokerState,
+    Snapshot,
+    StorageKind,
+)
 
 
 def staged(

@@ -6,7 +6,7 @@ from control.decide import Step
 from control.judge import spread_words
 from control.view import Phase
 from model.evaluate import Evaluation
-from model.plan import PlanStatus
+from model.plan.plan import PlanStatus
 from solver.result import Result
 
 

@@ -7,8 +7,8 @@ from control.judge import refuse_broken
 from model.errors import ConfigError
 from model.ids import BrokerId
 from model.names import Names
-from model.scenario import AddedBrokers, Scenario, Traffic, WhatIf
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf
 from solver.result import Result
 
 

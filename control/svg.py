@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Final
 from xml.sax.saxutils import escape
 
-from model.frontier import Frontier, FrontierPoint, undominated
+from model.plan.frontier import Frontier, FrontierPoint, undominated
 from model.printable import printable
 from model.units import count_text
 

@@ -86,7 +86,7 @@ def synthesise(
     from control.commands.synthesise import make, shape_of
     from lab.synthetic.course import Rhythm
     from lab.synthetic.synthetic import Order
-    from model.snapshot import StorageKind
+    from model.snapshot.snapshot import StorageKind
 
     shape = shape_of(
         brokers=brokers,

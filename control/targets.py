@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from model.errors import ConfigError
-from model.exchange.source import read_json
+from model.exchange.text_files import read_json
 from model.files import read_document
 
 _ANY_MAJOR: Final = 10**6

@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING, Self
 
 from pydantic import model_validator
 
-from model.capacities import Capacities
 from model.files import FileModel
 from model.quantities import Rate
+from model.snapshot.capacities import Capacities
 
 if TYPE_CHECKING:
     from executor.auto_throttle import AutoThrottle

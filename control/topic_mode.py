@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.errors import ConfigError
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 from model.files import rounded
-from model.goals import Goal, Goals
+from model.goals.goals import Goal, Goals
 from model.ids import TopicName
-from model.plan import Plan
-from model.skew import TopicSkew, topic_skew
-from model.snapshot import LEAVING, Count, Ints, Snapshot
+from model.plan.plan import Plan
+from model.snapshot.snapshot import LEAVING, Count, Ints, Snapshot
+from model.snapshot.topic_skew import TopicSkew, topic_skew
 
 TOLERANCE = 0.20
 """Band of the counts: few replicas per broker cannot be as even as bytes."""

@@ -7,10 +7,10 @@ from typing import Final
 
 from control.proposed import NONE, Proposed
 from model.evaluate import Evaluation
-from model.plan import Plan
-from model.replication import Replication
+from model.plan.plan import Plan
 from model.run import RunProgress
-from model.snapshot import Broker, Snapshot
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, Snapshot
 
 LOG_LINES: Final = 500
 """Decisions kept for the screen."""

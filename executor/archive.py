@@ -42,7 +42,7 @@ from model.errors import (
 )
 from model.files import canonical, replace_file
 from model.paths import path_part
-from model.plan import Plan, read_plan
+from model.plan.plan import Plan, read_plan
 from model.run import JournalEvent
 
 _SUFFIX: Final = ".jsonl"

@@ -6,7 +6,7 @@ from math import inf
 from typing import Final
 
 from model.ids import BrokerId
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 
 ANY_BROKER: Final = -1
 """Stands for brokers without a capacity of their own, as in Cruise Control's file."""

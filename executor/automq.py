@@ -22,7 +22,7 @@ from executor.timing import Timing
 from executor.wal import Uploads, Wal
 from model.errors import GuardrailRefused
 from model.ids import PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 from model.stop_rules import Rule
 
 _BALANCER_LOOK_S: Final = 10.0

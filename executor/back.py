@@ -12,11 +12,11 @@ from executor.history import PastRun, past_run
 from executor.placement import text
 from model.errors import ConfigError, GuardrailRefused
 from model.files import rounded
-from model.goals import ObjectiveKind
+from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId
-from model.plan import BrokerChange, Move, Plan
+from model.plan.plan import BrokerChange, Move, Plan
 from model.run import MoveProgress, MoveState
-from model.snapshot import Count, Resource, StorageKind
+from model.snapshot.snapshot import Count, Resource, StorageKind
 
 _CALM_S: Final = 60.0
 """AutoMQ stalls when a partition returns to a broker that still uploads what it had."""

@@ -9,7 +9,7 @@ from executor.answers import PartitionView
 from model.errors import ClusterUnreachable, RightsMissing
 from model.files import rounded
 from model.ids import BrokerId, PartitionId
-from model.plan import BrokerChange, Move, Plan
+from model.plan.plan import BrokerChange, Move, Plan
 from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
 
 Loads = dict[str, float]

@@ -15,9 +15,9 @@ from executor.journal import Journal
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
 from model.ids import BrokerId
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 ENABLE: Final = "autobalancer.controller.enable"
 THRESHOLDS: Final = (

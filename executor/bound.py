@@ -8,7 +8,7 @@ from executor.schedule import brokers_of
 from executor.timing import RunLimits
 from executor.work import Lane, Speed, Work
 from model.ids import BrokerId
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 
 def least_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float:

@@ -5,8 +5,8 @@ from statistics import median
 from typing import Final
 
 from executor.timing import RunLimits
-from model.plan import Move
-from model.snapshot import StorageKind
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
 
 _FIRST: Final = 8
 """Moves at once until some have shown how it goes."""

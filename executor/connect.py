@@ -54,9 +54,9 @@ from executor.work import Sizes
 from model.closing import Closing
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.ids import PartitionId
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 _DEFAULT_LIMITS: Final = RunLimits()
 _REAL_TIME: Final = Timing()

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from executor.answers import Answer, PartitionView
 from executor.guards import Broken
 from model.ids import PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 
 
 class Stage(Enum):

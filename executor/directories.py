@@ -13,7 +13,7 @@ from executor.admin import Admin
 from executor.answers import Answer, LogDirView, PartitionView, Verdict
 from executor.dialect import Progress, Stage
 from model.ids import BrokerId, PartitionId
-from model.plan import ANY_DIR, Move
+from model.plan.plan import ANY_DIR, Move
 
 Seen = Mapping[BrokerId, Sequence[LogDirView]]
 """Log directories by broker; of those that do not answer, none."""

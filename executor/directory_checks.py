@@ -13,8 +13,8 @@ from model.errors import (
     RightsMissing,
 )
 from model.ids import BrokerId, PartitionId
-from model.plan import ANY_DIR, Move
-from model.snapshot import StorageKind
+from model.plan.plan import ANY_DIR, Move
+from model.snapshot.snapshot import StorageKind
 from model.units import bytes_text
 
 

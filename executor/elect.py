@@ -13,7 +13,7 @@ from executor.answers import PartitionView, Reassignment
 from executor.placement import text
 from executor.timing import Timing
 from model.errors import ConfigError
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 
 _BATCH: Final = 250

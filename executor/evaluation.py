@@ -15,11 +15,11 @@ from executor.answers import PartitionView
 from executor.preflight import Observed
 from model.errors import GuardrailRefused
 from model.ids import BrokerId
-from model.plan import BrokerChange, Move, Plan
-from model.proposal import HOLDING, Proposal
-from model.remaining import over_words
+from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.proposal import HOLDING, Proposal
+from model.plan.remaining import over_words
 from model.rules import RULES, Violation
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

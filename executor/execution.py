@@ -20,9 +20,9 @@ from executor.steering import Steering
 from executor.timing import RunLimits, Timing
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.ids import BrokerId, PartitionId
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from model.units import count_text
 
 _log = logging.getLogger("plimsoll.executor")

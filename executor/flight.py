@@ -10,7 +10,7 @@ from executor.dialect import Progress, Stage
 from executor.placement import steps
 from executor.stall import Stall
 from model.ids import BrokerId
-from model.plan import Move
+from model.plan.plan import Move
 
 ATTEMPTS: Final = 3
 """Requests for one move whose answers are lost, before it is given up."""

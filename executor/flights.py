@@ -17,9 +17,9 @@ from executor.segments import RunSegments
 from executor.stall import Stall
 from executor.timing import RunLimits, Timing
 from model.ids import PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import MoveState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction, Rule
 from model.units import bytes_text
 

@@ -10,7 +10,7 @@ from executor.schedule import NO_LIMIT
 from executor.timing import RunLimits
 from executor.work import NO_SIZES, Sizes, Terms, works
 from model.ids import BrokerId
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

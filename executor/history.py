@@ -15,9 +15,9 @@ from executor.segments import Shortened
 from executor.throttle import Throttled
 from model.bounded import MOST_LINE, read_bytes
 from model.errors import ConfigError
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import PartitionId
-from model.plan import Move, Plan, PlanStatus, read_plan
+from model.plan.plan import Move, Plan, PlanStatus, read_plan
 from model.run import (
     UNFINISHED,
     JournalEvent,
@@ -27,7 +27,7 @@ from model.run import (
     RunProgress,
     RunState,
 )
-from model.snapshot import RecentMove
+from model.snapshot.snapshot import RecentMove
 
 _SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
 _NEWEST: Final = 20

@@ -25,7 +25,7 @@ from model.bounded import read_bytes
 from model.errors import ConfigError, WriterBarred
 from model.files import write_document
 from model.paths import path_part
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord
 
 _SUFFIX: Final = ".jsonl"

@@ -28,7 +28,7 @@ from executor.tier import Tier
 from executor.timing import Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.stop_rules import Rule
 from model.units import bytes_text, seconds_text
 

@@ -9,7 +9,7 @@ from executor.journal import Journal
 from executor.losses import MAY_BE_SET
 from executor.stall import Stall
 from executor.timing import Timing
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import (
     JournalEvent,
     MoveProgress,

@@ -11,9 +11,9 @@ from executor.lock import is_changing
 from executor.losses import WHAT, listed
 from executor.segments import LOCAL, SEGMENT
 from executor.throttle import FOLLOWERS, LEADERS, RATES
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 _RESTORE: Final = "plimsoll cleanup --allow-changes"
 

@@ -7,9 +7,9 @@ from executor.balancer import THRESHOLDS
 from executor.records import Content, Damage
 from executor.segments import LOCAL, SEGMENT
 from executor.throttle import FOLLOWERS, LEADERS, RATES
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import JournalEvent, JournalRecord, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 _MOST: Final = 20
 """Names in a sentence."""

@@ -14,8 +14,8 @@ from executor.greedy import idle_lanes_first
 from executor.paper import Timeline, on_paper
 from executor.work import Terms, Work
 from model.ids import PartitionId
-from model.plan import Plan
-from model.snapshot import LEAVING
+from model.plan.plan import Plan
+from model.snapshot.snapshot import LEAVING
 
 _SLACKS: Final = (0.1, 0.2, 1.0)
 """Shares of the least time that `idle_lanes_first` is tried with."""

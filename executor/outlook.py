@@ -13,7 +13,7 @@ from executor.paper import on_paper
 from executor.timing import RunLimits, Timing
 from executor.work import NO_SIZES, Lane, Sizes, Terms, works
 from model.ids import BrokerId
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import MoveProgress, MoveState
 from model.units import seconds_text
 

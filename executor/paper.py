@@ -16,7 +16,7 @@ from executor.schedule import (
 )
 from executor.work import Copy, Lane, Speed, Way, Work
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 
 _NOTHING: Mapping[PartitionId, float] = {}
 

@@ -7,7 +7,7 @@ from executor.answers import PartitionView, Reassignment
 from executor.dialect import Progress, Stage
 from executor.directories import changed
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 
 
 def progress_of(

@@ -10,8 +10,8 @@ from executor.answers import ClusterView, LogDirView, PartitionView, Reassignmen
 from executor.recognise import storage_kinds
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move, Plan
-from model.snapshot import StorageKind
+from model.plan.plan import Move, Plan
+from model.snapshot.snapshot import StorageKind
 
 _NAMED: Final = 5
 """Differences told one by one."""

@@ -15,8 +15,8 @@ from executor.timing import RunLimits, Timing
 from executor.traffic import Traffic
 from model.errors import GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
-from model.plan import Move, Plan
-from model.snapshot import Resource, StorageKind
+from model.plan.plan import Move, Plan
+from model.snapshot.snapshot import Resource, StorageKind
 from model.units import count_text, rate_text
 
 Limit = tuple[BrokerId, str]

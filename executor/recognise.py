@@ -11,7 +11,7 @@ from executor.tier import Tier
 from executor.timing import RunLimits, Timing
 from executor.wal import Wal
 from model.ids import TopicName
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 _AUTOMQ_FEATURE: Final = "automq.version"
 _AUTOMQ_CONFIG: Final = "elasticstream.enable"

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from model.plan import Plan
-from model.remaining import OverLimit, RackViolation
+from model.plan.plan import Plan
+from model.plan.remaining import OverLimit, RackViolation
 from model.run import MoveState, RunReport
 
 NOT_MADE = "its move was not completed"

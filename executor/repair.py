@@ -12,7 +12,7 @@ from executor.records import Content, Damage, checksum_of, scan, sealed
 from executor.timing import Timing
 from model.errors import ConfigError
 from model.files import replace_file
-from model.plan import Plan, read_plan
+from model.plan.plan import Plan, read_plan
 from model.run import JournalEvent, JournalRecord
 
 _DAMAGED: Final = ".damaged"

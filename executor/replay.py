@@ -5,7 +5,7 @@ from pathlib import Path
 
 from executor.history import after_record, read_journal
 from executor.journal import plan_path, run_path
-from model.plan import Plan, read_plan
+from model.plan.plan import Plan, read_plan
 from model.run import (
     JournalEvent,
     JournalRecord,

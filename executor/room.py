@@ -7,8 +7,8 @@ from executor.schedule import bytes_per_replica
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
-from model.snapshot import StorageKind
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
 
 
 class Room:

@@ -12,7 +12,7 @@ from executor.segments import RunSegments, Segments
 from executor.steering import Steering
 from executor.throttle import Throttle
 from executor.timing import RunLimits, Timing
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 
 
 class RunSettings:

@@ -12,7 +12,7 @@ from executor.throttle import FOLLOWER_RATE, LEADER_RATE, Rates, Throttle, Throt
 from executor.timing import Timing
 from model.errors import ExecutionStopped, PlimsollError, WriterBarred
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent
 from model.units import rate_text
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from executor.timing import RunLimits
 from model.ids import BrokerId
-from model.plan import Move
+from model.plan.plan import Move
 from model.units import bytes_text
 
 NO_LIMIT: Final[Mapping[BrokerId, int]] = {}

@@ -17,9 +17,9 @@ from executor.tail import SEGMENTS, Tail, TailReader
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
 from model.ids import PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 SEGMENT: Final = "segment.bytes"
 LOCAL: Final = "local.retention.bytes"

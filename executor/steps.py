@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from executor.answers import PartitionView, Reassignment
 from executor.placement import steps
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from executor.admin import Admin, OffsetKind, local_bytes
 from executor.answers import PartitionView
 from executor.timing import Timing
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.units import count_text, seconds_text
 
 SEGMENTS: Final = 2

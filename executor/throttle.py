@@ -21,7 +21,7 @@ from model.errors import (
     WriterBarred,
 )
 from model.ids import BrokerId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.units import rate_text
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"

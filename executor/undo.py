@@ -6,7 +6,7 @@ from typing import Final
 from executor.steering import Steering
 from executor.timing import Timing
 from model.errors import GuardrailRefused, PlimsollError
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunReport, RunState
 
 _CALM_S: Final = 180.0

@@ -9,7 +9,7 @@ from executor.answers import ClusterView, PartitionView
 from executor.guards import CLOSED, Broken, Guard, Health, guards_of
 from executor.timing import RunLimits, Timing
 from model.ids import BrokerId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.stop_rules import Rule
 
 _MIN_IN_SYNC: Final = "min.insync.replicas"

@@ -9,7 +9,7 @@ from executor.directories import changed
 from executor.schedule import bytes_per_replica, is_internal
 from executor.timing import RunLimits
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 
 Sizes = Mapping[tuple[PartitionId, BrokerId], int]
 """Bytes of replicas that are to be copied inside their broker."""

@@ -1,9 +1,9 @@
 """How uneven the log directories inside brokers are: the plain half."""
 
-from model.goals import Goal, ObjectiveKind
-from model.proposal import Proposal
-from model.rules.directories import bytes_before, growth
-from model.snapshot import TAKING, Broker, Resource
+from model.goals.goals import Goal, ObjectiveKind
+from model.plan.proposal import Proposal
+from model.rules.log_dirs import bytes_before, growth
+from model.snapshot.snapshot import TAKING, Broker, Resource
 
 
 def directory_cost(proposal: Proposal, price: float) -> float:

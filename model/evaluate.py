@@ -13,16 +13,20 @@ import numpy as np
 
 from model.dimensions import TOPIC_MEASURES, Weighted, weighted_dimensions
 from model.directories import directory_cost
-from model.goals import Goals, ObjectiveKind
+from model.goals.goals import Goals, ObjectiveKind
+from model.goals.move_costs import (
+    change_price,
+    move_price,
+    replica_prices,
+)
 from model.ids import BrokerId
-from model.plan import Move
-from model.prices import change_price, move_price, replica_prices
-from model.proposal import HOLDING, Proposal
-from model.remaining import OverLimit, RackViolation
+from model.plan.plan import Move
+from model.plan.proposal import HOLDING, Proposal
+from model.plan.remaining import OverLimit, RackViolation
+from model.plan.violations import over_limits, rack_violations
 from model.rules import RULES, Violation
-from model.snapshot import Floats, Measure, Resource, Snapshot
-from model.topicspread import topic_cost
-from model.violations import over_limits, rack_violations
+from model.snapshot.snapshot import Floats, Measure, Resource, Snapshot
+from model.snapshot.topic_spread import topic_cost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

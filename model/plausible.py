@@ -8,7 +8,7 @@ import numpy as np
 
 from model.errors import InvalidCluster
 from model.ids import MOST_ID, NO_BROKER, is_legal
-from model.snapshot import Snapshot, SnapshotHeader, Source
+from model.snapshot.snapshot import Snapshot, SnapshotHeader, Source
 
 
 def check_header(header: SnapshotHeader) -> None:

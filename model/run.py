@@ -7,10 +7,10 @@ from typing import Any
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from model.files import FileModel, VersionedModel
-from model.goals import Stay
+from model.goals.goals import Stay
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
-from model.remaining import OverLimit, RackViolation
+from model.plan.plan import Move
+from model.plan.remaining import OverLimit, RackViolation
 
 
 class MoveState(StrEnum):

@@ -7,11 +7,17 @@ from typing import Final
 import numpy as np
 
 from model.files import DIGITS, rounded
-from model.goals import Goal
+from model.goals.goals import Goal
 from model.ids import BrokerId
-from model.plan import ANY_DIR, BrokerChange, Move, Plan, PlanStatus
-from model.plan_warnings import plan_warnings
-from model.snapshot import BrokerState, Count, Floats, Ints
+from model.plan.plan import (
+    ANY_DIR,
+    BrokerChange,
+    Move,
+    Plan,
+    PlanStatus,
+)
+from model.plan.warnings import plan_warnings
+from model.snapshot.snapshot import BrokerState, Count, Floats, Ints
 from solver.directories import Directories, level_directories
 from solver.explain import Reasons
 from solver.faults import over_limits, rack_violations

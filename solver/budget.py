@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from solver.observer import SolveObserver
 
 

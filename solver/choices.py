@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.dual import Relaxation
 from solver.kernels.columns import Columns
 from solver.kernels.strong import choice_costs

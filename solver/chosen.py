@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.configurations import Listed
 from solver.kernels.branchbound import EXHAUSTED, FOUND, explore
 from solver.kernels.nodebound import CUTOFF, EFFORT, LEVEL, Configurations, Tree

@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.columns import Columns
 from solver.kernels.nodebound import Configurations, link_configurations
 from solver.local import LocalSearch

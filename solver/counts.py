@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools
+from model.snapshot.snapshot import Bools
 from solver.chosen import WORK_PER_OPERATION, Chosen
 from solver.configurations import Listed
 from solver.kernels.nodebound import (

@@ -6,8 +6,8 @@ from typing import Final
 
 import numpy as np
 
-from model.goals import SolveLimits
-from model.snapshot import Bools, Ints
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Bools, Ints
 from solver.budget import Budget
 from solver.levelling import Slopes
 

@@ -4,8 +4,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.goals import Goal, Goals
-from model.snapshot import Count, Floats, Measure, Resource, Snapshot
+from model.goals.goals import Goal, Goals
+from model.snapshot.snapshot import (
+    Count,
+    Floats,
+    Measure,
+    Resource,
+    Snapshot,
+)
 
 PER_TOPIC = frozenset({Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS})
 """Measures that are levelled topic by topic; they are no columns."""

@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from model.files import rounded
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.columns import Columns
 from solver.kernels.pricing import Scratch, scratch
 from solver.kernels.relaxation import (

@@ -4,11 +4,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from model.bound import price_bound
-from model.goals import Goals, SolveLimits
-from model.plan import Move, Plan, PlanStatus
-from model.remaining import OverLimit
-from model.snapshot import Snapshot
+from model.bound.bound import price_bound
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Move, Plan, PlanStatus
+from model.plan.remaining import OverLimit
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.answer import build_plan
 from solver.directories import keep_directories

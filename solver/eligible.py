@@ -11,9 +11,9 @@ from enum import StrEnum
 
 import numpy as np
 
-from model.goals import Cooldown, Goals, Stay
+from model.goals.goals import Cooldown, Goals, Stay
 from model.ids import PartitionId
-from model.snapshot import (
+from model.snapshot.snapshot import (
     LEAVING,
     TAKING,
     Bools,

@@ -4,7 +4,7 @@ from typing import Final
 
 from ortools.sat.python import cp_model
 
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from solver.objective import Objective
 from solver.placement import Placement
 from solver.problem import Problem

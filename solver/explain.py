@@ -5,7 +5,7 @@ from functools import cached_property
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.faults import ROUNDING, held, sharing
 from solver.infeasible.words import amount_text
 from solver.placement import Placement, loads_of, row_shift

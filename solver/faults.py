@@ -6,8 +6,8 @@ from typing import Final
 import numpy as np
 
 from model.files import rounded
-from model.remaining import OverLimit, RackViolation
-from model.snapshot import Bools, Floats, Ints, Resource
+from model.plan.remaining import OverLimit, RackViolation
+from model.snapshot.snapshot import Bools, Floats, Ints, Resource
 from solver.eligible import WhyFixed
 from solver.placement import Placement, loads_of
 from solver.problem import Problem

@@ -13,11 +13,16 @@ from typing import Final
 
 import numpy as np
 
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
-from model.remaining import load_text
-from model.scenario import AddedBrokers, FewestBrokers, Scenario, suppose
-from model.snapshot import Bools, Floats, Ints, Snapshot
+from model.plan.remaining import load_text
+from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot
+from model.snapshot.what_if import (
+    AddedBrokers,
+    FewestBrokers,
+    Scenario,
+    suppose,
+)
 from model.units import count_text
 from solver.budget import Budget
 from solver.faults import excess, held

@@ -13,7 +13,8 @@ from typing import Final
 
 from model.evaluate import evaluate
 from model.files import DIGITS, rounded
-from model.frontier import (
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.frontier import (
     Frontier,
     FrontierCorner,
     FrontierLine,
@@ -23,9 +24,8 @@ from model.frontier import (
     lower_bound,
     undominated,
 )
-from model.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan import Move, PlanStatus, bytes_of
-from model.snapshot import Snapshot
+from model.plan.plan import Move, PlanStatus, bytes_of
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.budget import Budget
 from solver.exact import MAX_PAIRS, pairs

@@ -17,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.choices import SLACK, Choices, find_choices
 from solver.dual import Relaxation
 from solver.kernels.branching import most_split, place_cheapest, relax, restore

@@ -5,8 +5,8 @@ from typing import Final
 import numpy as np
 
 from model.files import rounded
-from model.plan import LeadersOnly
-from model.snapshot import Ints
+from model.plan.plan import LeadersOnly
+from model.snapshot.snapshot import Ints
 from solver.kernels.columns import find_columns
 from solver.kernels.leaders import largest_gain, sweep_leaders
 from solver.kernels.moves import new_state

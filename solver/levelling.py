@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 from ortools.linear_solver import pywraplp
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 
 SLICE: Final = 1_000
 """Simplex steps between two looks at the limits."""

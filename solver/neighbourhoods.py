@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.dual import Relaxation, unit_prices
 from solver.kernels.annealing import Room, anneal, new_room
 from solver.kernels.candidates import (

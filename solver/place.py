@@ -14,9 +14,15 @@ from typing import Final
 import numpy as np
 
 from model.errors import ConfigError
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import NO_BROKER
-from model.snapshot import Bools, Ints, Partitions, Snapshot, Topic
+from model.snapshot.snapshot import (
+    Bools,
+    Ints,
+    Partitions,
+    Snapshot,
+    Topic,
+)
 from model.units import count_text
 from solver.budget import Budget
 from solver.dealing import Leadership, choose_leaders, deal, ordered

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Count, Floats, Ints
+from model.snapshot.snapshot import Bools, Count, Floats, Ints
 from solver.budget import Budget
 from solver.problem import CAPACITY_SLACK, Problem, spread_out, sum_loads
 from solver.racks import keeps_racks

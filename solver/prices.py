@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.goals import Goal, Goals, ObjectiveKind
-from model.snapshot import Floats, Snapshot, StorageKind
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.snapshot.snapshot import Floats, Snapshot, StorageKind
 from solver.eligible import Eligibility
 
 

@@ -9,9 +9,9 @@ from functools import cached_property
 
 import numpy as np
 
-from model.goals import Goal, Goals, ObjectiveKind
+from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.ids import BrokerId
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Bools,
     Count,
     Floats,

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot import Bools, BrokerState
+from model.snapshot.snapshot import Bools, BrokerState
 from model.units import count_text
 from solver.budget import Budget
 from solver.eligible import WHY, WhyFixed

@@ -12,8 +12,8 @@ from typing import Final
 
 import numpy as np
 
-from model.goals import SolveLimits
-from model.snapshot import Bools, Floats, Ints
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.exact import pairs
 from solver.faults import ROUNDING, excess, held, sharing
 from solver.kernels.columns import (

@@ -7,8 +7,8 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.goals import SolveLimits
-from model.snapshot import Bools
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Bools
 from solver.exact import WORK_OF_PAIR, new_solver, pairs
 from solver.observer import SolveObserver
 from solver.placement import Placement, is_allowed

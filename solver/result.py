@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from model.plan import Plan, PlanStatus
+from model.plan.plan import Plan, PlanStatus
 from model.units import count_text
 
 

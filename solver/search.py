@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from model.snapshot import Floats
+from model.snapshot.snapshot import Floats
 from solver.budget import Budget
 from solver.placement import Placement, changed_rows, objective
 from solver.problem import Problem

@@ -4,9 +4,9 @@ import logging
 import time
 from typing import Final
 
-from model.goals import Goals, SolveLimits
-from model.plan import Plan, PlanStatus
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.snapshot import Snapshot
 from solver.answer import build_plan
 from solver.band import solve_band
 from solver.branchbound import branch_and_bound

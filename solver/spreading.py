@@ -9,9 +9,15 @@ from enum import IntEnum
 
 import numpy as np
 
-from model.goals import Goals, Pin, RackRule
-from model.rackplacement import ReplicaPlacement
-from model.snapshot import Bools, Broker, BrokerState, Ints, Snapshot
+from model.goals.goals import Goals, Pin, RackRule
+from model.goals.rack_placement import ReplicaPlacement
+from model.snapshot.snapshot import (
+    Bools,
+    Broker,
+    BrokerState,
+    Ints,
+    Snapshot,
+)
 
 
 class RackMode(IntEnum):

@@ -16,7 +16,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats
+from model.snapshot.snapshot import Bools, Floats
 from solver.choices import SLACK, Choices, find_choices, has_choices
 from solver.giants import grow
 from solver.kernels.flips import Tree, new_tree

@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from model.snapshot import Floats, Ints, Resource
+from model.snapshot.snapshot import Floats, Ints, Resource
 from solver.levelling import Slopes
 from solver.newtopic import NewTopic
 from solver.placement import deviations

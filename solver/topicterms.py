@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot import Count, Floats, Ints
+from model.snapshot.snapshot import Count, Floats, Ints
 from solver.placement import Placement, topic_counts, topic_totals
 from solver.problem import Problem
 from solver.variables import Known, Variables

@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import LEAVING, TAKING, Bools, Floats, Ints
+from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
 from solver.eligible import WHY, WhyFixed
 from solver.infeasible.words import named, staying_text
 from solver.placement import deviations

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot import Floats
+from model.snapshot.snapshot import Floats
 from solver.placement import Placement
 from solver.problem import Problem, sum_loads
 

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from model.plan import PlanStatus
-from model.remaining import remaining_words
-from model.snapshot import Measure
+from model.plan.plan import PlanStatus
+from model.plan.remaining import remaining_words
+from model.snapshot.snapshot import Measure
 from model.units import count_text, percent_text
 from solver.faults import over_limits, rack_violations
 from solver.infeasible.words import amount_text

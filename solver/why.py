@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from model.evaluate import Evaluation, evaluate_proposal
 from model.files import rounded
 from model.ids import BrokerId, PartitionId
-from model.plan import Plan
-from model.proposal import Change, Proposal
-from model.snapshot import Snapshot
+from model.plan.plan import Plan
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import Snapshot
 from solver.explain import served, to_level
 from solver.placement import Placement, deviations, loads_of, prices_of, row_shift
 from solver.problem import Problem

@@ -7,8 +7,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector.recording import read_recording
-from model.snapshot import StorageKind
-from model.snapshot_file import read_snapshot, write_snapshot
+from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.snapshot import StorageKind
 from tests import offline
 from tests.control.test_cli import plimsoll
 

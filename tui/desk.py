@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from executor.replay import Replay
 from model.errors import PlimsollError
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunProgress
 from tui.engine import Engine
 from tui.screens.question import Question

@@ -10,9 +10,9 @@ from executor.forecast import Forecast
 from executor.history import PastRun
 from executor.replay import Replay
 from executor.steering import Steering
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunReport
-from model.scenario import Scenario
+from model.snapshot.what_if import Scenario
 
 
 class Asking(Protocol):

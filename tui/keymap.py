@@ -8,7 +8,7 @@ from textual.dom import DOMNode
 from textual.keys import Keys
 
 from model.errors import ConfigError
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 
 CHANGING = frozenset(
     {

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from control.view import LoopView
 from executor.history import PastRun
 from executor.steering import AskedRate
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.run import RunReport
 from model.stop_rules import StopRules
 from tui.viewmodel.trail import Trail

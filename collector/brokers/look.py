@@ -31,7 +31,7 @@ from collector.brokers.wire import (
     log_dirs,
 )
 from collector.directories import Directories, read_directories
-from model.snapshot import Ints
+from model.snapshot.snapshot import Ints
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -6,7 +6,7 @@ import numpy as np
 
 from collector.brokers.wire import PARTITION, Answer, Layout
 from collector.metadata import ClusterState
-from model.snapshot import Bools, Ints, StorageKind
+from model.snapshot.snapshot import Bools, Ints, StorageKind
 
 
 class Placement:

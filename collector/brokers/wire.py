@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from model.snapshot import Ints
+from model.snapshot.snapshot import Ints
 
 Bytes = NDArray[np.uint8]
 Figure = tuple[str, int]

@@ -15,9 +15,9 @@ from collector.history.hours import HOUR_MS
 from collector.history.outlook import Outlook, read_outlook
 from collector.history.settings import Horizon
 from collector.history.slots import DAY, WEEK, Calendar, Ints
-from model.forecast import LoadForecast, SlotReason
 from model.ids import TopicName
-from model.snapshot import Resource, Snapshot
+from model.snapshot.forecast import LoadForecast, SlotReason
+from model.snapshot.snapshot import Resource, Snapshot
 from model.units import count_text
 
 LEAST_DAYS: Final = {Horizon.DAY: 3, Horizon.WEEK: 8}

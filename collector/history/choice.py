@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from collector.history.slots import Floats
-from model.snapshot_checks import MOST_SLOTS
+from model.snapshot.checks import MOST_SLOTS
 from model.units import percent_text
 
 MORE: Final = 1.1

@@ -16,8 +16,8 @@ import pyarrow.parquet as pq
 from collector.history.slots import RATES, WEEK, Floats, Ints
 from collector.parquet import read_whole
 from model.bounded import parse_json
-from model.forecast import LoadForecast
-from model.snapshot import Resource, Snapshot
+from model.snapshot.forecast import LoadForecast
+from model.snapshot.snapshot import Resource, Snapshot
 
 _SUMS: Final = ("missed", "missed_as_now", "carried")
 COLUMNS: Final = (

@@ -17,7 +17,7 @@ from collector.reports.complete import complete
 from collector.reports.schema import REPORTS
 from collector.reports.topics import MetricTopic, Sighting, is_empty, sight
 from collector.vectors import concatenate
-from model.snapshot import BrokerState, Resource
+from model.snapshot.snapshot import BrokerState, Resource
 from model.units import count_text, seconds_text
 
 PERCENT: Final = 100.0

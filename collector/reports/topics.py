@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
 from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, FRESH_MS
-from model.snapshot import BrokerState
+from model.snapshot.snapshot import BrokerState
 
 AUTOMQ_TOPIC: Final = "__auto_balancer_metrics"
 CRUISE_CONTROL_TOPIC: Final = "__CruiseControlMetrics"

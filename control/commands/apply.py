@@ -20,7 +20,7 @@ from control.terminal import operator
 from executor.back import restores
 from executor.steering import Steering
 from model.errors import ConfigError, GuardrailRefused
-from model.plan import Plan, read_plan
+from model.plan.plan import Plan, read_plan
 from model.printable import printable
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.units import seconds_text

@@ -17,7 +17,7 @@ from control.output import json_of
 from control.render import json_text, table
 from control.settings import OFF, Settings, settings_of, sources
 from control.sources import FLAGS, Kind, Source, Sources
-from model.exchange.faults import places_of
+from model.exchange.validation_messages import places_of
 
 MASK: Final = "****"
 _SECRET: Final = re.compile("(?i)secret|password|token|credential|key")

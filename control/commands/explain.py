@@ -15,13 +15,13 @@ from control.render import json_text, table
 from control.settings import Settings
 from model.errors import ConfigError, GuardrailRefused, PlanOutdated
 from model.evaluate import evaluate
-from model.exchange.source import nearest
+from model.exchange.text_files import nearest
 from model.files import rounded
-from model.goals import ObjectiveKind
+from model.goals.goals import ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan, read_plan
-from model.remaining import remaining_words
-from model.snapshot import TAKING, Snapshot
+from model.plan.plan import Plan, read_plan
+from model.plan.remaining import remaining_words
+from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text
 from solver.observer import SolveObserver
 from solver.problem import compile_problem

@@ -16,9 +16,14 @@ from control.svg import frontier_svg, marks
 from control.targets import SVG, check_file
 from model.errors import ConfigError
 from model.files import replace_file, write_document
-from model.frontier import KIND, Frontier, FrontierPoint, undominated
-from model.goals import Goals, SolveLimits
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.plan.frontier import (
+    KIND,
+    Frontier,
+    FrontierPoint,
+    undominated,
+)
+from model.snapshot.snapshot import Snapshot
 from model.units import bytes_text, count_text
 from solver.frontier import trace_plans
 from solver.observer import SolveObserver

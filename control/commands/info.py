@@ -12,11 +12,11 @@ from control.form import Form
 from control.render import json_text
 from control.render_info import Info, info_document, info_text
 from control.settings import Settings
-from model.capacities import capacity_notes
+from model.snapshot.capacities import capacity_notes
 
 if TYPE_CHECKING:
     from collector.collector import Collector
-    from model.snapshot import Snapshot
+    from model.snapshot.snapshot import Snapshot
 
 SETTLE_S: Final = 60.0
 """How long after the first loads to wait for what reporters tell at first."""

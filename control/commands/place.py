@@ -18,7 +18,7 @@ from control.render import json_text, table
 from control.settings import Settings
 from control.targets import KAFKA, check_file
 from model.files import rounded, write_document
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.newtopic import Evenness, NewTopic, Placing
 from solver.place import STOPPED, place

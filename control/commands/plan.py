@@ -15,11 +15,11 @@ from control.settings import Settings
 from control.targets import check_file, check_folder
 from control.topic_mode import SkewChange, goals_for, skew_changes
 from model.exchange.reassignment import write_stock
-from model.goals import Goals, without_replica_moves
-from model.outages import outage_notes
-from model.plan import KIND, Plan, PlanStatus, write_plan
-from model.remaining import remaining_words
-from model.snapshot import Count, Snapshot, has_shared
+from model.goals.goals import Goals, without_replica_moves
+from model.plan.outages import outage_notes
+from model.plan.plan import KIND, Plan, PlanStatus, write_plan
+from model.plan.remaining import remaining_words
+from model.snapshot.snapshot import Count, Snapshot, has_shared
 from solver.result import Result
 from solver.solve import solve
 

@@ -13,7 +13,7 @@ from control.judge import with_recent_moves
 from control.render import json_text
 from control.settings import Settings
 from model.errors import ClusterUnreachable, ConfigError
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text, seconds_text
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from control.form import Form
 from control.render import file_text
 from control.settings import Settings
 from control.targets import check_file
-from model.snapshot_file import KIND, write_snapshot
+from model.snapshot.file import KIND, write_snapshot
 from model.units import count_text
 
 

@@ -5,7 +5,7 @@ import sys
 from control.answers import ANSWERS
 from control.exits import Exit
 from control.render import json_text
-from model.exchange.schema import FILES, schema_of
+from model.exchange.json_schemas import FILES, schema_of
 
 
 def show(name: str) -> int:

@@ -14,12 +14,15 @@ from control.render import json_text, status_document, status_text, time_text
 from control.render_capacity import capacity_text
 from control.settings import Settings
 from executor.left import left_settings
-from model.capacities import Capacities, capacity_notes
 from model.evaluate import evaluate
-from model.goals import Goals
-from model.outages import outage_notes
-from model.snapshot import Snapshot, has_shared
-from model.topicplacement import placement_warnings, with_topic_placements
+from model.goals.goals import Goals
+from model.goals.topic_placement import (
+    placement_warnings,
+    with_topic_placements,
+)
+from model.plan.outages import outage_notes
+from model.snapshot.capacities import Capacities, capacity_notes
+from model.snapshot.snapshot import Snapshot, has_shared
 
 WATCH_S = 5.0
 

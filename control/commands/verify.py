@@ -20,16 +20,22 @@ from control.origin import Origin, plannable
 from control.progress import PROVED, shown
 from control.render import json_text, table
 from control.settings import Settings
-from model.bound import price_bound
+from model.bound.bound import price_bound
 from model.errors import ConfigError
 from model.evaluate import Evaluation, evaluate
 from model.exchange.reassignment import moves_of, read_election, read_reassignment
 from model.files import read_document, rounded
-from model.placeless import with_placeless_deferred
-from model.plan import KIND, Move, Plan, PlanStatus, plan_of_document
+from model.goals.topic_placement import with_topic_placements
+from model.plan.plan import (
+    KIND,
+    Move,
+    Plan,
+    PlanStatus,
+    plan_of_document,
+)
+from model.plan.unplaceable import with_placeless_deferred
 from model.printable import printable
-from model.snapshot import Snapshot
-from model.topicplacement import with_topic_placements
+from model.snapshot.snapshot import Snapshot
 from model.units import count_text, percent_text
 from solver.solve import solve
 

@@ -13,8 +13,9 @@ from control.settings import Settings
 from control.supposing import Question, judged
 from control.targets import check_file
 from model.files import write_document
-from model.goals import Goals, SolveLimits
-from model.scenario import (
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import (
     KIND,
     FewestBrokers,
     Scenario,
@@ -22,7 +23,6 @@ from model.scenario import (
     lost_partitions,
     suppose,
 )
-from model.snapshot import Snapshot
 from model.units import count_text
 from solver.fewest import fewest_brokers
 from solver.solve import solve

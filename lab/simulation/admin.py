@@ -18,7 +18,7 @@ from lab.simulation.settings import alter, append, of_keys, subtract
 from lab.simulation.state import SimulatedPartition
 from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 _T = TypeVar("_T")
 _TIMEOUT_S: Final = 10.0

@@ -14,7 +14,7 @@ from lab.simulation.directories import Directories
 from lab.simulation.metadata import Metadata
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.snapshot import Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 
 
 class Way(Enum):

@@ -16,8 +16,8 @@ from lab.simulation.world import WorldOrder, simulated, world
 from model.closing import Closing
 from model.errors import PlimsollError
 from model.ids import NO_BROKER, BrokerId
-from model.replication import Replication
-from model.snapshot import Broker, Ints, Snapshot, Source
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, Ints, Snapshot, Source
 
 _T = TypeVar("_T")
 _STEP_S: Final = 0.1

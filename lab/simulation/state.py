@@ -7,7 +7,7 @@ from typing import Final
 
 from executor.answers import PartitionView
 from model.ids import NO_BROKER, BrokerId, PartitionId
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 Curve = Callable[[float], float]
 """A rate in bytes per second at a time in seconds since the epoch."""

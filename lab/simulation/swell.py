@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 
 DEPTH: Final = (0.05, 0.3)
 """Range of the amplitude of a topic's rate, against its mean."""

@@ -14,7 +14,7 @@ from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
 from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.shape import ClusterShape
 from model.ids import TopicName
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     Floats,
     Resource,

@@ -13,7 +13,7 @@ from lab.synthetic.placing import place
 from lab.synthetic.rates import mean_loads, partition_counts
 from lab.synthetic.shape import ClusterShape
 from model.ids import BrokerId, TopicName
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     Floats,

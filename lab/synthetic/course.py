@@ -18,7 +18,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 
 HOUR_MS: Final = 3_600_000
 DAY_MS: Final = 24 * HOUR_MS

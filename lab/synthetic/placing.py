@@ -5,7 +5,7 @@ from typing import Final
 import numpy as np
 
 from lab.synthetic.shape import ClusterShape
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 
 YOUNG_HOLD: Final = 0.05
 """Replicas of a young broker against those of an old one."""

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from lab.synthetic.shape import ClusterShape
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 
 LEVEL_NET_IN: Final = 40e6
 """Mean bytes per second into a broker."""

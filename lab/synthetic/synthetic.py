@@ -12,7 +12,7 @@ from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.course import DAY_MS, HOUR_MS, Course, Rhythm
 from lab.synthetic.shape import ClusterShape
 from model.errors import ConfigError
-from model.snapshot import Floats, Ints, Snapshot, StorageKind
+from model.snapshot.snapshot import Floats, Ints, Snapshot, StorageKind
 
 END_MS: Final = 1_699_963_200_000
 """When the history ends and the snapshot is taken: Tuesday 2023-11-14, 12:00 UTC."""

@@ -16,7 +16,7 @@ from collector.samples import SAMPLES
 from collector.vectors import VECTORS, concatenate, load_vectors
 from lab.synthetic.course import DAY_MS
 from lab.synthetic.synthetic import HISTORY, WINDOW, Order, SyntheticCluster
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 
 HISTORY_FOLDER: Final = "history"
 SAMPLED_EVERY_MS: Final = 3000

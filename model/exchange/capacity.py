@@ -13,11 +13,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError
-from model.exchange.source import LARGEST, nearest, object_at, read_json
+from model.exchange.text_files import LARGEST, nearest, object_at, read_json
 from model.ids import BrokerId
-from model.snapshot import CapacitySource, LogDir, Resource
+from model.snapshot.capacities import DEFAULT, Capacities, Entry
+from model.snapshot.snapshot import CapacitySource, LogDir, Resource
 
 CORES: Final = "num.cores"
 MOST: Final = LARGEST / 2**20

@@ -16,9 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
-from model.exchange.source import fault, read_text
+from model.exchange.text_files import fault, read_text
+from model.goals.topic_placement import CONFIG
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.topicplacement import CONFIG
 
 _IDS: Final = r"(\d{1,9}(,\d{1,9})*)?"
 _TOPIC: Final = re.compile(

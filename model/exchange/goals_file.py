@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from model.bounded import MOST_TYPED_BYTES, parse_toml
 from model.errors import ConfigError
-from model.exchange.faults import Place, faults_of, holds
-from model.exchange.lines import line_of
-from model.exchange.source import object_at, read_json, read_text
-from model.goals import Goals
+from model.exchange.text_files import object_at, read_json, read_text
+from model.exchange.toml_lines import line_of
+from model.exchange.validation_messages import Place, faults_of, holds
+from model.goals.goals import Goals
 
 
 def read_goals(path: Path) -> Goals:

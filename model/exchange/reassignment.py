@@ -11,12 +11,12 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from model.errors import ConfigError
-from model.exchange.source import object_at, read_json
+from model.exchange.text_files import object_at, read_json
 from model.files import VersionedModel, validate_document, write_document
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.plan import ANY_DIR, Move, Plan
+from model.plan.plan import ANY_DIR, Move, Plan
 from model.private import shared_folder
-from model.snapshot import PartitionRow, Snapshot
+from model.snapshot.snapshot import PartitionRow, Snapshot
 
 BrokerNumber = Annotated[BrokerId, Field(ge=0, lt=2**31)]
 

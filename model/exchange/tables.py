@@ -9,7 +9,7 @@ from typing import Final
 from pydantic import TypeAdapter, ValidationError
 
 from model.errors import ConfigError
-from model.exchange.source import (
+from model.exchange.text_files import (
     amount,
     fault,
     nearest,
@@ -18,7 +18,7 @@ from model.exchange.source import (
     whole_number,
 )
 from model.ids import MOST_ID, BrokerId, PartitionId, TopicName
-from model.snapshot import Broker, BrokerState, Resource
+from model.snapshot.snapshot import Broker, BrokerState, Resource
 
 SIZES: Final = ("size_bytes", "local_bytes")
 """Columns of a loads table that are sizes and no loads."""

@@ -8,7 +8,7 @@ from model.rules.brokers import DrainedBrokersEmpty, EligibleBrokers
 from model.rules.budgets import WithinBudgets
 from model.rules.capacity import CapacityLimit, ReplicaLimit
 from model.rules.cooldown import CooledDown, NoReturn
-from model.rules.directories import LogDirectories
+from model.rules.log_dirs import LogDirectories
 from model.rules.movable import Movable
 from model.rules.pins import Pinned
 from model.rules.placements import ExplicitPlacement

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.ids import NO_BROKER, BrokerId
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
-from model.snapshot import LEAVING, TAKING
+from model.snapshot.snapshot import LEAVING, TAKING
 
 
 @dataclass(frozen=True)

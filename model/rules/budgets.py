@@ -4,11 +4,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.goals import Budgets
+from model.goals.goals import Budgets
 from model.ids import BrokerId, PartitionId, TopicName
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from model.units import bytes_text, count_text
 
 

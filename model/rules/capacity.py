@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from model.dimensions import Dimension, times_of
-from model.proposal import HOLDING, Proposal
-from model.remaining import over_words
+from model.plan.proposal import HOLDING, Proposal
+from model.plan.remaining import over_words
 from model.rules.rule import Violation
-from model.snapshot import Broker, Resource
+from model.snapshot.snapshot import Broker, Resource
 
 
 @dataclass(frozen=True)

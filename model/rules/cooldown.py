@@ -3,10 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.goals import Cooldown
-from model.proposal import Proposal
+from model.goals.goals import Cooldown
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
-from model.snapshot import RecentMove
+from model.snapshot.snapshot import RecentMove
 
 
 @dataclass(frozen=True)

@@ -4,11 +4,11 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import NO_BROKER
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
-from model.snapshot import Count, Resource, StorageKind
+from model.snapshot.snapshot import Count, Resource, StorageKind
 
 
 @dataclass(frozen=True)

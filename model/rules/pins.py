@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
 
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.proposal import HOLDING, Change, Proposal
-from model.rackplacement import ReplicaPlacement
+from model.goals.rack_placement import ReplicaPlacement
+from model.plan.proposal import HOLDING, Change, Proposal
 from model.rules.rule import Violation
 
 

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.goals import RackRule
-from model.proposal import Change, Proposal
+from model.goals.goals import RackRule
+from model.plan.proposal import Change, Proposal
 from model.rules.rule import Violation
-from model.snapshot import TAKING, Broker, BrokerState
+from model.snapshot.snapshot import TAKING, Broker, BrokerState
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules.rule import Violation
 
 

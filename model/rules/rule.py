@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 
 
 @dataclass(frozen=True, slots=True)

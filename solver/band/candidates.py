@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.band.dual import BandDual
 from solver.placement import Placement
 from solver.variables import Choices

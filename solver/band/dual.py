@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.band import cheapest_of_all, least_with
 from solver.kernels.columns import find_columns
 from solver.kernels.pricing import scratch

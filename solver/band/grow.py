@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.band.dual import BandDual
 from solver.band.placements import Placements, describe
 from solver.linear import BandProgram, LinearSolution

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats
+from model.snapshot.snapshot import Floats
 from solver.band.dual import BandDual
 from solver.problem import Problem
 

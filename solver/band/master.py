@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.band.dual import BandDual
 from solver.band.grow import WORTH, Grown
 from solver.band.placements import Placements, describe

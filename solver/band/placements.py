@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.band import price_changes, shifts
 from solver.kernels.columns import Columns
 

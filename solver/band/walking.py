@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.band.candidates import Candidates
 from solver.band.dual import BandDual
 from solver.kernels.annealing import exponential_quantiles

@@ -6,8 +6,14 @@ from typing import Final
 
 import numpy as np
 
-from model.goals import Goal
-from model.snapshot import Bools, Floats, Ints, Resource, StorageKind
+from model.goals.goals import Goal
+from model.snapshot.snapshot import (
+    Bools,
+    Floats,
+    Ints,
+    Resource,
+    StorageKind,
+)
 from solver.placement import Placement, excess_price
 from solver.problem import Problem
 

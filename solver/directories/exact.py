@@ -10,7 +10,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.snapshot import Ints
+from model.snapshot.snapshot import Ints
 from solver.budget import Budget
 from solver.directories.dirs import CLOSE, BrokerDirs
 from solver.exact import new_solver

@@ -6,9 +6,9 @@ from typing import Final
 
 import numpy as np
 
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from model.ids import BrokerId
-from model.plan import ANY_DIR, Move
+from model.plan.plan import ANY_DIR, Move
 from solver.budget import Budget
 from solver.directories.dirs import CLOSE, BrokerDirs, find_dirs
 from solver.directories.exact import fit, is_small, solve_exactly

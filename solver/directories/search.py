@@ -4,7 +4,7 @@ from typing import Final
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.budget import Budget
 from solver.directories.dirs import WORK_OF_CALL, WORK_OF_PLACE, BrokerDirs
 from solver.placement import NOTHING

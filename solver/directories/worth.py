@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.directories.dirs import BrokerDirs
 from solver.explain import to_level
 from solver.placement import Placement, changed_rows

@@ -4,8 +4,8 @@ from collections.abc import Hashable, Iterator
 
 import numpy as np
 
-from model.goals import SolveLimits
-from model.snapshot import Floats
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Floats
 from model.units import count_text
 from solver.budget import Budget
 from solver.infeasible.core import (

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.forced import rack_totals
+from model.plan.forced import rack_totals
 from solver.infeasible.things import RACKS, Barriers, Kind, Thing
 from solver.problem import Problem
 from solver.spreading import RackMode

@@ -14,8 +14,8 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from model.goals import Budgets
-from model.snapshot import Floats, Ints, Resource
+from model.goals.goals import Budgets
+from model.snapshot.snapshot import Floats, Ints, Resource
 from solver.infeasible.feasibility import Feasibility, Sum
 from solver.infeasible.things import BUDGETS, REPLICA_LIMIT, Kind, Thing
 from solver.problem import sum_loads

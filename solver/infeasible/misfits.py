@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from model.rackplacement import ReplicaPlacement
+from model.goals.rack_placement import ReplicaPlacement
 from model.units import count_text
 from solver.infeasible.things import Barriers
 from solver.infeasible.words import MOST_NAMED, no_such_rack, placement_text

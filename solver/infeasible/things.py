@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 
-from model.goals import Pin
-from model.snapshot import Bools
+from model.goals.goals import Pin
+from model.snapshot.snapshot import Bools
 from solver.problem import Problem
 from solver.spreading import RackMode, rack_mode
 

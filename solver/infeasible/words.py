@@ -3,10 +3,10 @@
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from model.exchange.placement import USER_TOPICS
-from model.goals import RackRule
+from model.exchange.confluent_placement import USER_TOPICS
+from model.goals.goals import RackRule
 from model.names import Names
-from model.snapshot import BrokerState, Measure, Resource
+from model.snapshot.snapshot import BrokerState, Measure, Resource
 from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
 from solver.eligible import WHY, WhyFixed
 from solver.infeasible.core import Conflict

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.columns import Columns
 from solver.kernels.compiled import compiled, linked, reference_to
 from solver.kernels.moves import (

@@ -7,7 +7,7 @@ rows that are split are mixed. What the prices 2 w v prove is a bound at any mom
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
 from solver.kernels.mixing import UNSPLIT, mix
 from solver.kernels.relaxed import Relaxed, may, price_of, quote

@@ -7,7 +7,7 @@ bound (weak duality), these ones a better one than the reduced cost.
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
 from solver.kernels.relaxed import Relaxed, may, price_of
 

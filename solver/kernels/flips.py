@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from model.snapshot import Bools, Floats, Ints
+from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import compiled, linked, reference_to
 
 DIVE_EVERY = 64

@@ -5,7 +5,7 @@ A place that becomes empty leaves the mix, and the directions start anew: Polyak
 
 import numpy as np
 
-from model.snapshot import Floats, Ints
+from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
 from solver.kernels.relaxed import Relaxed, price_of, quote
 

@@ -6,8 +6,8 @@ import pytest
 
 from benchmarks.canned import GOALS, CannedPast, ready, seconds, snapshots
 from control.view import LoopView
-from model.goals import SolveLimits
-from model.plan import Plan
+from model.goals.goals import SolveLimits
+from model.plan.plan import Plan
 from model.run import MoveState, RunState
 from solver.solve import solve
 

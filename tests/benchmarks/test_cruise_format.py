@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.cruise import instances
 from benchmarks.cruise_format import UNITS, home, proposals, read, score, snapshot_of
-from model.goals import Goals, SolveLimits
-from model.proposal import Proposal
-from model.snapshot import BrokerState, Resource, StorageKind
+from model.goals.goals import Goals, SolveLimits
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import BrokerState, Resource, StorageKind
 from solver.solve import solve
 
 HOME = home()

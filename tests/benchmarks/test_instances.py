@@ -12,8 +12,8 @@ from benchmarks.shapes import SHAPES, Shape, shape_of
 from lab.synthetic.rates import GIANT, LARGEST
 from model.errors import ConfigError
 from model.evaluate import evaluate, evaluate_proposal
-from model.proposal import Change, Proposal
-from model.snapshot import BrokerState, Resource, Snapshot
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot
 
 SMALL = tuple(shape for shape in SHAPES if shape.partitions <= 5_000)
 SEED = 1

@@ -12,7 +12,7 @@ from collector.metadata import ClusterState, build_state
 from collector.recording import Recorder, Recording, read_recording
 from collector.samples import SAMPLES
 from collector.vectors import VECTORS, Window, as_vectors, load_vectors
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 START_MS = 1_700_000_000_000
 RECORD_BYTES = 1000

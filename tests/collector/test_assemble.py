@@ -14,7 +14,7 @@ from collector.assemble import (
 from collector.metadata import ClusterState
 from collector.vectors import NOBODY, ORIGINS, VECTORS
 from model.ids import BrokerId
-from model.snapshot import Broker, Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import Broker, Resource, Snapshot, StorageKind
 from tests.collector.rows import START_MS, cluster, figures, load_table, topic, vector
 
 

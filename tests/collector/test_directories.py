@@ -14,10 +14,10 @@ from collector.directories import (
     with_directories,
 )
 from collector.metadata import ClusterState
-from model.capacities import DEFAULT, Capacities, Entry
 from model.errors import ConfigError, InvalidCluster
 from model.ids import BrokerId
-from model.snapshot import (
+from model.snapshot.capacities import DEFAULT, Capacities, Entry
+from model.snapshot.snapshot import (
     BrokerState,
     CapacitySource,
     LogDir,

@@ -1,8 +1,8 @@
 import numpy as np
 
 from collector.metadata import build_state
-from model.replication import Replication
-from model.snapshot import BrokerState, StorageKind
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.collector.rows import cluster, topic
 
 

@@ -9,7 +9,7 @@ from collector.directories import with_capacities
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.vectors import Window, load_vectors
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.automq import AutoMQCluster
 from tests.collector.rows import RECORD_BYTES
 

@@ -20,7 +20,7 @@ from collector.topic import PARTITIONS, RETENTION_MS, SamplesTopic
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
 from model.ids import PartitionId, TopicName
-from model.snapshot import Snapshot, StorageKind
+from model.snapshot.snapshot import Snapshot, StorageKind
 from tests.collector.rows import sample, table
 
 pytestmark = pytest.mark.kafka

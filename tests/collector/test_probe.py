@@ -10,7 +10,7 @@ from collector.brokers.wire import Answer
 from collector.metadata import ClusterState
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.collector import answers
 from tests.collector.answers import Place
 from tests.collector.rows import START_MS, cluster, topic

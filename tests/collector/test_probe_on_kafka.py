@@ -22,8 +22,8 @@ from collector.samples import MOVING
 from collector.vectors import Window, load_vectors
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from model.replication import Replication
-from model.snapshot import BrokerState
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import BrokerState
 
 pytestmark = pytest.mark.kafka
 PATIENCE_S = 300.0

@@ -17,9 +17,9 @@ from collector.recording import Recorder, canonical, read_recording, to_bytes
 from collector.vectors import OLDEST, Window, load_vectors
 from model import __version__
 from model.errors import ConfigError
-from model.pseudonyms import Pseudonyms
-from model.snapshot import LogDir, Snapshot
-from model.snapshot_file import read_snapshot
+from model.snapshot.file import read_snapshot
+from model.snapshot.pseudonyms import Pseudonyms
+from model.snapshot.snapshot import LogDir, Snapshot
 from tests.collector.rows import START_MS, cluster, figures, sample, table, topic
 
 WINDOW = Window(window_ms=15_000)

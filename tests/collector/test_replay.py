@@ -24,8 +24,8 @@ from collector.spool import Spool
 from collector.stream import Job, LoadStream, SpoolSource
 from collector.vectors import OLDEST, VECTORS, Window, load_vectors
 from model.errors import ConfigError
-from model.pseudonyms import Pseudonyms
-from model.snapshot_file import read_snapshot, write_snapshot
+from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.pseudonyms import Pseudonyms
 from tests import offline
 from tests.collector.rows import START_MS, cluster, sample, table, topic
 

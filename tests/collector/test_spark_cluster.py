@@ -20,7 +20,7 @@ from collector.spool import Spool
 from collector.vectors import load_vectors
 from lab.processes import Processes
 from lab.spark import LocalSpark, java_home
-from model.snapshot_file import read_snapshot
+from model.snapshot.file import read_snapshot
 from tests.collector.rows import START_MS, WINDOW, figures, rows, written
 from tests.collector.watching import SMALL
 

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from model.plan import Plan, write_plan
-from model.snapshot import Snapshot
-from model.snapshot_file import write_snapshot
+from model.plan.plan import Plan, write_plan
+from model.snapshot.file import write_snapshot
+from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster
 

@@ -13,12 +13,12 @@ from executor.pace import Pace
 from executor.steering import Steering
 from executor.timing import RunLimits
 from model.errors import PlimsollError
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
-from model.replication import Replication
+from model.plan.plan import Plan
 from model.run import MoveReport, MoveState, RunProgress, RunReport, RunState
-from model.snapshot import (
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

@@ -17,10 +17,10 @@ from control.commands.status import cluster_text
 from control.form import Form
 from control.render_info import info_document
 from executor.elect import Election, Elections
-from model.exchange.schema import FILES, schema_of
-from model.goals import Goals
+from model.exchange.json_schemas import FILES, schema_of
+from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot_file import write_snapshot
+from model.snapshot.file import write_snapshot
 from tests import offline
 from tests.control.parts import MB, cluster
 from tests.control.test_info import info, reporter

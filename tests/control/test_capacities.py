@@ -14,11 +14,16 @@ from control.render import status_document
 from control.render_capacity import capacity_text
 from control.settings import load
 from control.view import Mode
-from model.capacities import Capacities
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.ids import BrokerId
-from model.snapshot import Broker, CapacitySource, Resource, Snapshot
+from model.snapshot.capacities import Capacities
+from model.snapshot.snapshot import (
+    Broker,
+    CapacitySource,
+    Resource,
+    Snapshot,
+)
 from tests.control.parts import EASY, MB, WORK, CannedObserver, cluster
 
 TABLE = """

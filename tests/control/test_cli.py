@@ -14,8 +14,8 @@ from typer.testing import CliRunner
 from clients.jvm.jars import default_cache_dir
 from control.cli import app
 from control.exits import Exit
-from model.exchange.schema import FILES
-from model.snapshot_file import write_snapshot
+from model.exchange.json_schemas import FILES
+from model.snapshot.file import write_snapshot
 from tests import offline
 from tests.clusterfiles import write_cluster_files
 from tests.control.parts import MB, cluster

@@ -8,7 +8,7 @@ from control.decide import Facts, Step, next_step
 from control.needs import Need, Reason
 from control.policy import EAGER
 from control.view import Mode
-from model.plan import Plan
+from model.plan.plan import Plan
 from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster
 

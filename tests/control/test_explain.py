@@ -14,9 +14,9 @@ from control.form import Form
 from control.origin import Origin
 from control.settings import Settings
 from model.errors import ConfigError, PlanOutdated
-from model.goals import SolveLimits
-from model.plan import Plan, write_plan
-from model.snapshot_file import write_snapshot
+from model.goals.goals import SolveLimits
+from model.plan.plan import Plan, write_plan
+from model.snapshot.file import write_snapshot
 from solver.solve import solve
 from tests.control.parts import MB, cluster
 from tests.solver.small import goals

@@ -18,7 +18,7 @@ from control.settings import Settings
 from control.view import LoopView, Mode, Phase
 from model.errors import ConfigError, GuardrailRefused
 from model.run import RunState
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from model.stop_rules import StopRules
 from tests.tui.views import (
     CONNECTING,

@@ -15,10 +15,15 @@ from control.svg import frontier_svg
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.files import rounded
-from model.frontier import Frontier, FrontierCorner, FrontierPoint, undominated
-from model.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan import bytes_of
-from model.snapshot_file import read_snapshot, write_snapshot
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.frontier import (
+    Frontier,
+    FrontierCorner,
+    FrontierPoint,
+    undominated,
+)
+from model.plan.plan import bytes_of
+from model.snapshot.file import read_snapshot, write_snapshot
 from solver.solve import solve
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster

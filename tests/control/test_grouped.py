@@ -10,8 +10,8 @@ import typer
 from typer.testing import CliRunner
 
 from control.cli import app
-from model.plan import read_plan
-from model.snapshot_file import write_snapshot
+from model.plan.plan import read_plan
+from model.snapshot.file import write_snapshot
 from tests import offline
 from tests.control.parts import MB, cluster
 

@@ -15,15 +15,15 @@ from control.projection import read_film
 from control.settings import load
 from model.errors import PlimsollError
 from model.exchange.capacity import read_capacities
-from model.exchange.cluster import ClusterFiles, read_cluster
 from model.exchange.goals_file import read_goals
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
 from model.exchange.reassignment import read_election, read_reassignment
 from model.exchange.tables import read_brokers, read_loads
 from model.files import canonical
-from model.goals import Goals
-from model.plan import plan_of_document, read_plan, write_plan
-from model.snapshot_file import as_document, read_snapshot
-from model.state_file import StateFile, read_state
+from model.goals.goals import Goals
+from model.plan.plan import plan_of_document, read_plan, write_plan
+from model.snapshot.file import as_document, read_snapshot
+from model.snapshot.state_file import StateFile, read_state
 from model.stop_rules import StopRules
 from tests.clusterfiles import write_cluster_files
 from tests.control.parts import MB, cluster

@@ -11,7 +11,7 @@ from control.inputs import AVERAGED_WINDOWS, Answered, Figure, Inputs
 from control.needs import Need, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
-from model.snapshot import BrokerState, RecentMove, Snapshot
+from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
 from tests.control.parts import EASY, MB, ORDERS, START_MS, cluster, constrained
 
 HOMES = [2] * 4 + [1, 3]

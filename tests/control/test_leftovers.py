@@ -19,7 +19,7 @@ from executor.timing import RunLimits
 from lab.simulation.live import LiveCluster, LiveObserver
 from lab.simulation.world import WorldOrder
 from model.errors import GuardrailRefused
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.run import MoveState, RunState
 from model.stop_rules import Reaction, StopRules

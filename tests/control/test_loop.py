@@ -23,12 +23,12 @@ from model.errors import (
     PlimsollError,
     RightsMissing,
 )
-from model.exchange.cluster import ClusterFiles, read_cluster
-from model.goals import Goals, SolveLimits
-from model.plan import Plan
-from model.replication import Replication
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan
 from model.run import MoveProgress, RunProgress, RunState
-from model.snapshot import (
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import (
     BrokerState,
     PartitionRow,
     Snapshot,

@@ -2,7 +2,7 @@
 
 from control.membership import MOST_QUIET_S, NEVER, REMEMBERED_S, Membership
 from model.ids import BrokerId
-from model.snapshot import Broker, BrokerState
+from model.snapshot.snapshot import Broker, BrokerState
 
 THREE = BrokerId(3)
 

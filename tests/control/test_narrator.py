@@ -19,9 +19,9 @@ from control.loop import Loop
 from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.view import Mode
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.control.parts import (
     EASY,

@@ -4,11 +4,11 @@ import pytest
 
 from control.needs import Reason, plan_needs
 from model.evaluate import evaluate
-from model.goals import Goals, Pin
+from model.goals.goals import Goals, Pin
+from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
 from model.names import Names
-from model.snapshot import Snapshot
-from model.topicplacement import with_topic_placements
+from model.snapshot.snapshot import Snapshot
 from tests.control.parts import EASY, MB, cluster, constrained, one_of_twelve_dead
 from tests.model import build as tests_model
 

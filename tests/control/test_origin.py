@@ -12,7 +12,7 @@ from control.origin import Origin
 from control.settings import Settings
 from control.supposing import Question
 from model.errors import GuardrailRefused
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from model.ids import TopicName
 from solver.newtopic import NewTopic
 from tests.clusterfiles import write_cluster_files

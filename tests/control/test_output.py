@@ -15,8 +15,8 @@ from rich.progress import Progress
 from control import cli
 from control.output import drawn, json_of, safe_streams
 from model.files import canonical
-from model.snapshot import Snapshot
-from model.snapshot_file import as_document
+from model.snapshot.file import as_document
+from model.snapshot.snapshot import Snapshot
 from tests import offline
 from tests.clusterfiles import write_cluster_files
 from tests.control.parts import MB, cluster

@@ -13,7 +13,7 @@ from executor.lock import sole_writer
 from executor.timing import RunLimits
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.run import RunProgress, RunReport, RunState
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from tests.executor.plans import CLUSTER_ID
 from tests.executor.simulated import Killed, Site
 from tests.tui.views import skewed, solving

@@ -12,7 +12,7 @@ from typer.testing import CliRunner, Result
 
 from control.cli import app
 from control.exits import Exit
-from model.plan import Plan, read_plan
+from model.plan.plan import Plan, read_plan
 from tests import offline
 
 RACKS = {1: "a", 2: "a", 3: "b", 4: "b", 5: "c", 6: "c"}

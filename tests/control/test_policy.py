@@ -4,7 +4,7 @@ import pytest
 
 from control.policy import CONSERVATIVE, EAGER, AutoLimits, limits_named, refusals
 from model.errors import ConfigError
-from model.plan import Plan
+from model.plan.plan import Plan
 from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster
 

@@ -10,8 +10,8 @@ import pytest
 
 from control.progress import FRONTIER, PLAN, progress_text, shown
 from control.proposed import Solving
-from model.plan import PlanStatus, read_plan
-from model.snapshot_file import write_snapshot
+from model.plan.plan import PlanStatus, read_plan
+from model.snapshot.file import write_snapshot
 from solver.observer import SolveObserver
 from tests.control.parts import MB, cluster
 from tests.offline import plimsoll, usual

@@ -23,12 +23,12 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
-from model.goals import Goals, Pin, SolveLimits
+from model.goals.goals import Goals, Pin, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.names import Names
-from model.plan import Plan, PlanStatus
-from model.scenario import AddedBrokers, Scenario
-from model.snapshot import BrokerState, Count, Snapshot
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.snapshot import BrokerState, Count, Snapshot
+from model.snapshot.what_if import AddedBrokers, Scenario
 from solver.observer import SolveObserver
 from solver.result import Result
 from solver.solve import solve

@@ -7,10 +7,10 @@ import numpy as np
 from control.render import plan_text, status_text
 from control.render_forecast import forecast_lines, plan_lines
 from model.evaluate import evaluate
-from model.forecast import LoadForecast, SlotReason
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import TopicName
-from model.snapshot import Snapshot
+from model.snapshot.forecast import LoadForecast, SlotReason
+from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.model.build import brokers, snapshot
 

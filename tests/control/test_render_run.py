@@ -3,9 +3,9 @@
 import json
 
 from control.render_run import run_text
-from model.goals import Stay
+from model.goals.goals import Stay
 from model.ids import TopicName
-from model.remaining import OverLimit, RackViolation
+from model.plan.remaining import OverLimit, RackViolation
 from model.run import BrokerBalance, MoveReport, MoveState, RunReport, RunState
 from tests.executor.plans import ids
 

@@ -3,7 +3,7 @@
 import pytest
 
 from control.render import measure_text, skew_document, skew_text
-from model.skew import topic_skew
+from model.snapshot.topic_skew import topic_skew
 from tests.model.build import TOPIC, brokers, move, snapshot
 
 STATE = snapshot(brokers(3), [(1, 2), (1, 2), (2, 1), (1, 3)])

@@ -23,7 +23,7 @@ from control.film import Film, FilmHeader
 from control.form import Form
 from lab.ports import HOST, answers, free_ports
 from model.errors import ConfigError
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.stop_rules import StopRules
 from tests.tui.views import plan_ready
 

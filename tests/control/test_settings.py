@@ -11,7 +11,7 @@ from control.capacities import capacities_of
 from control.settings import load
 from control.throttling import auto_throttle
 from model.errors import ConfigError
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from model.stop_rules import Reaction
 
 

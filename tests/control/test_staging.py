@@ -4,12 +4,12 @@ import pytest
 
 from control.staging import staged
 from model.evaluate import evaluate
-from model.goals import Budgets, Goals
+from model.goals.goals import Budgets, Goals
+from model.goals.topic_placement import with_topic_placements
 from model.ids import BrokerId
-from model.placeless import placeless
-from model.plan import PlanStatus
-from model.snapshot import BrokerState, Snapshot
-from model.topicplacement import with_topic_placements
+from model.plan.plan import PlanStatus
+from model.plan.unplaceable import placeless
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster, constrained, one_of_twelve_dead
 

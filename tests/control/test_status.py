@@ -12,8 +12,8 @@ from control.commands.status import cluster_text, show
 from control.form import Form
 from control.settings import Settings
 from executor.timing import RunLimits
-from model.goals import Goals
-from model.snapshot import Snapshot
+from model.goals.goals import Goals
+from model.snapshot.snapshot import Snapshot
 from tests.control.parts import MB, cluster
 from tests.executor.plans import CLUSTER_ID
 from tests.executor.simulated import Killed, Site

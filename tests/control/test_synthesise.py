@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.snapshot_file import read_snapshot
+from model.snapshot.file import read_snapshot
 from tests.control.test_cli import plimsoll, process, refused
 
 SMALL = ("--brokers", "3", "--partitions", "12", "--days", "1", "--step", "6h")

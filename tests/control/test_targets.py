@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from control.cli import app
 from control.targets import check_folder
 from model.errors import ConfigError
-from model.snapshot_file import write_snapshot
+from model.snapshot.file import write_snapshot
 from tests import offline
 from tests.control.parts import MB, cluster
 

@@ -8,10 +8,10 @@ import pytest
 from control.topic_mode import goals_for, skew_changes
 from model.errors import ConfigError
 from model.evaluate import evaluate
-from model.exchange.cluster import ClusterFiles, read_cluster
-from model.goals import Goal, Goals, SolveLimits
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.goals import Goal, Goals, SolveLimits
 from model.names import Names
-from model.snapshot import Count, Resource, Snapshot
+from model.snapshot.snapshot import Count, Resource, Snapshot
 from solver.solve import solve
 from tests.clusterfiles import described, write_cluster_files
 

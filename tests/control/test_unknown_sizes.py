@@ -15,10 +15,10 @@ from executor.forecast import forecast
 from executor.pace import Pace
 from executor.timing import RunLimits
 from model.evaluate import evaluate
-from model.exchange.cluster import ClusterFiles, read_cluster
-from model.goals import Budgets, Goals, SolveLimits
-from model.plan import Plan
-from model.snapshot import StorageKind
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.goals import Budgets, Goals, SolveLimits
+from model.plan.plan import Plan
+from model.snapshot.snapshot import StorageKind
 from solver.solve import solve
 from tests.clusterfiles import write_cluster_files
 

@@ -17,9 +17,9 @@ from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.reassignment import write_stock
 from model.files import write_document
-from model.plan import Plan, write_plan
-from model.snapshot import BrokerState, Snapshot
-from model.snapshot_file import write_snapshot
+from model.plan.plan import Plan, write_plan
+from model.snapshot.file import write_snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
 from tests.control.parts import MB, WORK, cluster
 from tests.solver.small import Row, broker, goals
 from tests.solver.small import cluster as small

@@ -14,9 +14,15 @@ import pytest
 
 from control.claims import claims, settings_claims, snapshot_claim
 from model.errors import PlimsollError
-from model.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.goals.rack_placement import (
+    PlacementRule,
+    RackConstraint,
+    RackCount,
+    ReplicaPlacement,
+)
 from model.names import Names
-from model.plan import (
+from model.plan.plan import (
     BrokerChange,
     Move,
     Plan,
@@ -24,13 +30,13 @@ from model.plan import (
     plan_hash,
     plan_of_document,
 )
-from model.rackplacement import (
-    PlacementRule,
-    RackConstraint,
-    RackCount,
-    ReplicaPlacement,
+from model.snapshot.snapshot import (
+    BrokerState,
+    LogDir,
+    Resource,
+    Snapshot,
+    StorageKind,
 )
-from model.snapshot import BrokerState, LogDir, Resource, Snapshot, StorageKind
 from solver.solve import solve
 from tests.model.build import brokers, snapshot
 

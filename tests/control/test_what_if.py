@@ -12,8 +12,8 @@ from control.origin import Origin
 from control.settings import Settings
 from control.supposing import Question
 from model.errors import ConfigError
-from model.goals import SolveLimits
-from model.scenario import WhatIf
+from model.goals.goals import SolveLimits
+from model.snapshot.what_if import WhatIf
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 TUTORIAL = Origin(snapshot=FIXTURES / "tutorial.json")

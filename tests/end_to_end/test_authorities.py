@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient
 from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster
 from model.ids import TopicName
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from tests.end_to_end.commands import Shell, placement, wait_until
 from tests.executor.plans import plan_for
 

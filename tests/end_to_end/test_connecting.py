@@ -23,7 +23,7 @@ from collector.reports.topics import CRUISE_CONTROL_TOPIC
 from collector.settings import CollectorSettings
 from collector.topic import SamplesTopic
 from model.errors import RightsMissing
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from tests.certificates import Authority
 from tests.collector.reports.writing import PRODUCED, cruise
 from tests.collector.rows import sample, table

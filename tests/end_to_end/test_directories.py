@@ -16,7 +16,7 @@ from executor.directories import coming
 from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import read_plan, write_plan
+from model.plan.plan import read_plan, write_plan
 from tests.end_to_end.commands import HANG_S, Running, Shell, placement, wait_until
 from tests.executor.jbod import IO_RATE, other, place, places, plan_to, turned
 from tests.executor.records import contents, fill

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from model.plan import read_plan
+from model.plan.plan import read_plan
 from tests.clusterfiles import write_cluster_files
 from tests.offline import plimsoll
 

@@ -12,7 +12,7 @@ from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from tests.end_to_end.commands import PLIMSOLL, RUN_S, Shell, placement, wait_until
 from tests.executor.plans import plan_for
 

@@ -9,7 +9,7 @@ import pytest
 
 from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from tests.end_to_end.commands import (
     HANG_S,
     PLIMSOLL,

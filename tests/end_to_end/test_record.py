@@ -10,7 +10,7 @@ import pytest
 
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
-from model.snapshot_file import read_snapshot
+from model.snapshot.file import read_snapshot
 from tests.end_to_end.commands import Shell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]

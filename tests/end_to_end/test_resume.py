@@ -12,8 +12,8 @@ from executor.kafka_admin import KafkaAdmin
 from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
-from model.plan import Plan, write_plan
-from model.snapshot import StorageKind
+from model.plan.plan import Plan, write_plan
+from model.snapshot.snapshot import StorageKind
 from tests.automq import AutoMQCluster
 from tests.end_to_end.commands import Shell, kill_after, placement, wait_until
 from tests.executor.plans import plan_for

@@ -13,7 +13,7 @@ from executor.throttle import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster
 from model.exchange.reassignment import write_stock
 from model.ids import PartitionId, TopicName
-from model.plan import Plan, write_plan
+from model.plan.plan import Plan, write_plan
 from model.run import JournalEvent
 from tests.end_to_end.commands import Shell, wait_until
 from tests.end_to_end.stock import REASSIGN, in_a_shell, stock_tool

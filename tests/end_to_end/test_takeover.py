@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from lab.local import LocalCluster
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from tests.end_to_end.commands import Shell, kill_after, placement
 from tests.executor.plans import plan_for
 from tests.executor.store import BUCKET, s3_server

@@ -23,9 +23,9 @@ from executor.steering import Steering
 from executor.throttle import Throttle
 from executor.timing import RunLimits
 from model.ids import PartitionId
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import JournalEvent, RunProgress, RunReport
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.fake import FakeConfigs, FakePlatform, FakeTime, Fault
 from tests.executor.plans import CLUSTER_ID, move, plan
 from tests.executor.simulated import Killed

@@ -12,7 +12,7 @@ from executor.timing import Timing
 from lab.simulation.settings import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.stop_rules import Rule
 from tests.executor.plans import CLUSTER_ID, ids, view
 

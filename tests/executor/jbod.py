@@ -6,7 +6,7 @@ from executor.admin import Admin
 from executor.directories import lying
 from lab.local import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import ANY_DIR, Move, Plan
+from model.plan.plan import ANY_DIR, Move, Plan
 from tests.end_to_end.commands import wait_until
 from tests.executor.plans import plan_for
 

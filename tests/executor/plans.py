@@ -7,10 +7,10 @@ from executor.answers import ClusterView, LogDirView, PartitionView
 from executor.kafka_admin import KafkaAdmin
 from executor.preflight import Observed
 from executor.recognise import storage_kinds
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move, Plan, PlanStatus
-from model.snapshot import StorageKind
+from model.plan.plan import Move, Plan, PlanStatus
+from model.snapshot.snapshot import StorageKind
 
 CLUSTER_ID = "cluster-one"
 

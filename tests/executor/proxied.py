@@ -16,7 +16,7 @@ from lab.local import LocalCluster, LocalPlan
 from lab.ports import free_ports
 from lab.proxy import Proxy
 from model.ids import TopicName
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from tests.executor.plans import ids, plan_for
 from tests.executor.runs import DEFAULT_LIMITS, ignore

@@ -8,7 +8,7 @@ from executor.connect import Executor, connect
 from executor.steering import Steering
 from executor.timing import RunLimits
 from lab.local import LocalCluster
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 
 TIMEOUT_S = 10.0

@@ -14,9 +14,9 @@ from lab.simulation.curves import steady
 from lab.simulation.faults import Faults
 from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from model.run import RunProgress, RunReport
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 
 MB = 10**6

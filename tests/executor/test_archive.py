@@ -23,7 +23,7 @@ from model.errors import (
     PlimsollError,
     WriterBarred,
 )
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import JournalEvent, JournalRecord, MoveState, RunReport, RunState
 from tests.executor.plans import CLUSTER_ID, plan
 from tests.executor.simulated import MB, Killed, Site

@@ -9,9 +9,9 @@ from executor.back import plan_back
 from executor.dialect import Progress, Stage
 from executor.history import PastRun, past_run
 from model.errors import GuardrailRefused
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import MoveProgress, MoveState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan, view
 from tests.executor.simulated import Killed
 from tests.executor.test_left import site

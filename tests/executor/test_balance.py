@@ -13,8 +13,8 @@ from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
-from model.plan import Plan, read_plan, write_plan
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan, read_plan, write_plan
 from model.run import MoveState, RunReport, RunState
 from solver.solve import solve
 from tests.control.parts import MB, cluster

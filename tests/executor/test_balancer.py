@@ -16,9 +16,9 @@ from executor.connect import Executor
 from executor.history import past_run, read_journal
 from model.errors import ClusterUnreachable, ExecutionStopped, GuardrailRefused
 from model.ids import BrokerId, PartitionId
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.bench import Bench, cut_off, kill_at
 from tests.executor.fake import FakeConfigs, FakeTime, Fault
 from tests.executor.plans import CLUSTER_ID, ids, move, plan

@@ -12,7 +12,7 @@ from executor.balancer import ENABLE, NEVER, THRESHOLDS
 from executor.connect import Executor, connect
 from executor.timing import RunLimits
 from model.errors import GuardrailRefused
-from model.plan import Plan, write_plan
+from model.plan.plan import Plan, write_plan
 from model.run import MoveState, RunProgress, RunState
 from tests.automq import AutoMQCluster
 from tests.end_to_end.commands import Shell, kill_after, placement, wait_until

@@ -27,7 +27,7 @@ from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import JournalEvent, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import StopRules
 from tests.end_to_end.commands import wait_until

@@ -12,7 +12,7 @@ from executor.steering import Steering
 from executor.timing import RunLimits, Timing
 from lab.simulation.admin import SimulatedAdmin
 from model.run import RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.simulated import MB, Killed, Site
 
 HOUR_S = 3600.0

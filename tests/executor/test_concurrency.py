@@ -7,7 +7,7 @@ import pytest
 from executor.concurrency import Concurrency
 from executor.timing import RunLimits
 from model.run import RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import move
 from tests.executor.simulated import Site
 

@@ -19,7 +19,7 @@ from executor.timing import RunLimits
 from model.bounded import MOST_BYTES
 from model.errors import ConfigError
 from model.run import JournalEvent, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID
 from tests.executor.simulated import MB, Killed, Site
 

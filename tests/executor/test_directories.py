@@ -18,7 +18,7 @@ from executor.flight import Flight, Step
 from executor.kafka import ReplicatedKafka
 from executor.placement import progress_of as placed
 from model.ids import BrokerId, PartitionId
-from model.plan import ANY_DIR, Move
+from model.plan.plan import ANY_DIR, Move
 from tests.executor.plans import log_dir, move, view
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))

@@ -15,9 +15,9 @@ from executor.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
+from model.plan.plan import Plan
 from model.run import JournalEvent
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.end_to_end.commands import wait_until
 from tests.executor.jbod import Places, places, plan_to, turned
 from tests.executor.plans import ids

@@ -8,8 +8,8 @@ from executor.answers import LogDirView
 from executor.preflight import check
 from model.errors import GuardrailRefused, PlanOutdated, RightsMissing
 from model.ids import BrokerId
-from model.plan import Move
-from model.snapshot import StorageKind
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import log_dir, move, observed, plan
 
 ONE, TWO, THREE = map(BrokerId, (1, 2, 3))

@@ -14,12 +14,17 @@ from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
 from model.errors import GuardrailRefused
-from model.goals import Budgets, Pin, SolveLimits
+from model.goals.goals import Budgets, Pin, SolveLimits
 from model.ids import BrokerId
 from model.names import Names
-from model.plan import BrokerChange, Move, Plan
+from model.plan.plan import BrokerChange, Move, Plan
 from model.run import MoveState, RunState
-from model.snapshot import BrokerState, Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import (
+    BrokerState,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
 from solver.solve import solve
 from tests.executor.simulated import MB
 from tests.executor.simulated import Site as HandMade

@@ -13,7 +13,7 @@ from executor.timing import RunLimits
 from executor.work import works
 from model.ids import BrokerId
 from model.run import RunProgress, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import move, plan
 from tests.executor.simulated import MB, Site
 

@@ -30,7 +30,7 @@ from lab.simulation.faults import Faults, Lost
 from model.errors import ExecutionStopped, GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID
 from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
 

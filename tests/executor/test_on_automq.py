@@ -19,9 +19,9 @@ from lab.load import Load, LoadOrder
 from lab.processes import Processes
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from model.run import JournalEvent, MoveState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.automq import AutoMQCluster
 from tests.end_to_end.commands import Shell, wait_until
 from tests.executor.plans import ids, plan_for

@@ -17,7 +17,7 @@ from lab.simulation.faults import Lost
 from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import ids
 from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
 

@@ -17,8 +17,8 @@ from executor.schedule import brokers_of, bytes_per_replica, is_internal
 from executor.timing import RunLimits
 from executor.work import Speed, Terms, Work, works
 from model.ids import BrokerId, PartitionId
-from model.plan import BrokerChange, Move
-from model.snapshot import BrokerState, StorageKind
+from model.plan.plan import BrokerChange, Move
+from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.executor.plans import ids, move, plan
 from tests.executor.simulated import MB
 

@@ -7,7 +7,7 @@ import pytest
 from executor.answers import PartitionView, Reassignment
 from executor.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import ids, move, observed, plan, view
 
 MOVE = move(7, (2,), (3,))

@@ -9,7 +9,7 @@ from executor.rates import needed, used
 from executor.throttle import FOLLOWER_RATE, LEADER_RATE
 from executor.timing import RunLimits
 from model.ids import BrokerId
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from tests.executor.plans import ids, move, view
 
 ONE, TWO, THREE, FOUR = ids([1, 2, 3, 4])

@@ -11,10 +11,10 @@ from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.faults import Faults
 from model.evaluate import evaluate
-from model.goals import SolveLimits
-from model.placeless import with_placeless_deferred
+from model.goals.goals import SolveLimits
+from model.plan.unplaceable import with_placeless_deferred
 from model.run import MoveState
-from model.snapshot import BrokerState, StorageKind
+from model.snapshot.snapshot import BrokerState, StorageKind
 from solver.solve import solve
 from tests.solver.small import TOPIC, Row, broker, cluster, goals
 

@@ -17,7 +17,7 @@ from lab.simulation.curves import steady
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from tests.executor.simulated import MB, TOPIC, Site, cut_off
 
 CARD = dict.fromkeys((Resource.NET_IN, Resource.NET_OUT), 125.0 * MB)

@@ -21,9 +21,9 @@ from lab.simulation.curves import steady
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import JournalEvent, MoveState, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids, move, plan
 from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
 

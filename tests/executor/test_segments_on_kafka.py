@@ -16,7 +16,7 @@ from executor.tail import Patience
 from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
-from model.plan import write_plan
+from model.plan.plan import write_plan
 from model.run import MoveState, RunProgress
 from tests.end_to_end.commands import wait_until
 from tests.executor.plans import plan_for
@@ -41,7 +41,7 @@ from pathlib import Path
 from executor.connect import connect
 from executor.steering import Steering
 from executor.timing import RunLimits
-from model.plan import read_plan
+from model.plan.plan import read_plan
 from model.run import MoveState
 
 def die(progress):

@@ -13,7 +13,7 @@ from lab.simulation.curves import steady
 from lab.simulation.faults import Lost
 from model.ids import PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import CLUSTER_ID, ids
 from tests.executor.simulated import MB, TOPIC, Site, cut_off
 

@@ -14,7 +14,7 @@ from executor.timing import RunLimits
 from lab.simulation.state import SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunReport, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction, StopRules
 from tests.executor.plans import ids
 from tests.executor.simulated import MB, TOPIC, Killed, Site

@@ -28,7 +28,7 @@ from lab.local import LocalCluster
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import RunReport
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from model.units import rate_of
 from tests.end_to_end.commands import HANG_S, wait_until
 from tests.executor.plans import ids, plan_for

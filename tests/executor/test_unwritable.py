@@ -14,7 +14,7 @@ from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.faults import Faults
 from model.run import JournalEvent, MoveState, RunProgress, RunState
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.executor.simulated import MB, Site
 
 

@@ -11,7 +11,7 @@ from executor.timing import RunLimits, Timing
 from executor.watch import Watch
 from lab.local import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
+from model.plan.plan import Move
 from model.stop_rules import Rule
 from tests.end_to_end.commands import wait_until
 from tests.executor.plans import plan_for

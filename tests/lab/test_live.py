@@ -9,9 +9,9 @@ import pytest
 from lab.simulation.live import LiveCluster, LiveObserver
 from lab.simulation.world import RACKS, WorldOrder, world
 from model.evaluate import evaluate
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.replication import Replication
+from model.snapshot.replication import Replication
 
 START_S = 1_700_000_000.0
 

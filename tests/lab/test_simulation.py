@@ -17,7 +17,7 @@ from lab.simulation.faults import Faults, Lost
 from lab.simulation.state import SimulatedBroker, SimulatedPartition
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 MB = 1e6
 CARD = 100 * MB

@@ -6,17 +6,23 @@ from collections.abc import Iterator
 from hypothesis import strategies as st
 
 from model.evaluate import Evaluation, evaluate_proposal
-from model.goals import Goal, Goals, ObjectiveKind, Pin, RackRule
-from model.ids import BrokerId
-from model.names import Names
-from model.proposal import Change, Proposal
-from model.rackplacement import (
+from model.goals.goals import (
+    Goal,
+    Goals,
+    ObjectiveKind,
+    Pin,
+    RackRule,
+)
+from model.goals.rack_placement import (
     PlacementRule,
     RackConstraint,
     RackCount,
     ReplicaPlacement,
 )
-from model.snapshot import (
+from model.ids import BrokerId
+from model.names import Names
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import (
     BrokerState,
     Count,
     RecentMove,

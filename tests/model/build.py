@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from model.goals import Goal, Goals
+from model.goals.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Move
-from model.proposal import Change, Proposal
+from model.plan.plan import Move
+from model.plan.proposal import Change, Proposal
 from model.rules import RULES
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

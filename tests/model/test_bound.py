@@ -7,20 +7,31 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.bound import Dual, price_bound
-from model.cheapest import cheapest_placements
+from model.bound.bound import Dual, price_bound
+from model.bound.cheapest import cheapest_placements
 from model.evaluate import (
     counted_dimensions,
     evaluate,
     evaluate_proposal,
     planned_price,
 )
-from model.goals import Goal, Goals, ObjectiveKind, RackRule, Stay
+from model.goals.goals import (
+    Goal,
+    Goals,
+    ObjectiveKind,
+    RackRule,
+    Stay,
+)
+from model.goals.rack_caps import RackCaps
 from model.ids import BrokerId, TopicName
 from model.names import Names
-from model.proposal import Proposal
-from model.rackcaps import RackCaps
-from model.snapshot import BrokerState, Count, RecentMove, Snapshot
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import (
+    BrokerState,
+    Count,
+    RecentMove,
+    Snapshot,
+)
 from tests.model.brute import (
     is_present,
     least_objective,

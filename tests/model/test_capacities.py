@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.capacities import (
+from model.errors import ConfigError, InvalidCluster
+from model.evaluate import evaluate
+from model.ids import BrokerId
+from model.snapshot.capacities import (
     DEFAULT,
     Capacities,
     Entry,
     capacity_notes,
     with_capacities,
 )
-from model.errors import ConfigError, InvalidCluster
-from model.evaluate import evaluate
-from model.ids import BrokerId
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     CapacitySource,

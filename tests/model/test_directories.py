@@ -4,8 +4,8 @@ import pytest
 
 from model.directories import directory_cost
 from model.evaluate import evaluate_proposal
-from model.goals import Goal, Goals, ObjectiveKind
-from model.snapshot import BrokerState, LogDir, Resource, Snapshot
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.snapshot.snapshot import BrokerState, LogDir, Resource, Snapshot
 from tests.model.build import brokers, change, propose, wide
 
 LEVELLED = Goals(

@@ -5,9 +5,9 @@ import pytest
 from model.dimensions import Dimension, replica_loads
 from model.errors import InvalidCluster
 from model.evaluate import evaluate, evaluate_proposal
-from model.goals import Goal, Goals
+from model.goals.goals import Goal, Goals
 from model.ids import BrokerId
-from model.snapshot import BrokerState, Resource, StorageKind
+from model.snapshot.snapshot import BrokerState, Resource, StorageKind
 from tests.model.build import (
     NO_FLOOR,
     RATES,

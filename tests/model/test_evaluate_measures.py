@@ -7,10 +7,10 @@ import pytest
 
 from model.dimensions import Dimension, loaded_dimensions, replica_loads
 from model.evaluate import Evaluation, counted_dimensions, evaluate, evaluate_proposal
-from model.goals import Goal, Goals, ObjectiveKind
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.goals.move_costs import replica_prices
 from model.ids import BrokerId
-from model.prices import replica_prices
-from model.snapshot import (
+from model.snapshot.snapshot import (
     BrokerState,
     Count,
     LogDir,
@@ -19,7 +19,7 @@ from model.snapshot import (
     Snapshot,
     StorageKind,
 )
-from model.topicspread import least_topic_cost
+from model.snapshot.topic_spread import least_topic_cost
 from tests.model.build import NO_FLOOR, brokers, change, propose, snapshot, wide
 
 IN, OUT, CPU = Resource.NET_IN, Resource.NET_OUT, Resource.CPU

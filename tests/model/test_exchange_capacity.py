@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from model.capacities import with_capacities
 from model.errors import ConfigError
 from model.exchange.capacity import read_capacities
 from model.ids import BrokerId
-from model.snapshot import Broker, Resource
+from model.snapshot.capacities import with_capacities
+from model.snapshot.snapshot import Broker, Resource
 from tests.model.build import brokers, snapshot
 
 PLAIN = {"DISK": "100000", "CPU": "100", "NW_IN": "10000", "NW_OUT": "20000"}

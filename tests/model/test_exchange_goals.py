@@ -7,9 +7,9 @@ import pytest
 
 from model.errors import ConfigError
 from model.exchange.goals_file import read_goals
-from model.exchange.schema import DIALECT, FILES, schema_of
-from model.goals import Budgets, Goals, ObjectiveKind
-from model.snapshot import Count, Resource, StorageKind
+from model.exchange.json_schemas import DIALECT, FILES, schema_of
+from model.goals.goals import Budgets, Goals, ObjectiveKind
+from model.snapshot.snapshot import Count, Resource, StorageKind
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 

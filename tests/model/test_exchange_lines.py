@@ -2,7 +2,7 @@
 
 import pytest
 
-from model.exchange.lines import line_of
+from model.exchange.toml_lines import line_of
 
 TEXT = """\
 a = 1

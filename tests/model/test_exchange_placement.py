@@ -10,10 +10,10 @@ from control.origin import Origin, goals_of
 from control.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
+from model.exchange.confluent_placement import read_placement
 from model.exchange.goals_file import read_goals
-from model.exchange.placement import read_placement
-from model.goals import SolveLimits
-from model.snapshot import StorageKind
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import StorageKind
 from solver.solve import solve
 from tests.model.build import brokers, snapshot
 

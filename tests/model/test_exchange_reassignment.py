@@ -20,9 +20,9 @@ from model.exchange.reassignment import (
     read_reassignment,
     write_stock,
 )
-from model.goals import Goals, SolveLimits
-from model.plan import Move, Plan, PlanStatus
-from model.snapshot import LogDir, Snapshot, StorageKind
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Move, Plan, PlanStatus
+from model.snapshot.snapshot import LogDir, Snapshot, StorageKind
 from tests.model.build import NO_FLOOR, brokers, move, snapshot
 
 STATE = snapshot(

@@ -8,14 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
-from model.exchange.cluster import CLUSTER_ID, ClusterFiles, read_cluster
+from model.exchange.offline_snapshot import CLUSTER_ID, ClusterFiles, read_cluster
 from model.exchange.tables import read_brokers, read_loads
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.proposal import Proposal
+from model.plan.proposal import Proposal
 from model.rules import RULES
-from model.snapshot import Broker, BrokerState, Resource, Snapshot, StorageKind
-from model.snapshot_file import read_snapshot, write_snapshot
+from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
 from tests.model.test_exchange_describe import KAFKA_3, KAFKA_4, MOVING
 
 LOADS = (

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.frontier import (
+from model.plan.frontier import (
     FrontierCorner,
     FrontierLine,
     FrontierPoint,

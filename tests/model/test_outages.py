@@ -3,8 +3,13 @@
 import numpy as np
 
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
-from model.outages import DeadBroker, dead_brokers, outage_notes, unavailable
-from model.snapshot import (
+from model.plan.outages import (
+    DeadBroker,
+    dead_brokers,
+    outage_notes,
+    unavailable,
+)
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

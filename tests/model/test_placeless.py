@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from control.judge import refuse_broken
-from model.goals import Goals, SolveLimits
-from model.placeless import placeless, with_placeless_deferred
-from model.plan import PlanStatus
-from model.proposal import Proposal
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import PlanStatus
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import placeless, with_placeless_deferred
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from tests.solver.small import (
     OTHER,

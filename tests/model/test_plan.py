@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from model.errors import ConfigError
 from model.exchange.reassignment import reassignment, rollback
 from model.files import read_document, write_document
-from model.goals import Budgets, SolveLimits
+from model.goals.goals import Budgets, SolveLimits
 from model.ids import BrokerId
-from model.plan import (
+from model.plan.plan import (
     KIND,
     BrokerChange,
     Plan,
@@ -21,7 +21,7 @@ from model.plan import (
     read_plan,
     write_plan,
 )
-from model.snapshot import BrokerState, Resource
+from model.snapshot.snapshot import BrokerState, Resource
 from tests.model.build import NO_FLOOR, ids, move
 
 MOVES = (

@@ -5,8 +5,8 @@ from typing import Final
 
 import pytest
 
-from model.goals import SolveLimits
-from model.plan_warnings import load_warning
+from model.goals.goals import SolveLimits
+from model.plan.warnings import load_warning
 from solver.solve import solve
 from tests.solver.small import OTHER, TOPIC, Row, broker, cluster, goals
 

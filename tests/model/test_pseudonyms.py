@@ -6,9 +6,9 @@ import pytest
 from pydantic import BaseModel
 
 from model.errors import ConfigError
-from model.forecast import LoadForecast, SlotReason
-from model.pseudonyms import KEPT, Pseudonyms, kept_key, read_key
-from model.snapshot import (
+from model.snapshot.forecast import LoadForecast, SlotReason
+from model.snapshot.pseudonyms import KEPT, Pseudonyms, kept_key, read_key
+from model.snapshot.snapshot import (
     Broker,
     LogDir,
     RecentMove,

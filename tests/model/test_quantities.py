@@ -5,8 +5,8 @@ import json
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from model.exchange.schema import schema_of
-from model.goals import Goals
+from model.exchange.json_schemas import schema_of
+from model.goals.goals import Goals
 from model.quantities import ByteSize, Duration, Rate
 from model.stop_rules import StopRules
 

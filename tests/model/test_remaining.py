@@ -1,7 +1,7 @@
 """What stays over a limit, in words."""
 
 from model.ids import BrokerId
-from model.remaining import OverLimit, remaining_words
+from model.plan.remaining import OverLimit, remaining_words
 
 
 def over(broker: int) -> OverLimit:

@@ -2,11 +2,11 @@
 
 import pytest
 
-from model.goals import Goals, Stay
+from model.goals.goals import Goals, Stay
 from model.ids import BrokerId
 from model.names import Names
 from model.rules import RULES
-from model.snapshot import BrokerState, RecentMove, StorageKind
+from model.snapshot.snapshot import BrokerState, RecentMove, StorageKind
 from tests.model.build import (
     NO_FLOOR,
     TAKEN_AT_MS,

@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.goals import Budgets, Goals
-from model.snapshot import BrokerState, Resource, StorageKind
+from model.goals.goals import Budgets, Goals
+from model.snapshot.snapshot import BrokerState, Resource, StorageKind
 from tests.model.build import NO_FLOOR, brokers, change, propose, snapshot, wide, words
 
 

@@ -2,16 +2,16 @@
 
 import pytest
 
-from model.goals import Goals, Pin, RackRule
-from model.ids import BrokerId
-from model.names import Names
-from model.rackplacement import (
+from model.goals.goals import Goals, Pin, RackRule
+from model.goals.rack_placement import (
     PlacementRule,
     RackConstraint,
     RackCount,
     ReplicaPlacement,
 )
-from model.snapshot import BrokerState, LogDir, Snapshot
+from model.ids import BrokerId
+from model.names import Names
+from model.snapshot.snapshot import BrokerState, LogDir, Snapshot
 from tests.model.build import (
     NO_FLOOR,
     brokers,

@@ -9,8 +9,14 @@ import pytest
 from model.errors import ConfigError
 from model.files import write_document
 from model.names import Names
-from model.plan import PlanStatus, read_plan
-from model.scenario import (
+from model.plan.plan import PlanStatus, read_plan
+from model.snapshot.snapshot import (
+    BrokerState,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
+from model.snapshot.what_if import (
     AddedBrokers,
     Scenario,
     Traffic,
@@ -18,7 +24,6 @@ from model.scenario import (
     lost_partitions,
     suppose,
 )
-from model.snapshot import BrokerState, Resource, Snapshot, StorageKind
 from tests.model.build import RATES, brokers, ids, snapshot
 
 

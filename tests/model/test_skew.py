@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from model.errors import ConfigError
 from model.ids import TopicName
-from model.skew import TopicSkew, topic_skew
-from model.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.topic_skew import TopicSkew, topic_skew
 from tests.model.build import TOPIC, brokers, move, snapshot
 
 UNEVEN = snapshot(

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from model.skew import topic_skew
-from model.skews import topic_skews
-from model.snapshot import LEAVING, Snapshot
+from model.snapshot.snapshot import LEAVING, Snapshot
+from model.snapshot.topic_skew import topic_skew
+from model.snapshot.topic_skews import topic_skews
 from tests.solver.anything import clusters
 
 

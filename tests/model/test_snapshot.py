@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 from model.errors import ConfigError, InvalidCluster
 from model.files import read_document, write_document
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.names import Names
-from model.snapshot import (
+from model.snapshot.file import KIND, read_snapshot, write_snapshot
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     LogDir,
@@ -24,7 +25,6 @@ from model.snapshot import (
     Source,
     Topic,
 )
-from model.snapshot_file import KIND, read_snapshot, write_snapshot
 from tests.model.build import TOPIC, brokers, ids, snapshot, wide
 
 STATE = snapshot(brokers(3, "abc"), [(1, 2), (2, 3), (3, 1)])

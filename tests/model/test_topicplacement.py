@@ -6,14 +6,19 @@ from typing import Any
 
 import pytest
 
-from model.goals import Goals
+from model.goals.goals import Goals
+from model.goals.rack_placement import PlacementRule, ReplicaPlacement
+from model.goals.topic_placement import with_topic_placements
 from model.names import Names
-from model.plan_warnings import plan_warnings
-from model.pseudonyms import Pseudonyms
-from model.rackplacement import PlacementRule, ReplicaPlacement
-from model.snapshot import Snapshot
-from model.snapshot_file import as_document, of_document, read_snapshot, write_snapshot
-from model.topicplacement import with_topic_placements
+from model.plan.warnings import plan_warnings
+from model.snapshot.file import (
+    as_document,
+    of_document,
+    read_snapshot,
+    write_snapshot,
+)
+from model.snapshot.pseudonyms import Pseudonyms
+from model.snapshot.snapshot import Snapshot
 from tests.model.build import brokers, snapshot
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -3,9 +3,9 @@
 import pytest
 
 from model.evaluate import evaluate
-from model.goals import Goals, RackRule
+from model.goals.goals import Goals, RackRule
 from model.names import Names
-from model.snapshot import BrokerState, Snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
 from tests.model.build import NO_FLOOR, TOPIC, brokers, move, snapshot
 
 FOUR = brokers(4, "aabb")

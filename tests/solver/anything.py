@@ -5,9 +5,14 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
-from model.goals import Budgets, Goals, ObjectiveKind, RackRule
+from model.goals.goals import Budgets, Goals, ObjectiveKind, RackRule
 from model.ids import BrokerId
-from model.snapshot import Broker, BrokerState, Snapshot, StorageKind
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    Snapshot,
+    StorageKind,
+)
 from tests.solver.small import (
     OTHER,
     RESOURCES,

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from model.goals import Goals, ObjectiveKind
+from model.goals.goals import Goals, ObjectiveKind
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     LogDir,

@@ -3,7 +3,7 @@
 import numpy as np
 
 from model.ids import BrokerId, PartitionId, TopicName
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     PartitionRow,
     Resource,

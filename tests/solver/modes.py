@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from control.commands.frontier import trace_around_plan
-from model.goals import Goals, SolveLimits
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import Snapshot
 from solver.fewest import fewest_brokers
 from solver.newtopic import NewTopic
 from solver.observer import SolveObserver

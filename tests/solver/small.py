@@ -9,12 +9,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from model.evaluate import Evaluation, evaluate_proposal
-from model.goals import Goal, Goals
+from model.goals.goals import Goal, Goals
 from model.ids import BrokerId, PartitionId, TopicName
-from model.plan import Plan
-from model.proposal import Change, Proposal
+from model.plan.plan import Plan
+from model.plan.proposal import Change, Proposal
 from model.rules import RULES
-from model.snapshot import (
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     PartitionRow,

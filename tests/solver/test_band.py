@@ -6,8 +6,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from model.evaluate import evaluate
-from model.goals import Goal, Goals, ObjectiveKind, SolveLimits
-from model.snapshot import Resource, Snapshot
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
 from solver.band.dual import BandDual
 from solver.band.lift import Lift
 from solver.band.solve import solve_by_prices

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from model.goals import Goal, Goals, ObjectiveKind, SolveLimits
-from model.snapshot import Resource, Snapshot
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
 from solver.band.candidates import find_candidates
 from solver.band.dual import BandDual
 from solver.band.grow import Growth

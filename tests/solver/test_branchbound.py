@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import shape_of
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
-from model.plan import PlanStatus
-from model.snapshot import BrokerState, Snapshot, StorageKind
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.branchbound import branch_and_bound
 from solver.chosen import METHOD, begin
 from solver.configurations import list_configurations

@@ -11,11 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.evaluate import evaluate_proposal
-from model.goals import MIB, Goal, Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import (
+    MIB,
+    Goal,
+    Goals,
+    ObjectiveKind,
+    SolveLimits,
+)
 from model.ids import BrokerId
 from model.names import Names
-from model.proposal import Change, Proposal
-from model.snapshot import (
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     LogDir,

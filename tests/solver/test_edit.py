@@ -6,9 +6,9 @@ import pytest
 
 from control.claims import claims
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits, Stay
-from model.plan import Move, Plan
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, SolveLimits, Stay
+from model.plan.plan import Move, Plan
+from model.snapshot.snapshot import Snapshot
 from solver.edit import keep_the_rest
 from solver.solve import solve
 from tests.solver.hard import hard, with_directories

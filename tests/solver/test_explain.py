@@ -3,10 +3,10 @@
 import pytest
 
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
-from model.plan import Plan
-from model.snapshot import BrokerState, Snapshot
+from model.plan.plan import Plan
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.placement import objective
 from solver.problem import compile_problem
 from solver.solve import solve

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
-from model.scenario import Scenario, suppose
-from model.snapshot import Broker, BrokerState, Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import Broker, BrokerState, Snapshot
+from model.snapshot.what_if import Scenario, suppose
 from solver.fewest import Fewest, fewest_brokers, fewest_needed, too_large_to_share
 from solver.problem import compile_problem
 from tests.solver.small import (

@@ -11,10 +11,10 @@ from syrupy.assertion import SnapshotAssertion
 
 from model.evaluate import evaluate
 from model.files import canonical
-from model.goals import Goals, SolveLimits
-from model.plan import Plan, PlanStatus
-from model.snapshot import Resource, Snapshot
-from model.snapshot_file import read_snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.file import read_snapshot
+from model.snapshot.snapshot import Resource, Snapshot
 from solver.solve import solve
 
 ROOT = Path(__file__).parents[2]

@@ -9,10 +9,15 @@ from hypothesis import strategies as st
 
 from model.evaluate import evaluate_proposal
 from model.files import canonical
-from model.frontier import Frontier
-from model.goals import Budgets, Goals, ObjectiveKind, SolveLimits
-from model.proposal import Proposal
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import (
+    Budgets,
+    Goals,
+    ObjectiveKind,
+    SolveLimits,
+)
+from model.plan.frontier import Frontier
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.frontier import trace_frontier
 from solver.solve import solve
 from tests.solver.instances import synthetic

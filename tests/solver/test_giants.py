@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
-from model.snapshot import BrokerState, Floats, Snapshot
+from model.snapshot.snapshot import BrokerState, Floats, Snapshot
 from solver.choices import has_choices
 from solver.giants import Tree, grow, plant
 from solver.kernels.branching import place_cheapest, relax

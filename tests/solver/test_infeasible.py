@@ -8,10 +8,16 @@ import numpy as np
 import pytest
 
 from model.evaluate import evaluate_proposal
-from model.goals import Budgets, Cooldown, Goals, RackRule, SolveLimits
-from model.plan import PlanStatus
-from model.proposal import Change, Proposal
-from model.snapshot import (
+from model.goals.goals import (
+    Budgets,
+    Cooldown,
+    Goals,
+    RackRule,
+    SolveLimits,
+)
+from model.plan.plan import PlanStatus
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import (
     Broker,
     BrokerState,
     Snapshot,

@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from model.goals import SolveLimits, without_replica_moves
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import SolveLimits, without_replica_moves
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.solve import solve
 from tests.solver.small import Row, broker, cluster, goals
 

@@ -6,10 +6,10 @@ import math
 import numpy as np
 import pytest
 
-from model.bound import price_bound
+from model.bound.bound import price_bound
 from model.evaluate import evaluate
-from model.goals import Budgets, Goals, RackRule, SolveLimits
-from model.snapshot import Resource, Snapshot
+from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
 from solver import neighbourhoods
 from solver.dual import new_relaxation, solve_relaxation, unit_prices
 from solver.kernels.columns import Columns, find_columns

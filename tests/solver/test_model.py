@@ -3,8 +3,8 @@
 import pytest
 from ortools.sat.python import cp_model
 
-from model.goals import Goal, Goals
-from model.snapshot import Count, Snapshot
+from model.goals.goals import Goal, Goals
+from model.snapshot.snapshot import Count, Snapshot
 from solver.exact import ExactModel
 from solver.objective import LEVEL_UNITS
 from solver.placement import Placement, objective

@@ -3,9 +3,9 @@
 import pytest
 
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
-from model.plan import PlanStatus
-from model.snapshot import BrokerState, Snapshot, StorageKind
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
 from tests.solver.small import Row, broker, cluster, goals, least, moved
 

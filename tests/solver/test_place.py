@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from model.errors import ConfigError
-from model.goals import Goals, RackRule
+from model.goals.goals import Goals, RackRule
 from model.ids import BrokerId, PartitionId, TopicName
-from model.proposal import Change, Proposal
+from model.plan.proposal import Change, Proposal
 from model.rules import RULES
-from model.snapshot import (
+from model.snapshot.snapshot import (
     TAKING,
     Broker,
     BrokerState,

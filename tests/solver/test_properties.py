@@ -4,11 +4,11 @@ import pytest
 from hypothesis import assume, given, settings
 
 from control.judge import refuse_broken
-from model.bound import price_bound
+from model.bound.bound import price_bound
 from model.evaluate import evaluate
-from model.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan import Plan, PlanStatus
-from model.snapshot import Snapshot
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.snapshot import Snapshot
 from solver.answer import build_plan
 from solver.infeasible import plain_reasons
 from solver.local import search_locally

@@ -7,12 +7,12 @@ from hypothesis import assume, given, settings
 from control.claims import claims
 from control.judge import refuse_broken
 from model.evaluate import evaluate_proposal
-from model.goals import Goals, ObjectiveKind, SolveLimits
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId, PartitionId
-from model.plan import Plan, PlanStatus
-from model.plan_warnings import racks_unknown
-from model.proposal import Change, Proposal
-from model.snapshot import BrokerState, RecentMove, Snapshot
+from model.plan.plan import Plan, PlanStatus
+from model.plan.proposal import Change, Proposal
+from model.plan.warnings import racks_unknown
+from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
 from solver.frontier import trace_frontier
 from solver.observer import SolveObserver
 from solver.problem import compile_problem

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from model.evaluate import evaluate
-from model.goals import Goals, SolveLimits
-from model.plan import PlanStatus
-from model.snapshot import BrokerState, Snapshot, StorageKind
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.exact import MAX_PAIRS
 from solver.observer import SolveObserver
 from solver.result import Result
@@ -267,8 +267,8 @@ def test_three_brokers_and_sixty_partitions_are_proved(seed: int) -> None:
 AFTER_A_SOLVE = """
 import signal
 from pathlib import Path
-from model.goals import Goals, SolveLimits
-from model.snapshot_file import read_snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.file import read_snapshot
 from solver.solve import solve
 solve(read_snapshot(Path("fixtures/demo.json")), Goals(), SolveLimits())
 try:

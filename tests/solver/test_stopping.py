@@ -3,9 +3,9 @@
 import pytest
 from ortools.sat.python import cp_model
 
-from model.goals import Goals, ObjectiveKind, SolveLimits
-from model.plan import PlanStatus
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.budget import Budget
 from solver.exact import new_solver, solve_exactly
 from solver.observer import SolveObserver

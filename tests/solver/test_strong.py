@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
-from model.goals import Goals, SolveLimits
-from model.snapshot import BrokerState, Snapshot
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.kernels.flips import new_tree
 from solver.kernels.strong import Subproblems, link_subproblems, solve_brokers
 from solver.local import LocalSearch, search_locally

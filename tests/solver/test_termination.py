@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.goals import Goal, Goals, SolveLimits
-from model.plan import PlanStatus
-from model.snapshot import Count, Resource, Snapshot
+from model.goals.goals import Goal, Goals, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import Count, Resource, Snapshot
 from solver.observer import SolveObserver
 from solver.solve import solve
 from tests.solver.hard import hard, over_capacity

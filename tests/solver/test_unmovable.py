@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from model.evaluate import evaluate_proposal
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.names import Names
-from model.plan import PlanStatus
-from model.proposal import Change, Proposal
-from model.snapshot import BrokerState, Snapshot
+from model.plan.plan import PlanStatus
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.problem import compile_problem
 from solver.solve import solve
 from solver.unmovable import imbalance, unmovable, unmovable_words

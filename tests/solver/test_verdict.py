@@ -2,8 +2,8 @@
 
 import pytest
 
-from model.goals import SolveLimits
-from model.plan import PlanStatus
+from model.goals.goals import SolveLimits
+from model.plan.plan import PlanStatus
 from solver.observer import SolveObserver
 from solver.placement import Placement
 from solver.problem import Problem, compile_problem

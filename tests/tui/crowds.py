@@ -7,7 +7,14 @@ import numpy as np
 
 from control.view import LoopView
 from model.ids import BrokerId, TopicName
-from model.snapshot import Broker, Partitions, Resource, Snapshot, SnapshotHeader, Topic
+from model.snapshot.snapshot import (
+    Broker,
+    Partitions,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    Topic,
+)
 from tests.tui.views import AT_MS, CLUSTER_ID, judged, solving
 
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from control.asks import Asks
 from control.proposed import Proposed, Solving, Supposed, Traced
 from control.view import LoopView, Mode, Phase
-from model.goals import SolveLimits
+from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId
-from model.plan import Plan, PlanStatus
-from model.plan_warnings import rack_warning
-from model.remaining import OverLimit, RackViolation
-from model.scenario import Scenario, WhatIf, suppose
+from model.plan.plan import Plan, PlanStatus
+from model.plan.remaining import OverLimit, RackViolation
+from model.plan.warnings import rack_warning
+from model.snapshot.what_if import Scenario, WhatIf, suppose
 from solver.frontier import trace_plans
 from solver.observer import SolveObserver
 from solver.result import Result

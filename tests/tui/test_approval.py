@@ -1,7 +1,7 @@
 """The words of the question whether a plan is to be carried out."""
 
 from model.ids import BrokerId
-from model.plan import LeadersOnly
+from model.plan.plan import LeadersOnly
 from tests.tui.stage import stage
 from tests.tui.views import moves, plan, plan_ready
 from tui.viewmodel.approval import NAMED, touched

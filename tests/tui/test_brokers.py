@@ -6,9 +6,9 @@ import pytest
 
 from control.view import LoopView
 from model.evaluate import evaluate
-from model.goals import Goal
+from model.goals.goals import Goal
 from model.ids import BrokerId
-from model.snapshot import BrokerState, Resource, Snapshot
+from model.snapshot.snapshot import BrokerState, Resource, Snapshot
 from tests.tui.stage import stage
 from tests.tui.views import (
     CONNECTING,

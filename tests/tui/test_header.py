@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from control.view import LoopView, Mode, Phase
-from model.replication import Replication
 from model.run import RunState
+from model.snapshot.replication import Replication
 from tests.tui.plan_views import awaited, still_solving
 from tests.tui.views import (
     AT_MS,

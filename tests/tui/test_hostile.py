@@ -6,10 +6,10 @@ from xml.etree import ElementTree
 import pytest
 
 from control.view import LogLine, LoopView
-from model.goals import Goals
-from model.plan import Plan
+from model.goals.goals import Goals
+from model.plan.plan import Plan
 from model.run import RunProgress
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from tests.hostile import HOSTILE, unprintable
 from tests.tui.plan_views import with_frontier
 from tests.tui.stage import Stage, stage

@@ -12,8 +12,8 @@ from control.parts import LoopParts, LoopSettings
 from control.policy import EAGER
 from control.view import Mode, Phase
 from model.errors import PlimsollError
-from model.plan import Plan
-from model.snapshot import Snapshot
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.control.parts import (
     EASY,

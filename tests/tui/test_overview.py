@@ -7,7 +7,7 @@ from textual.widgets import Input
 
 from control.view import LoopView
 from model.ids import BrokerId
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from tests.tui.crowds import crowded
 from tests.tui.stage import Stage, stage
 from tests.tui.views import (

@@ -12,11 +12,11 @@ from control.asks import Asks
 from control.proposed import Proposed, Solving
 from control.view import LoopView, Mode
 from model.errors import ConfigError
-from model.goals import ObjectiveKind, Pin
+from model.goals.goals import ObjectiveKind, Pin
 from model.ids import BrokerId
 from model.names import Names
-from model.plan import read_plan
-from model.scenario import AddedBrokers, Scenario, Traffic
+from model.plan.plan import read_plan
+from model.snapshot.what_if import AddedBrokers, Scenario, Traffic
 from tests.tui.plan_views import (
     asked,
     loaded_plan,

@@ -9,7 +9,7 @@ from control.proposed import Proposed, Solving
 from control.view import LoopView, Phase
 from model.evaluate import evaluate
 from model.ids import PartitionId, TopicName
-from model.plan import PlanStatus
+from model.plan.plan import PlanStatus
 from tests.tui.plan_views import (
     STATES,
     answered,

@@ -10,7 +10,7 @@ from textual.strip import Strip
 from textual.widgets import Input, ProgressBar, Static
 
 from control.view import Mode
-from model.snapshot import Snapshot
+from model.snapshot.snapshot import Snapshot
 from tests.tui.stage import stage
 from tests.tui.views import (
     CONNECTING,

@@ -8,8 +8,8 @@ from textual.events import Paste
 
 from control.view import LoopView, Mode
 from model.ids import BrokerId, TopicName
-from model.skew import topic_skew
-from model.snapshot import RecentMove, Snapshot
+from model.snapshot.snapshot import RecentMove, Snapshot
+from model.snapshot.topic_skew import topic_skew
 from tests.model import build
 from tests.tui.crowds import crowded
 from tests.tui.stage import stage

@@ -21,14 +21,19 @@ from executor.replay import Replay
 from executor.steering import Steering
 from model.errors import ConfigError, PlimsollError
 from model.evaluate import Evaluation, evaluate
-from model.goals import Goals, SolveLimits
+from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
-from model.plan import BrokerChange, Move, Plan, PlanStatus
-from model.replication import Replication
+from model.plan.plan import BrokerChange, Move, Plan, PlanStatus
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
-from model.scenario import Scenario
-from model.snapshot import Resource, Snapshot, Source, partitions_from_rows
-from model.snapshot_file import read_snapshot
+from model.snapshot.file import read_snapshot
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import (
+    Resource,
+    Snapshot,
+    Source,
+    partitions_from_rows,
+)
+from model.snapshot.what_if import Scenario
 
 FIXTURE = Path(__file__).parents[2] / "fixtures" / "demo.json"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"

@@ -11,7 +11,7 @@ from textual.widgets import Static
 
 from executor.forecast import Forecast
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
-from model.plan import Plan
+from model.plan.plan import Plan
 from tui.moment import Moment
 from tui.screens.dialog import NamedDialog
 from tui.viewmodel.approval import (

@@ -6,7 +6,7 @@ from textual.containers import VerticalScroll
 from textual.screen import ModalScreen
 from textual.widgets import Label, Static
 
-from model.plan import Move
+from model.plan.plan import Move
 from model.units import bytes_text
 from tui.viewmodel.moves import price_words, without_words
 from tui.viewmodel.plan import listed

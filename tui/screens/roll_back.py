@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from textual.binding import Binding
 
-from model.plan import Plan
+from model.plan.plan import Plan
 from tui.screens.dialog import NamedDialog
 from tui.viewmodel.approval import counts, touched
 

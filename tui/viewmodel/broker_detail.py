@@ -4,7 +4,7 @@ import numpy as np
 
 from model.dimensions import Dimension, replica_loads
 from model.ids import BrokerId
-from model.snapshot import Floats, Ints, Resource, Snapshot
+from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import seconds_text, short_text
 from tui.moment import Moment
 from tui.viewmodel.bars import sparkline

@@ -1,6 +1,6 @@
 """The brokers now and after the plan, dimension by dimension."""
 
-from model.plan import BrokerChange, Plan
+from model.plan.plan import BrokerChange, Plan
 from model.units import short_text
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
 from tui.viewmodel.gauges import SHORT

@@ -6,10 +6,16 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from control.view import LoopView
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.plan import BrokerChange, Plan
-from model.snapshot import Broker, BrokerState, Ints, Resource, Snapshot
+from model.plan.plan import BrokerChange, Plan
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    Ints,
+    Resource,
+    Snapshot,
+)
 from model.units import short_text
 from tui.viewmodel.bars import Marks, bar
 from tui.viewmodel.cells import (

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from control.proposed import Solving
-from model.plan import Plan
-from model.remaining import OverLimit, remaining_words
+from model.plan.plan import Plan
+from model.plan.remaining import OverLimit, remaining_words
 from model.units import bytes_text, count_text, percent_text
 from tui.moment import Moment
 from tui.viewmodel.ages import ticking

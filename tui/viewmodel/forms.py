@@ -7,12 +7,18 @@ from pydantic import ValidationError
 
 from control.supposing import added_brokers, traffic_times
 from model.errors import ConfigError
-from model.goals import Budgets, Goal, Goals, ObjectiveKind, Pin
+from model.goals.goals import (
+    Budgets,
+    Goal,
+    Goals,
+    ObjectiveKind,
+    Pin,
+)
 from model.ids import BrokerId
 from model.names import Names
-from model.plan import Move
-from model.scenario import Scenario
-from model.snapshot import Count, Measure, Resource, Snapshot
+from model.plan.plan import Move
+from model.snapshot.snapshot import Count, Measure, Resource, Snapshot
+from model.snapshot.what_if import Scenario
 from model.units import bytes_of
 
 

@@ -6,8 +6,8 @@ from textwrap import wrap
 
 from control.pointed import point_of
 from control.proposed import Traced
-from model.frontier import Frontier, FrontierCorner, FrontierPoint
-from model.plan import Plan
+from model.plan.frontier import Frontier, FrontierCorner, FrontierPoint
+from model.plan.plan import Plan
 from model.units import bytes_text, count_text
 from tui.viewmodel.cells import Cell, Role, Span, cell
 

@@ -4,11 +4,11 @@ from dataclasses import dataclass
 
 from control.view import LoopView
 from model.evaluate import Evaluation, capacities
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.plan import BrokerChange
-from model.proposal import Proposal
-from model.snapshot import Resource, Snapshot
+from model.plan.plan import BrokerChange
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import Resource, Snapshot
 from tui.viewmodel.kept import kept_while
 from tui.viewmodel.shown import ghost
 

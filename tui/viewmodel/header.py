@@ -3,8 +3,8 @@
 import textwrap
 
 from control.view import LoopView, Mode, Phase
-from model.replication import Replication
 from model.run import RunState
+from model.snapshot.replication import Replication
 from tui.moment import Moment
 from tui.viewmodel.ages import age_s, is_stale, ticking
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten, shorten_words

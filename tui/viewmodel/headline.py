@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 
 from control.view import LoopView
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import BrokerId
-from model.snapshot import Resource
+from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, rate_text
 from tui.viewmodel.cells import Cell, Role, Span, cell
 from tui.viewmodel.gauges import SHORT, Gauges, gauges

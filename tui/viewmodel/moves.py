@@ -5,7 +5,7 @@ from textwrap import wrap
 
 from model.evaluate import prices_of
 from model.ids import BrokerId
-from model.plan import BrokerChange, Move, Plan
+from model.plan.plan import BrokerChange, Move, Plan
 from model.units import bytes_text, count_text
 from tui.viewmodel.cells import (
     Cell,

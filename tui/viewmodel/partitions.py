@@ -3,9 +3,9 @@
 import numpy as np
 
 from control.view import LoopView
-from model.goals import Goals
+from model.goals.goals import Goals
 from model.ids import TopicName
-from model.snapshot import Floats, Ints, Resource, Snapshot
+from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
 from tui.viewmodel.arrange import Wish, marked, no_match
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten

@@ -4,7 +4,7 @@ from typing import Final
 
 from control.view import LoopView, Phase
 from model.ids import BrokerId
-from model.plan import Move
+from model.plan.plan import Move
 
 MOVES_SHOWN: Final = 500
 """Rows of the table; further ones are counted in words."""

@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from model.goals import Goals
-from model.snapshot import RecentMove, Snapshot
+from model.goals.goals import Goals
+from model.snapshot.snapshot import RecentMove, Snapshot
 
 
 def resting(snapshot: Snapshot, goals: Goals, now_ms: int) -> Counter[str]:

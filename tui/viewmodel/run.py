@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from control.view import LoopView
 from executor.history import PastRun
-from model.plan import Move
+from model.plan.plan import Move
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
 from model.units import bytes_text, count_text, rate_text, seconds_text
 from tui.moment import Moment

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from control.proposed import Solving
 from control.view import LoopView, Phase
-from model.plan import Plan, PlanStatus
-from model.snapshot import Snapshot
+from model.plan.plan import Plan, PlanStatus
+from model.snapshot.snapshot import Snapshot
 from tui.viewmodel.plan import why_no_plan
 
 WHAT_IF = "WHAT-IF"

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from control.view import LoopView
-from model.goals import Goals
-from model.skews import TopicSkews, topic_skews
-from model.snapshot import Floats, Ints, Resource, Snapshot
+from model.goals.goals import Goals
+from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
+from model.snapshot.topic_skews import TopicSkews, topic_skews
 from model.units import count_text, short_text
 from tui.viewmodel.arrange import Wish, marked, no_match
 from tui.viewmodel.cells import (

@@ -3,7 +3,7 @@
 from textual.app import ComposeResult
 from textual.containers import Vertical
 
-from model.plan import Move, Plan
+from model.plan.plan import Move, Plan
 from tui.moment import Moment
 from tui.viewmodel.arrange import Wish, arranged
 from tui.viewmodel.cells import Table

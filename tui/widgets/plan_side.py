@@ -8,7 +8,7 @@ from textual.message import Message
 
 from control.pointed import point_of
 from control.proposed import Traced
-from model.plan import Move
+from model.plan.plan import Move
 from tui.moment import Moment
 from tui.viewmodel.ages import ticking
 from tui.viewmodel.arrange import Wish, arranged

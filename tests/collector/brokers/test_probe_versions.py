@@ -15,7 +15,7 @@ from clients.connection import Connection
 from collector.brokers.look import GROUPS_AGE_S
 from collector.metadata import CONFIG_AGE_S, ClusterReader, ClusterState
 from collector.probe import Probe
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 from tests.collector.cluster import Brokers
 
 PLACES = {("orders", 0): 1, ("orders", 1): 2, ("orders", 2): 3, ("a.b_c", 0): 1}

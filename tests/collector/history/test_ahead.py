@@ -25,8 +25,8 @@ from collector.samples import SAMPLES
 from collector.settings import CollectorSettings
 from collector.state import claim
 from collector.vectors import VECTORS
-from model.snapshot import Floats, Resource, Snapshot
-from model.snapshot_checks import MOST_SLOTS
+from model.snapshot.checks import MOST_SLOTS
+from model.snapshot.snapshot import Floats, Resource, Snapshot
 from tests.collector.history.cycles import FIRST_HOUR, daily, hours_of
 from tests.collector.rows import cluster, topic
 

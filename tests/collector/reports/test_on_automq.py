@@ -13,7 +13,7 @@ from collector.reports.schema import AUTOMQ
 from collector.settings import CollectorSettings
 from collector.vectors import ORIGINS
 from model.ids import PartitionId, TopicName
-from model.snapshot import Resource, Snapshot
+from model.snapshot.snapshot import Resource, Snapshot
 from tests.automq import NODES, AutoMQCluster
 from tests.collector.reports.traffic import RECORD, Traffic
 

@@ -5,7 +5,7 @@ from typing import Any
 from lab.synthetic.course import Rhythm
 from lab.synthetic.shape import ClusterShape
 from lab.synthetic.synthetic import Order
-from model.snapshot import StorageKind
+from model.snapshot.snapshot import StorageKind
 
 STILL = Rhythm(growth=0.0, bursts=0.0, noise=0.0)
 """Nothing but days and weeks."""

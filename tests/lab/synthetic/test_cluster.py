@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lab.synthetic.shape import ClusterShape, young_brokers
 from lab.synthetic.synthetic import Order, SyntheticCluster
 from model.errors import ConfigError
-from model.snapshot import Resource, Snapshot, StorageKind
+from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 from tests.lab.synthetic.orders import order
 
 

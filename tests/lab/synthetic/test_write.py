@@ -12,7 +12,7 @@ from lab.synthetic.course import DAY_MS, HOUR_MS
 from lab.synthetic.synthetic import END_MS, WINDOW, Order, SyntheticCluster
 from lab.synthetic.write import write_synthetic
 from model.errors import ConfigError
-from model.snapshot import Resource, StorageKind
+from model.snapshot.snapshot import Resource, StorageKind
 from tests.lab.synthetic.orders import order
 
 

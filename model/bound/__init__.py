@@ -1,0 +1,1 @@
+"""An independent lower bound on the imbalance of any plan."""

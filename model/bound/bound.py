@@ -1,0 +1,154 @@
+"""A lower bound on F from prices of deviation, by weak duality.
+
+It shares no code with the solver: anyone can recompute the bound that a plan claims
+from the prices in its file. Any prices give a valid bound; good ones a tight one. With
+pi for the price of one level of load of broker b in dimension d,
+
+    variance: D = sum_p h_p - sum_bd (pi + pi^2 / (4 w_d))
+    band:     D = sum_p h_p - sum_bd (pi + tolerance_d |pi|), |pi| <= what w_d costs
+
+where h_p is the least cost of partition p, loads priced and moves paid
+(`row_costs`). Capacities, replica limits and budgets are dropped, which only
+lowers D. Topic measures add the least they can cost.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from model.bound.row_costs import PricedLoad, RowCosts
+from model.bound.row_rules import row_rules
+from model.dimensions import TOPIC_MEASURES, Weighted, replica_loads
+from model.evaluate import capacity_column, counted_dimensions, planned_price
+from model.files import DIGITS
+from model.goals.goals import Goals, ObjectiveKind
+from model.ids import BrokerId, PartitionId
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import Floats, Snapshot
+from model.snapshot.topic_spread import least_topic_cost
+
+Prices = Mapping[BrokerId, Mapping[str, float]]
+"""pi by broker and dimension key; 0 where none stands."""
+
+_SLACK: Final = 1e-12
+"""Share of the sums' magnitude that rounding is granted; 4,000 times float's own."""
+
+_MOST_PRICE: Final = 1e100
+"""Beyond this a square is no number; no bound needs it."""
+
+_DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+
+
+def price_bound(
+    snapshot: Snapshot,
+    goals: Goals,
+    prices: Prices,
+    repaired: Iterable[PartitionId] = (),
+) -> float:
+    """What no allowed plan's F is below, rounded down; 0 at least.
+
+    repaired: partitions whose racks the plan repairs. The bound is that of the plans
+    that repair them too.
+
+    Prices of unknown dimensions, of brokers that must end empty, and what is no
+    number count as 0; under `band` they are cut to their range.
+    """
+    proposal = Proposal(snapshot, goals, ())
+    counted = counted_dimensions(proposal)
+    least = 0.0
+    if goals.objective is ObjectiveKind.VARIANCE:
+        least = _least_of_topics(proposal, counted) * (1 - _SLACK)
+    plain = tuple(g for g in counted if g.dimension.measure not in TOPIC_MEASURES)
+    if plain and len(snapshot):
+        price = planned_price(proposal, counted)
+        dual = Dual(
+            proposal=proposal,
+            dimensions=plain,
+            price=price,
+            prices=prices,
+            repaired=frozenset(repaired),
+        )
+        least += max(0.0, dual.value)
+    return float(_DOWN.create_decimal_from_float(least))
+
+
+def _least_of_topics(proposal: Proposal, counted: tuple[Weighted, ...]) -> float:
+    topics = [g for g in counted if g.dimension.measure in TOPIC_MEASURES]
+    if not topics:
+        return 0.0
+    fixed = row_rules(proposal).fixed
+    return sum(least_topic_cost(proposal, g, fixed) for g in topics)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Dual:
+    """D at given prices; what is levelled broker by broker alone."""
+
+    proposal: Proposal
+    """Nothing changed."""
+    dimensions: tuple[Weighted, ...]
+    price: float
+    """lambda."""
+    prices: Prices
+    repaired: frozenset[PartitionId] = frozenset()
+    """As `RowCosts.repaired`."""
+
+    @property
+    def value(self) -> float:
+        """D, less what rounding may have added."""
+        terms = self.broker_terms
+        whole = math.fsum([*self.rows.costs.tolist(), *terms.tolist()])
+        return whole - _SLACK * (self.rows.magnitude + float(np.abs(terms).sum()))
+
+    @cached_property
+    def rows(self) -> RowCosts:
+        """h of every row."""
+        return RowCosts(self.proposal, self.loads, self.price, self.repaired)
+
+    @cached_property
+    def pi(self) -> Floats:
+        """(dimensions, brokers) prices that count; 0 of brokers that hold no load."""
+        found = np.array(
+            [
+                [self.prices.get(b, {}).get(g.key, 0.0) for b in self.proposal.brokers]
+                for g in self.dimensions
+            ],
+            np.float64,
+        )
+        found[~(np.abs(found) < _MOST_PRICE)] = 0.0
+        found[:, ~self.proposal.is_holding] = 0.0
+        weight = np.array([[g.weight] for g in self.dimensions])
+        if self.proposal.goals.objective is ObjectiveKind.BAND:
+            most = self.proposal.goals.excess_price * self.price * weight
+            return np.clip(found, -most, most)
+        return np.where(weight > 0, found, 0.0)
+
+    @cached_property
+    def broker_terms(self) -> Floats:
+        """(dimensions x brokers,) least of deviation's cost less what it is paid."""
+        if self.proposal.goals.objective is ObjectiveKind.BAND:
+            tolerance = np.array([[g.tolerance] for g in self.dimensions])
+            return np.asarray(-self.pi - tolerance * np.abs(self.pi)).ravel()
+        weight = np.array([[g.weight or 1.0] for g in self.dimensions])
+        return np.asarray(-self.pi - self.pi**2 / (4 * weight)).ravel()
+
+    @cached_property
+    def loads(self) -> tuple[PricedLoad, ...]:
+        """The loads of all dimensions that have a price."""
+        priced = np.flatnonzero(self.pi.any(axis=1)).tolist()
+        return tuple(self._load(d, self.dimensions[d]) for d in priced)
+
+    def _load(self, d: int, goal: Weighted) -> PricedLoad:
+        proposal = self.proposal
+        capacity = capacity_column(proposal, goal.dimension.measure)
+        column = proposal.column(goal.dimension)
+        level = float(proposal.table_before[:, column].sum() / capacity.sum())
+        price = np.zeros(len(proposal.brokers))
+        price[proposal.is_holding] = self.pi[d, proposal.is_holding] / capacity / level
+        lead, follow = replica_loads(proposal.snapshot, goal.dimension)
+        return PricedLoad(follow=follow, more=lead - follow, price=price)

@@ -1,0 +1,206 @@
+"""What each partition costs at least, where every unit of load has a price.
+
+A partition's placement obeys the rules of single rows: who may move, who must, which
+brokers may take load, pins, placements, racks, the return window. Each row is judged
+by itself, so the sum of the costs is below what any allowed plan pays.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+
+from model.bound.cheapest import cheapest_placements
+from model.bound.domains import Domain
+from model.bound.row_rules import RowRules, row_rules
+from model.goals.move_costs import replica_prices
+from model.goals.rack_caps import RackCaps, rack_caps
+from model.ids import NO_BROKER, PartitionId
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
+
+_CELLS: Final = 2**17
+"""Entries of a block of rows x brokers, so that it stays in the processor's cache."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PricedLoad:
+    """One dimension's loads and what each broker asks for a unit of them."""
+
+    follow: Floats
+    """(n,) load of a follower."""
+    more: Floats
+    """(n,) what a leader carries besides."""
+    price: Floats
+    """(brokers,) of one unit of load."""
+
+
+@dataclass(frozen=True)
+class RowCosts:
+    """The least costs of all rows."""
+
+    proposal: Proposal
+    """Nothing changed."""
+    loads: tuple[PricedLoad, ...]
+    move_price: float
+    """lambda."""
+    repaired: frozenset[PartitionId] = frozenset()
+    """Partitions whose racks are to be repaired: like forced ones they may not stay
+    where they are, but their new replicas are not free."""
+
+    @cached_property
+    def costs(self) -> Floats:
+        """(n,) least cost, less what forced moves are given for free."""
+        forced = self.proposal.forced
+        costs = self._stay.copy()
+        may, must = ~self._rules.fixed, self._must_change
+        hopeful = must | (self._least_of_moved < costs)
+        for rows, domain, rf in self._blocks(np.flatnonzero(may & hopeful)):
+            moved = self._moved(rows, domain, rf)
+            # Where a row that must move cannot, no plan is allowed: any value will do.
+            stays = ~must[rows] | np.isinf(moved)
+            costs[rows] = np.where(stays, np.minimum(costs[rows], moved), moved)
+        return np.asarray(costs - forced.replicas * self._new_price)
+
+    @cached_property
+    def _must_change(self) -> Bools:
+        """(n,) rows that may not stay where they are."""
+        must = self.proposal.forced.rows.copy()
+        found = map(self.proposal.snapshot.find, self.repaired)
+        must[[row for row in found if row is not None]] = True
+        return must
+
+    @cached_property
+    def magnitude(self) -> float:
+        """What the terms behind all costs add up to at most, without their signs."""
+        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
+        priced = sum(
+            float((replicas * (x.follow + x.more)).sum()) * float(np.abs(x.price).max())
+            for x in self.loads
+        )
+        paid = float((replicas * self._new_price).sum())
+        return priced + paid + self._leader_price * len(replicas)
+
+    @cached_property
+    def _rules(self) -> RowRules:
+        return row_rules(self.proposal)
+
+    @cached_property
+    def _new_price(self) -> Floats:
+        proposal = self.proposal
+        return replica_prices(proposal.snapshot, proposal.goals) * self.move_price
+
+    @property
+    def _leader_price(self) -> float:
+        return self.move_price * self.proposal.goals.leader_price_share
+
+    @cached_property
+    def _taking(self) -> Bools:
+        brokers = self.proposal.snapshot.header.brokers
+        return np.array([b.state in TAKING for b in brokers], np.bool_)
+
+    @cached_property
+    def _leaving(self) -> Bools:
+        brokers = self.proposal.snapshot.header.brokers
+        return np.array([b.state in LEAVING for b in brokers], np.bool_)
+
+    @cached_property
+    def _stay(self) -> Floats:
+        """(n,) cost of each row's present replicas, under their cheapest leader."""
+        replicas, columns = self.proposal.before, self.proposal.snapshot.partitions
+        row, broker = replicas.row, replicas.broker
+        follow, more = np.zeros(len(row)), np.zeros(len(row))
+        for load in self.loads:
+            follow += load.follow[row] * load.price[broker]
+            more += load.more[row] * load.price[broker]
+        may_lead = (
+            self._taking[broker]
+            & ~self._observed[self.proposal.domains.of_row[row], broker]
+        )
+        changed = np.where(may_lead, more + self._leader_price, np.inf)
+        changed[self._rules.fixed[row]] = np.inf
+        more = np.where(replicas.leads, more, changed)
+        leading = np.minimum.reduceat(more, columns.replica_start[:-1])
+        leading[columns.leader == NO_BROKER] = 0.0
+        return np.asarray(np.bincount(row, follow, len(columns.leader)) + leading)
+
+    @cached_property
+    def _observed(self) -> Bools:
+        """(domains, brokers) True where only observers may lie, which never lead."""
+        each = self.proposal.domains.each
+        found = [~rack_caps(self.proposal, domain, 1).may_lead for domain in each]
+        return np.array(found, np.bool_).reshape(-1, len(self._taking))
+
+    @cached_property
+    def _least_of_moved(self) -> Floats:
+        """(n,) what any other replicas cost at least, dimension by dimension."""
+        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)
+        least = self._new_price.copy()
+        for load in self.loads:
+            cheapest = np.cumsum(np.sort(load.price))
+            most = len(cheapest) - 1
+            least += load.follow * cheapest[np.minimum(replicas - 1, most)]
+            least += load.more * cheapest[0]
+        return least
+
+    def _blocks(self, rows: Ints) -> Iterator[tuple[Ints, Domain, int]]:
+        """Rows alike in domain and replication factor, a block at a time."""
+        domains = self.proposal.domains
+        replicas = np.diff(self.proposal.snapshot.partitions.replica_start)[rows]
+        size = max(1, _CELLS // len(self._taking))
+        for number in np.unique(domains.of_row[rows]).tolist():
+            for rf in np.unique(replicas).tolist():
+                mine = rows[(domains.of_row[rows] == number) & (replicas == rf)]
+                for at in range(0, len(mine), size):
+                    yield mine[at : at + size], domains.each[number], rf
+
+    def _moved(self, rows: Ints, domain: Domain, rf: int) -> Floats:
+        """(m,) the least cost with any replicas that the rules of a row allow."""
+        caps = rack_caps(self.proposal, domain, rf)
+        start = self.proposal.snapshot.partitions.replica_start[rows]
+        home = self.proposal.before.broker[start[:, None] + np.arange(rf)]
+        may_keep = domain.allowed & caps.open & ~self._leaving
+        follow = self._priced(rows, leading=False)
+        more = self._priced(rows, leading=True)
+        kept = np.where(
+            may_keep[home], np.take_along_axis(follow, home, axis=1), np.inf
+        )
+        follow += self._new_price[rows][:, None]
+        follow[:, ~(domain.allowed & caps.open & self._taking)] = np.inf
+        follow[self._barred(rows)] = np.inf
+        np.put_along_axis(follow, home, kept, axis=1)
+        lead = self._leading(rows, follow, more, caps)
+        return cheapest_placements(follow, lead, rf, caps)
+
+    def _leading(
+        self, rows: Ints, follow: Floats, more: Floats, caps: RackCaps
+    ) -> Floats:
+        """(m, brokers) cost as leader: any taker for its price, the present free."""
+        columns = self.proposal.snapshot.partitions
+        ids = np.array(self.proposal.brokers, np.int64)
+        old = np.searchsorted(ids, columns.leader[rows])
+        at = np.arange(len(rows))
+        same = np.where(caps.may_lead[old], (follow + more)[at, old], np.inf)
+        lead: Floats = follow + more + self._leader_price
+        lead[:, ~(self._taking & caps.may_lead)] = np.inf
+        lead[at, old] = same
+        return lead
+
+    def _priced(self, rows: Ints, *, leading: bool) -> Floats:
+        """(m, brokers) priced load of a follower, or what a leader has besides."""
+        found = np.zeros((len(rows), len(self._taking)))
+        for load in self.loads:
+            column = (load.more if leading else load.follow)[rows]
+            if column.any():
+                found += column[:, None] * load.price
+        return found
+
+    def _barred(self, rows: Ints) -> tuple[Ints, Ints]:
+        """Where in a block no row may return to; `rows` rise."""
+        rules = self._rules
+        at = np.searchsorted(rows, rules.barred_row)
+        inside = at < len(rows)
+        inside[inside] = rows[at[inside]] == rules.barred_row[inside]
+        return at[inside], rules.barred_broker[inside]

@@ -1,0 +1,88 @@
+"""The hard rules of single rows as columns, for a bound that relaxes all others."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.ids import NO_BROKER
+from model.plan.proposal import Proposal
+from model.rules.movable import needed_resources
+from model.snapshot.snapshot import Bools, Floats, Ints, StorageKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RowRules:
+    """Which rows stay, and which brokers a row may not go back to."""
+
+    fixed: Bools
+    """(n,) rows that no plan may change."""
+    barred_row: Ints
+    """(pairs,) rising; with `barred_broker`, brokers within the return window."""
+    barred_broker: Ints
+    """(pairs,) positions in the header's brokers."""
+
+
+def row_rules(proposal: Proposal) -> RowRules:
+    """Fixed rows (`Movable`, `CooledDown`) and barred brokers (`NoReturn`)."""
+    resting, barred = _recent(proposal)
+    pairs = np.array(sorted(set(barred)), np.int64).reshape(-1, 2)
+    led = proposal.snapshot.partitions.leader != NO_BROKER
+    stays = _excluded(proposal) | _kept(proposal) | _unknown(proposal) | resting
+    return RowRules(
+        fixed=~led | (stays & ~proposal.forced.rows),
+        barred_row=pairs[:, 0],
+        barred_broker=pairs[:, 1],
+    )
+
+
+def resting_rows(proposal: Proposal) -> Bools:
+    """(n,) rows in cooldown."""
+    return _recent(proposal)[0]
+
+
+def _excluded(proposal: Proposal) -> Bools:
+    """(n,) rows of excluded topics, and of internal ones off shared storage."""
+    stays = [
+        proposal.goals.excludes(t.name)
+        or (t.internal and t.storage is not StorageKind.SHARED)
+        for t in proposal.snapshot.header.topics
+    ]
+    return np.array(stays, np.bool_)[proposal.snapshot.partitions.topic]
+
+
+def _kept(proposal: Proposal) -> Bools:
+    """(n,) rows that the goals let stay."""
+    kept = np.zeros(len(proposal.snapshot), np.bool_)
+    columns, topics = proposal.snapshot.partitions, proposal.snapshot.header.topics
+    for stay in (*proposal.goals.stay, *proposal.goals.deferred):
+        named = np.array([t.name == stay.topic for t in topics], np.bool_)
+        kept |= named[columns.topic] & np.isin(columns.partition, stay.partitions)
+    return kept
+
+
+def _unknown(proposal: Proposal) -> Bools:
+    """(n,) rows whose present load is not known in what is levelled."""
+    needed = needed_resources(proposal.goals)
+    columns = [r in needed for r in proposal.snapshot.header.resources]
+    loads: Floats = proposal.snapshot.partitions.loads[:, columns]
+    return np.asarray(np.isnan(loads).any(axis=1))
+
+
+def _recent(proposal: Proposal) -> tuple[Bools, list[tuple[int, int]]]:
+    """(n,) rows that rest, and the brokers that rows may not return to."""
+    snapshot = proposal.snapshot
+    position = {b.id: i for i, b in enumerate(snapshot.header.brokers)}
+    resting = np.zeros(len(snapshot), np.bool_)
+    barred = []
+    for partition, moves in proposal.recent.items():
+        row = snapshot.find(partition)
+        if row is None:
+            continue
+        topic = snapshot.header.topics[int(snapshot.partitions.topic[row])]
+        rest = proposal.goals.rest_of(topic.storage)
+        for move, age_s in moves:
+            if age_s < rest.rest_s:
+                resting[row] = True
+            if age_s < rest.return_window_s:
+                barred += [(row, position[b]) for b in move.left if b in position]
+    return resting, barred

@@ -1,0 +1,61 @@
+"""Placement constraints in the format of Confluent's kafka-topics."""
+
+import json
+import re
+from pathlib import Path
+from typing import Final
+
+from pydantic import ValidationError
+
+from model.errors import ConfigError
+from model.exchange.text_files import fault, object_at, read_json, read_text
+from model.exchange.validation_messages import fault_words
+from model.goals.rack_placement import PlacementRule, ReplicaPlacement
+from model.names import Names
+
+USER_TOPICS: Final = "[^_].*|_([^_].*)?"
+"""Every topic but those that begin with `__`, as Kafka's own do."""
+
+
+def read_placement(given: str) -> PlacementRule:
+    """The rule of `FILE`, for all but internal topics, or of `TOPICS=FILE`.
+
+    TOPICS is a regular expression that covers the whole name.
+
+    Raises
+    ------
+    ConfigError
+        The expression or the file cannot be used; the line and the field are named.
+    """
+    topics, path = USER_TOPICS, Path(given)
+    if "=" in given and not path.exists():
+        topics, _, name = given.partition("=")
+        path = Path(name)
+    try:
+        names = Names(regex=(topics,))
+    except ValidationError as exc:
+        raise ConfigError(f"--placement {given}: {exc.errors()[0]['msg']}") from exc
+    return PlacementRule(topics=names, placement=_placement(path))
+
+
+def _placement(path: Path) -> ReplicaPlacement:
+    document = object_at(path, read_json(path), "the file")
+    try:
+        return ReplicaPlacement.model_validate_json(json.dumps(document))
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        line = _line(read_text(path), first["loc"])
+        raise fault(path, line, fault_words(ReplicaPlacement, first)) from exc
+
+
+def _line(text: str, loc: tuple[int | str, ...]) -> int:
+    """Of the last key on the way to a place, as far as it can be found; else 1."""
+    at = 0
+    for key in loc:
+        if isinstance(key, int):
+            continue
+        found = re.compile(rf'"{re.escape(key)}"\s*:').search(text, at)
+        if found is None:
+            break
+        at = found.end()
+    return text.count("\n", 0, at) + 1

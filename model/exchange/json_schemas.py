@@ -1,0 +1,87 @@
+"""JSON schemas of plimsoll's own files, made of the types that read them."""
+
+import ast
+import inspect
+import itertools
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel
+
+from model.errors import ConfigError
+from model.exchange.text_files import nearest
+from model.goals.goals import Goals
+from model.plan.frontier import Frontier
+from model.plan.plan import Plan
+from model.snapshot.file import SnapshotFile
+from model.snapshot.state_file import StateFile
+from model.snapshot.what_if import WhatIf
+
+FILES: Final[Mapping[str, type[BaseModel]]] = {
+    "frontier": Frontier,
+    "goals": Goals,
+    "plan": Plan,
+    "snapshot": SnapshotFile,
+    "state": StateFile,
+    "what-if": WhatIf,
+}
+"""The file kinds that have a schema."""
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+
+def schema_of(
+    name: str, kinds: Mapping[str, type[BaseModel]] = FILES
+) -> dict[str, Any]:
+    """The JSON schema of a kind of file or output; fields have their docstrings.
+
+    Raises
+    ------
+    ConfigError
+        There is no such kind.
+    """
+    model = kinds.get(name)
+    if model is None:
+        raise ConfigError(f"there is no schema {name!r}{nearest(name, kinds)}")
+    schema = model.model_json_schema()
+    for inner in _all_models(model):
+        # A type that holds itself is defined beside the others, and referred to.
+        own = inner is model and "$ref" not in schema
+        place = schema if own else schema["$defs"][inner.__name__]
+        for field, words in _docstrings(inner).items():
+            place["properties"][field].setdefault("description", words)
+    return {"$schema": DIALECT, **schema}
+
+
+def models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    """Every model that an annotation mentions, through lists, tables and unions."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from models_in(argument)
+
+
+def _all_models(model: type[BaseModel]) -> set[type[BaseModel]]:
+    """The model, and every model inside it."""
+    found, waiting = {model}, [model]
+    while waiting:
+        for field in waiting.pop().model_fields.values():
+            new = set(models_in(field.annotation)) - found
+            found |= new
+            waiting += new
+    return found
+
+
+def _docstrings(model: type[BaseModel]) -> dict[str, str]:
+    """The docstring under each field of a model, in one line."""
+    (body,) = ast.parse(textwrap.dedent(inspect.getsource(model))).body
+    found = {}
+    for field, below in itertools.pairwise(getattr(body, "body", [])):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(words))),
+            ):
+                found[name] = " ".join(words.split())
+    return found

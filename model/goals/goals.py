@@ -1,0 +1,254 @@
+"""What is wanted of a plan: goals, prices and rules as data."""
+
+from enum import StrEnum
+from functools import partial
+from typing import Annotated, Any, ClassVar
+
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
+
+from model.files import FileModel, OldNames, with_new_names
+from model.goals.rack_placement import PlacementRule
+from model.ids import BrokerId, TopicName
+from model.names import Names
+from model.quantities import ByteSize, Duration, as_rate
+from model.snapshot.snapshot import Measure, Resource, StorageKind
+
+MIB: int = 2**20
+
+MOST: float = 1e9
+"""Weights and prices above this drown all others in rounding."""
+
+Share = Annotated[float, Field(gt=0, le=1)]
+Amount = Annotated[float, Field(ge=0, le=MOST)]
+Limit = Annotated[int, Field(ge=0)] | None
+
+
+class ObjectiveKind(StrEnum):
+    """What a plan makes least."""
+
+    VARIANCE = "variance"
+    """Squared deviations from the level plus the price of the moves."""
+    BAND = "band"
+    """The price of the moves that bring every broker into its band; where that is
+    impossible, least excess first."""
+
+
+class RackRule(StrEnum):
+    """How replicas that move are spread over racks."""
+
+    SPREAD = "spread"
+    """Over as many racks as possible, as Kafka's own assignment does."""
+    EVEN = "even"
+    """No rack has more than one replica more than another."""
+    OFF = "off"
+
+
+class Goal(FileModel):
+    """Level one measure over the brokers that may hold load."""
+
+    resource: Measure
+    weight: Amount = 1.0
+    """Shared among the time slots."""
+    floor: Annotated[float, Field(ge=0, allow_inf_nan=False), as_rate] = 0.0
+    """Mean load per broker, bytes/s or bytes, also `1MiB`, under which the resource is
+    neither balanced nor counted: near zero, noise looks like imbalance."""
+    tolerance: Share = 0.10
+    """A broker within `level * (1 +- tolerance)` is level."""
+
+
+class Cooldown(FileModel):
+    """Rest after a move, by storage kind."""
+
+    rest_s: Duration
+    """A partition moved less than this ago stays."""
+    return_window_s: Duration
+    """A partition does not go back to a broker it left less than this ago."""
+
+
+class Pin(FileModel):
+    """Where the replicas of some partitions must lie; what lies elsewhere must move."""
+
+    topics: Names
+    partitions: tuple[int, ...] = ()
+    """Numbers of those meant; empty for all of the topics'."""
+    brokers: tuple[BrokerId, ...] = ()
+    """Only these may hold a replica; empty for any."""
+    racks: tuple[str, ...] = ()
+    """Only brokers of these racks; empty for any."""
+
+
+class Stay(FileModel):
+    """Partitions of one topic that stay as they are, replicas and leader."""
+
+    topic: TopicName
+    partitions: Annotated[tuple[int, ...], Field(min_length=1)]
+
+
+class Budgets(FileModel):
+    """The most that one plan may change; None where nothing limits."""
+
+    replica_moves: Limit = None
+    """Replicas on new brokers."""
+    bytes: ByteSize | None = None
+    """Local bytes that new replicas copy."""
+    leader_changes: Limit = None
+    """Partitions that end with another leader."""
+    replica_moves_per_topic: Limit = None
+    """New replicas of one topic."""
+    replica_moves_in_per_broker: Limit = None
+    """New replicas on one broker."""
+    replica_moves_out_per_broker: Limit = None
+    """Replicas that leave one broker."""
+    partitions: Limit = None
+    """Partitions that get a new replica or another leader."""
+    partitions_per_topic: Limit = None
+    """The same of one topic."""
+
+    # What the fields were called in plans before 1.4, and in goals of that time.
+    old_names: ClassVar[OldNames] = {
+        "moves": ("replica_moves",),
+        "moves_per_topic": ("replica_moves_per_topic",),
+        "moves_in_per_broker": ("replica_moves_in_per_broker",),
+        "moves_out_per_broker": ("replica_moves_out_per_broker",),
+    }
+
+    _renamed = model_validator(mode="before")(partial(with_new_names, names=old_names))
+
+    @model_serializer(mode="wrap")
+    def _only_set(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        return {name: limit for name, limit in whole(self).items() if limit is not None}
+
+    def document_before_1_4(self) -> dict[str, int | None]:
+        """As plans of an older schema have it, so that they keep their hash."""
+        old = {new: name for name, (new,) in self.old_names.items()}
+        since_1_4 = ("partitions", "partitions_per_topic")
+        return {
+            old.get(name, name): getattr(self, name)
+            for name in type(self).model_fields
+            if name not in since_1_4
+        }
+
+
+class Goals(FileModel):
+    """Everything that decides what a good plan is; printed with each plan.
+
+    Defaults follow the table in docs/planning.md.
+    """
+
+    objective: ObjectiveKind = ObjectiveKind.VARIANCE
+    balance: tuple[Goal, ...] = (
+        Goal(resource=Resource.NET_IN, floor=MIB),
+        Goal(resource=Resource.NET_OUT, floor=MIB),
+    )
+    move_price: Annotated[float, Field(gt=0, le=MOST)] | None = None
+    """Price of one new replica. Default: tolerance x brokers / partitions where the
+    objective is `variance`, 1 where it is `band`."""
+    storage_price: dict[StorageKind, Amount] = {}
+    """Factor on the price of a move, by storage kind; 1 where none is given."""
+    leader_price_share: Amount = 0.05
+    """Price of a change of leader as a share of the price of a move."""
+    excess_price: Annotated[float, Field(gt=0, le=MOST)] = 10_000.0
+    """`band` alone: what a deviation of one whole level beyond the band costs, in
+    prices of a move; 1 % of the level outweighs 100 moves."""
+    capacity_limit: Share = 0.85
+    """Highest allowed share of a broker's capacity."""
+    capacity_limits: dict[Resource, Share] = {}
+    """The same for single resources."""
+    replicas_per_broker: Annotated[int, Field(gt=0)] = 10_000
+    rack_rule: RackRule = RackRule.SPREAD
+    repair_racks: bool = True
+    """Also move partitions for no other reason than that they break the rack rule."""
+    cooldown: dict[StorageKind, Cooldown] = {
+        StorageKind.SHARED: Cooldown(rest_s=600, return_window_s=3600),
+        StorageKind.TIERED: Cooldown(rest_s=600, return_window_s=3600),
+        StorageKind.REPLICATED: Cooldown(rest_s=3600, return_window_s=86400),
+    }
+    excluded_topics: Names = Names()
+    """Topics that stay; their load counts. A bare list holds regular expressions."""
+    stay: tuple[Stay, ...] = ()
+    """Partitions that stay, unless a rule forces them to move; their load counts."""
+    deferred: tuple[Stay, ...] = ()
+    """Partitions that stay even if a rule forces them to move: a later plan's."""
+    pins: tuple[Pin, ...] = ()
+    placements: tuple[PlacementRule, ...] = ()
+    """The first rule that matches a topic replaces the rack rule for it."""
+    budgets: Budgets = Budgets()
+    level_directories: bool = False
+    """Level the log directories inside brokers too (JBOD), on replicated storage."""
+
+    @field_validator("balance")
+    @classmethod
+    def _once(cls, balance: tuple[Goal, ...]) -> tuple[Goal, ...]:
+        resources = [goal.resource for goal in balance]
+        for resource in resources:
+            if resources.count(resource) > 1:
+                raise ValueError(f"{resource} stands in two goals; keep one of them")
+        return balance
+
+    @field_validator("excluded_topics", mode="before")
+    @classmethod
+    def _bare_list(cls, value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            value = {"regex": value}
+        # A value that went through here is no longer JSON to pydantic: a list would
+        # not pass for a tuple.
+        return Names.model_validate(value, strict=False)
+
+    @model_serializer(mode="wrap")
+    def _without_no_stay(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Goals of before there was `stay` keep their bytes, and plans their hash.
+        document: dict[str, Any] = whole(self)
+        for name in ("stay", "deferred"):
+            if not document[name]:
+                del document[name]
+        if document["repair_racks"]:
+            del document["repair_racks"]
+        return document
+
+    def keeps(self, topic: str, partition: int) -> bool:
+        """Whether a partition is among those that are to stay, or deferred."""
+        stays = (*self.stay, *self.deferred)
+        return any(s.topic == topic and partition in s.partitions for s in stays)
+
+    def excludes(self, topic: str) -> bool:
+        """Whether an exclusion covers this topic."""
+        return self.excluded_topics.match(topic)
+
+    def placement_of(self, topic: str) -> PlacementRule | None:
+        """The first placement rule that matches a topic."""
+        return next((p for p in self.placements if p.topics.match(topic)), None)
+
+    def limit_of(self, resource: Resource) -> float:
+        """Highest allowed share of a broker's capacity of one resource."""
+        return self.capacity_limits.get(resource, self.capacity_limit)
+
+    def tolerance_of(self, resource: Measure | str) -> float | None:
+        """The band of a resource, None where it is no goal."""
+        found = [g.tolerance for g in self.balance if g.resource == resource]
+        return found[0] if found else None
+
+    def rest_of(self, storage: StorageKind) -> Cooldown:
+        """The cooldown of a storage kind; none where none is given."""
+        return self.cooldown.get(storage, Cooldown(rest_s=0, return_window_s=0))
+
+
+class SolveLimits(FileModel):
+    """When a solve ends; counted in deterministic work, so that plans repeat."""
+
+    work: Annotated[float, Field(gt=0, le=MOST)] = 20.0
+    """Deterministic work, about seconds of one core."""
+    seed: Annotated[int, Field(ge=0)] = 0
+    gap: Annotated[float, Field(ge=0, allow_inf_nan=False)] = 1e-6
+    """A plan this close to its bound, in units of F, is called optimal."""
+
+
+def without_replica_moves(goals: Goals) -> Goals:
+    """The same goals for a plan that changes leaders only."""
+    budgets = goals.budgets.model_copy(update={"replica_moves": 0})
+    return goals.model_copy(update={"budgets": budgets})

@@ -1,0 +1,116 @@
+"""Partitions that have to change, whatever else holds."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.bound.domains import Domain, Domains
+from model.goals.rack_placement import ReplicaPlacement
+from model.ids import NO_BROKER
+from model.snapshot.snapshot import LEAVING, Bools, Ints, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forced:
+    """What must move. A partition without a leader never must: nobody can copy it."""
+
+    rows: Bools
+    """(n,) rows that may not stay exactly as they are."""
+    replicas: Ints
+    """(n,) new replicas that every allowed placement of the row has at least; they
+    are free of charge."""
+    outside_pins: Bools
+    """(n,) rows with a replica where a pin permits none."""
+    off_placement: Bools
+    """(n,) rows that are not as their explicit placement says."""
+
+
+def forced_moves(snapshot: Snapshot, domains: Domains, deferred: Bools) -> Forced:
+    """Which rows must change, from broker states, pins and explicit placements.
+
+    deferred: (n,) rows that are left to a later plan.
+    """
+    columns = snapshot.partitions
+    n = len(snapshot)
+    row = np.repeat(np.arange(n), np.diff(columns.replica_start))
+    broker = snapshot.replica_position
+    leaving = np.array([b.state in LEAVING for b in snapshot.header.brokers], np.bool_)
+    shape = len(domains.each), len(leaving)
+    allowed = np.array([d.allowed for d in domains.each], np.bool_).reshape(shape)
+    outside = ~allowed[domains.of_row[row], broker]
+    stays = ~(leaving[broker] | outside)
+    led = (columns.leader != NO_BROKER) & ~deferred
+    must = np.bincount(row[~stays], minlength=n)
+    off = np.zeros(n, np.bool_)
+    for rows, at, domain in _placed_groups(snapshot, domains):
+        rule = domain.placement.placement if domain.placement else None
+        if rule is not None:
+            must[rows] = _least_new(snapshot, rule, broker[at], stays[at])
+            off[rows] = _breaks(snapshot, rule, rows, broker[at])
+    return Forced(
+        rows=led & ((must > 0) | off),
+        replicas=np.where(led, must, 0),
+        outside_pins=led & (np.bincount(row[outside], minlength=n) > 0),
+        off_placement=led & off,
+    )
+
+
+def _placed_groups(
+    snapshot: Snapshot, domains: Domains
+) -> Iterator[tuple[Ints, Ints, Domain]]:
+    """Rows with a placement, alike in domain and replication factor.
+
+    Yields (m,) rows, (m, rf) where their replicas stand, and their domain.
+    """
+    start = snapshot.partitions.replica_start
+    lengths = np.diff(start)
+    for number, domain in enumerate(domains.each):
+        if domain.placement is None:
+            continue
+        mine = np.flatnonzero(domains.of_row == number)
+        for rf in np.unique(lengths[mine]).tolist():
+            rows = mine[lengths[mine] == rf]
+            yield rows, start[rows][:, None] + np.arange(rf), domain
+
+
+def _least_new(
+    snapshot: Snapshot, rule: ReplicaPlacement, broker: Ints, stays: Bools
+) -> Ints:
+    """(m,) replicas that no mended placement can keep."""
+    kept = np.zeros(len(broker), np.int64)
+    for rack, wanted in rack_totals(rule).items():
+        here = _in_rack(snapshot, rack)[broker] & stays
+        kept += np.minimum(here.sum(axis=1), wanted)
+    return np.asarray(broker.shape[1] - kept)
+
+
+def _breaks(
+    snapshot: Snapshot, rule: ReplicaPlacement, rows: Ints, broker: Ints
+) -> Bools:
+    """(m,) whether racks, order or leader are not as the rule says."""
+    leading = sum(rule.replica_racks.values())
+    if broker.shape[1] != sum(rack_totals(rule).values()):
+        return np.ones(len(rows), np.bool_)
+    off = np.zeros(len(rows), np.bool_)
+    for part, wanted in (
+        (broker[:, :leading], rule.replica_racks),
+        (broker[:, leading:], rule.observer_racks),
+    ):
+        for rack, count in wanted.items():
+            off |= _in_rack(snapshot, rack)[part].sum(axis=1) != count
+    leader = snapshot.positions_of(snapshot.partitions.leader[rows])
+    leads: Bools = (broker[:, :leading] == leader[:, None]).any(axis=1)
+    return off | ~leads
+
+
+def rack_totals(rule: ReplicaPlacement) -> dict[str, int]:
+    """Replicas and observers together, by rack."""
+    found = dict(rule.replica_racks)
+    for rack, count in rule.observer_racks.items():
+        found[rack] = found.get(rack, 0) + count
+    return found
+
+
+def _in_rack(snapshot: Snapshot, rack: str) -> Bools:
+    return np.array([b.rack == rack for b in snapshot.header.brokers], np.bool_)

@@ -1,0 +1,72 @@
+"""Dead brokers that still have replicas assigned, and partitions nobody can serve."""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.ids import NO_BROKER, BrokerId, PartitionId
+from model.snapshot.snapshot import Bools, BrokerState, Snapshot
+from model.units import count_text
+
+MOST_NAMED: Final = 10
+"""Unavailable partitions that are named; further ones are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeadBroker:
+    """A broker that is unregistered or fenced, and what is still assigned to it."""
+
+    id: BrokerId
+    replicas: int
+    movable: int
+    """Of these, replicas of partitions with a leader, which others can copy."""
+
+    def words(self) -> str:
+        """`broker 3 is dead and holds 22 replicas`."""
+        held = count_text(self.replicas, "replica")
+        words = f"broker {self.id} is dead and holds {held}"
+        left = self.replicas - self.movable
+        return f"{words}, {left:,} of them unavailable" if left else words
+
+
+def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:
+    """Dead brokers with replicas, by id."""
+    columns = snapshot.partitions
+    lengths = np.diff(columns.replica_start)
+    led = np.repeat(columns.leader != NO_BROKER, lengths)
+    size = len(snapshot.header.brokers)
+    every = np.bincount(snapshot.replica_position, minlength=size).tolist()
+    movable = np.bincount(snapshot.replica_position[led], minlength=size).tolist()
+    return tuple(
+        DeadBroker(id=b.id, replicas=every[at], movable=movable[at])
+        for at, b in enumerate(snapshot.header.brokers)
+        if b.state is BrokerState.DEAD and every[at]
+    )
+
+
+def unavailable(snapshot: Snapshot) -> tuple[PartitionId, ...]:
+    """Partitions without a leader whose replicas are all on dead brokers."""
+    columns = snapshot.partitions
+    dead = np.array(
+        [b.state is BrokerState.DEAD for b in snapshot.header.brokers], np.bool_
+    )
+    lengths = np.diff(columns.replica_start)
+    row = np.repeat(np.arange(len(snapshot)), lengths)
+    lost = np.bincount(row[dead[snapshot.replica_position]], minlength=len(snapshot))
+    gone: Bools = (lost == lengths) & (columns.leader == NO_BROKER)
+    return tuple(snapshot.id(int(at)) for at in np.flatnonzero(gone))
+
+
+def outage_notes(snapshot: Snapshot) -> tuple[str, ...]:
+    """Dead brokers with what is assigned to them, and unavailable partitions."""
+    notes = [f"{b.words().capitalize()}." for b in dead_brokers(snapshot)]
+    lost = [str(partition) for partition in unavailable(snapshot)]
+    if lost:
+        named = ", ".join(lost[:MOST_NAMED])
+        more = f" and {len(lost) - MOST_NAMED:,} more" if len(lost) > MOST_NAMED else ""
+        notes.append(
+            f"{count_text(len(lost), 'partition')} unavailable until a dead broker "
+            f"returns, which no plan can move: {named}{more}."
+        )
+    return tuple(notes)

@@ -1,0 +1,353 @@
+"""A plan: moves with their reasons, the proof, and the hash that is approved."""
+
+from collections.abc import Iterable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer
+
+from model.errors import ConfigError
+from model.files import (
+    FileModel,
+    VersionedModel,
+    digest,
+    read_document,
+    validate_document,
+    write_document,
+)
+from model.goals.goals import Goals, SolveLimits
+from model.ids import MOST_ID, BrokerId, PartitionId, TopicName, is_legal
+from model.plan.remaining import OverLimit, RackViolation
+from model.snapshot.forecast import LoadForecast
+from model.snapshot.snapshot import BrokerState, StorageKind
+from model.units import count_text, percent_text
+
+KIND: Final = "plimsoll.plan"
+SCHEMA_VERSION = "1.4"
+ANY_DIR: Final = "any"
+"""The log directory of a replica whose broker chooses it, or that is not known."""
+ROUNDING: Final = 2e-8
+"""Most that an objective and its bound lose by rounding, relative to the objective:
+both are written with nine significant digits."""
+
+
+class PlanStatus(StrEnum):
+    """The answer of a solve."""
+
+    OPTIMAL = "optimal"
+    IMPROVED = "improved"
+    LEVEL_ALREADY = "level already"
+    NO_IMPROVEMENT = "no improvement worth its cost"
+    INFEASIBLE = "infeasible"
+    NONE_IN_TIME = "none in time"
+    STOPPED = "stopped"
+
+
+class Move(FileModel):
+    """One partition from its replica list to another, and why."""
+
+    topic: TopicName
+    topic_id: str
+    partition: int
+    storage: StorageKind
+    replicas_before: tuple[BrokerId, ...]
+    replicas_after: tuple[BrokerId, ...]
+    leader_before: BrokerId
+    leader_after: BrokerId
+    bytes_to_copy: int | None
+    """Local bytes that new replicas fetch as the snapshot has them; 0 when shared,
+    None where the snapshot does not know the size (since 1.4; 0 before)."""
+    gain: float
+    """What F would rise by without this move, others kept."""
+    reason: str
+    """The broker relieved and the resource served, in words."""
+    log_dirs_before: tuple[str, ...] = ()
+    """Log directory of each replica before the move, in the order of
+    `replicas_before`, `any` where it is not known; empty where `log_dirs_after` is.
+    Since 1.1."""
+    log_dirs_after: tuple[str, ...] = ()
+    """Log directory of each replica after the move, in the order of
+    `replicas_after`, `any` where the broker chooses; empty where all do."""
+    leader_load: dict[str, float] = {}
+    """What its leader loads a broker with, by dimension, as the snapshot has it now;
+    empty where it is not known. Since 1.2."""
+    follower_load: dict[str, float] = {}
+    """The same of each other replica. Since 1.2."""
+
+    @property
+    def id(self) -> PartitionId:
+        """The partition."""
+        return PartitionId(self.topic, self.partition)
+
+    @property
+    def added(self) -> tuple[BrokerId, ...]:
+        """Brokers that get a replica."""
+        return tuple(b for b in self.replicas_after if b not in self.replicas_before)
+
+    @property
+    def removed(self) -> tuple[BrokerId, ...]:
+        """Brokers that lose a replica."""
+        return tuple(b for b in self.replicas_before if b not in self.replicas_after)
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_loads(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # A plan of before 1.2 keeps its bytes, and with them its hash.
+        document: dict[str, Any] = whole(self)
+        for name in ("leader_load", "follower_load"):
+            if not document[name]:
+                del document[name]
+        return document
+
+
+def bytes_of(moves: Iterable[Move]) -> int | None:
+    """Bytes that moves copy together; None where one of them is unknown."""
+    sizes = [m.bytes_to_copy for m in moves]
+    known = [size for size in sizes if size is not None]
+    return sum(known) if len(known) == len(sizes) else None
+
+
+class BrokerChange(FileModel):
+    """One broker's load before and after, in the units of the resource."""
+
+    id: BrokerId
+    rack: str | None
+    state: BrokerState
+    before: dict[str, float]
+    """By resource, as the snapshot has it now."""
+    after: dict[str, float]
+    deviation_before: dict[str, float]
+    """Utilisation / level - 1 by dimension; only of holding brokers and dimensions
+    that count."""
+    deviation_after: dict[str, float]
+    bound_prices: dict[str, float] = {}
+    """What a unit of deviation is worth in each dimension: the certificate that
+    `price_bound` is recomputed from."""
+    replicas_before: int
+    replicas_after: int
+    capacity: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] = {}
+    """By resource, where it is known. Since 1.4."""
+
+    @model_serializer(mode="wrap")
+    def _without_unknown_capacity(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if not document["capacity"]:
+            del document["capacity"]
+        return document
+
+
+class LeadersOnly(FileModel):
+    """What changes of leader alone would reach; they copy no bytes."""
+
+    leader_changes: int
+    objective: float
+    """F after them."""
+
+
+class Plan(VersionedModel):
+    """What would be done to one cluster state, with its proof.
+
+    `seal` gives it its hash; a plan read from a file has had its hash checked.
+    """
+
+    kind: Literal["plimsoll.plan"] = KIND
+    schema_version: str = SCHEMA_VERSION
+    cluster_id: str
+    snapshot_fingerprint: str
+    snapshot_taken_at_ms: int
+    live_brokers: tuple[BrokerId, ...]
+    goals: Goals
+    limits: SolveLimits
+    status: PlanStatus
+    objective_before: float
+    objective: float
+    bound: float
+    """No allowed plan has an objective below this."""
+    price_bound: float = 0.0
+    """The part of the bound that follows from `bound_prices` alone, by weak duality,
+    so that anyone can recompute it."""
+    bound_method: str = "none"
+    """What proved `bound`: `exact search`, `prices`, ..."""
+    limited_by: str = ""
+    """What ended the solve, in words."""
+    move_price: float
+    """lambda, the price of one move in units of F."""
+    levels: dict[str, float]
+    """Mean load per broker of each dimension that counts."""
+    brokers: tuple[BrokerChange, ...]
+    moves: tuple[Move, ...]
+    forecast: LoadForecast | None = None
+    """Hours besides now that the plan was made for, and why; None where there is no
+    history. Since 1.3."""
+    warnings: tuple[str, ...] = ()
+    """What the plan was made without, such as racks; a sentence each. Since 1.4."""
+    leaders_only: LeadersOnly | None = None
+    """Where the plan moves replicas: how far leader changes alone would get. None where
+    they would not help, or were not looked for. Since 1.4."""
+    over_limit: tuple[OverLimit, ...] = ()
+    """Brokers over a limit before the plan or after it. Since 1.4."""
+    rack_violations: tuple[RackViolation, ...] = ()
+    """Partitions that break the rack rule before the plan. Since 1.4."""
+    hash: str = ""
+
+    @property
+    def gap(self) -> float:
+        """Objective less bound, in units of F."""
+        return max(0.0, self.objective - self.bound)
+
+    def proves(self, gap: float) -> bool:
+        """Whether objective and bound are this close, but for the rounding of both."""
+        return self.gap <= gap + ROUNDING * abs(self.objective)
+
+    @property
+    def gap_share(self) -> float:
+        """The gap relative to the largest possible improvement; 0 if proved optimal."""
+        if self.proves(self.limits.gap):
+            return 0.0
+        possible = self.objective_before - self.bound
+        return self.gap / possible if possible > 0 else 0.0
+
+    @property
+    def repaired(self) -> tuple[PartitionId, ...]:
+        """Partitions whose racks it repairs."""
+        return tuple(v.id for v in self.rack_violations if v.repaired)
+
+    @property
+    def bytes_to_copy(self) -> int | None:
+        """Bytes that all moves copy; None where one of them is unknown."""
+        return bytes_of(self.moves)
+
+    @property
+    def leader_changes(self) -> int:
+        """Moves after which another broker leads."""
+        return sum(m.leader_before != m.leader_after for m in self.moves)
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_empty(
+        self, whole: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        # Plans of earlier versions keep their bytes, and with them their hash.
+        document: dict[str, Any] = whole(self)
+        for name in (
+            "forecast",
+            "warnings",
+            "leaders_only",
+            "over_limit",
+            "rack_violations",
+        ):
+            if not document[name]:
+                del document[name]
+        if minor_of(self.schema_version) < 4:
+            document["goals"]["budgets"] = self.goals.budgets.document_before_1_4()
+        return document
+
+    @property
+    def leaders_only_words(self) -> str:
+        """`20 leader changes alone, 0 bytes: 71 % of the imbalance`; empty for none."""
+        share = self.leaders_only_share
+        if self.leaders_only is None or share <= 0:
+            return ""
+        changes = count_text(self.leaders_only.leader_changes, "leader change")
+        return f"{changes} alone, 0 bytes: {percent_text(share)} of the imbalance"
+
+    @property
+    def leaders_only_share(self) -> float:
+        """The share of F that leader changes alone would remove; 0 where none would."""
+        if self.leaders_only is None or self.objective_before <= 0:
+            return 0.0
+        return 1.0 - self.leaders_only.objective / self.objective_before
+
+    def spread(self, resource: str, *, after: bool) -> float:
+        """Largest deviation of a broker from the level: 0.08 is 8 % of it."""
+        deviations = (
+            b.deviation_after if after else b.deviation_before for b in self.brokers
+        )
+        return max((abs(d[resource]) for d in deviations if resource in d), default=0.0)
+
+    def seal(self) -> "Plan":
+        """The same plan with its hash."""
+        return self.model_copy(update={"hash": plan_hash(self.model_dump(mode="json"))})
+
+
+def minor_of(schema_version: str) -> int:
+    """The minor number of a schema version; 0 where there is none."""
+    tail = schema_version.partition(".")[2]
+    return int(tail) if tail.isascii() and tail.isdigit() else 0
+
+
+def plan_hash(document: dict[str, Any]) -> str:
+    """SHA-256 over the canonical plan without its own hash."""
+    return digest({k: v for k, v in document.items() if k != "hash"})
+
+
+def write_plan(path: Path, plan: Plan) -> None:
+    """Write the canonical plan file; equal plans give equal bytes."""
+    write_document(path, plan.model_dump(mode="json"))
+
+
+def read_plan(path: Path) -> Plan:
+    """Read a plan and check its hash.
+
+    Raises
+    ------
+    ConfigError
+        Not a plan, a newer schema, altered since it was written, or with moves that
+        cannot be moves.
+    """
+    document = read_document(path, KIND, major=1)
+    if document.get("hash") != plan_hash(document):
+        raise ConfigError(
+            f"{path} was altered after it was made: its hash does not fit what it "
+            "holds; make the plan again"
+        )
+    return plan_of_document(document, path)
+
+
+def plan_of_document(document: dict[str, Any], path: Path) -> Plan:
+    """The plan that a file holds, whatever its hash.
+
+    Raises
+    ------
+    ConfigError
+        Not a plan, or with moves that cannot be moves.
+    """
+    plan = validate_document(Plan, document, path)
+    seen = set()
+    for number, move in enumerate(plan.moves, 1):
+        fault = _fault(move)
+        if fault is None and move.id in seen:
+            fault = "another move names the same partition"
+        if fault is not None:
+            raise ConfigError(
+                f"{path} cannot be used: move {number}, of {move.id}: {fault}. Make "
+                "the plan again"
+            )
+        seen.add(move.id)
+    return plan
+
+
+def _fault(move: Move) -> str | None:
+    """What no move can be, whatever the cluster; rules judge all else."""
+    for name in ("replicas_before", "replicas_after"):
+        brokers = getattr(move, name)
+        if not brokers:
+            return f"{name} is empty"
+        if min(brokers) < 0:
+            return f"{name} names the broker {min(brokers)}; ids are 0 or more"
+        if max(brokers) > MOST_ID:
+            return f"{name} names the broker {max(brokers)}; ids end at {MOST_ID}"
+        if len(set(brokers)) != len(brokers):
+            return f"{name} names a broker twice: {list(brokers)}"
+    if move.leader_after not in move.replicas_after:
+        return f"leader_after, {move.leader_after}, is not in replicas_after"
+    if not 0 <= move.partition <= MOST_ID:
+        return f"its number is not from 0 to {MOST_ID}"
+    if not is_legal(move.topic):
+        return "Kafka allows no topic of this name"
+    if move.bytes_to_copy is not None and move.bytes_to_copy < 0:
+        return "bytes_to_copy is less than 0"
+    return None

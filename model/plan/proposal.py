@@ -1,0 +1,236 @@
+"""A placement that is proposed: the changed rows of a snapshot, and broker sums."""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.bound.domains import Domains
+from model.dimensions import Dimension, loaded_dimensions, replica_loads
+from model.errors import InvalidCluster
+from model.goals.goals import Goals
+from model.ids import BrokerId, PartitionId
+from model.plan.forced import Forced, forced_moves
+from model.plan.plan import Move
+from model.snapshot.snapshot import (
+    LEAVING,
+    Bools,
+    BrokerState,
+    Floats,
+    Ints,
+    RecentMove,
+    Snapshot,
+)
+
+HOLDING = frozenset(BrokerState) - LEAVING
+"""States in which a broker may keep load; only these are levelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """New replicas and leader of one row."""
+
+    row: int
+    replicas: tuple[BrokerId, ...]
+    leader: BrokerId
+    log_dirs: tuple[str, ...] = ()
+    """As `Move.log_dirs_after`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Replicas:
+    """Every replica of a placement as columns; row order is not kept."""
+
+    row: Ints
+    """(replicas,) the partition's row."""
+    broker: Ints
+    """(replicas,) position in `Proposal.brokers`."""
+    leads: Bools
+    """(replicas,) True for the one that leads."""
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A snapshot with some rows changed: the yardstick's view, in whole columns."""
+
+    snapshot: Snapshot
+    goals: Goals
+    changes: tuple[Change, ...]
+
+    @classmethod
+    def of_moves(
+        cls, snapshot: Snapshot, goals: Goals, moves: Iterable[Move]
+    ) -> "Proposal":
+        """The placement after all moves.
+
+        Raises
+        ------
+        InvalidCluster
+            A move names a partition that the snapshot does not have, or one that
+            another move names.
+        """
+        changes: dict[int, Change] = {}
+        for move in moves:
+            row = snapshot.find(move.id)
+            if row is None:
+                raise InvalidCluster(f"the snapshot has no partition {move.id}")
+            if row in changes:
+                raise InvalidCluster(
+                    f"two moves name the partition {move.id}; keep one of them"
+                )
+            changes[row] = Change(
+                row, move.replicas_after, move.leader_after, move.log_dirs_after
+            )
+        return cls(snapshot, goals, tuple(changes.values()))
+
+    @cached_property
+    def changed(self) -> dict[int, Change]:
+        """Changes by row."""
+        return {c.row: c for c in self.changes}
+
+    @cached_property
+    def holding(self) -> tuple[BrokerId, ...]:
+        """Brokers that may keep load, by id."""
+        return tuple(b.id for b in self.snapshot.header.brokers if b.state in HOLDING)
+
+    @cached_property
+    def brokers(self) -> tuple[BrokerId, ...]:
+        """The snapshot's brokers, then what the changes name besides: a plan may name
+        a broker that this snapshot lacks; a rule says so."""
+        known = self.snapshot.broker
+        named = {b for c in self.changes for b in c.replicas if b not in known}
+        return (*known, *sorted(named))
+
+    @cached_property
+    def is_holding(self) -> Bools:
+        """(brokers,) whether each of `brokers` may keep load."""
+        return np.isin(np.array(self.brokers, np.int64), np.array(self.holding, int))
+
+    @cached_property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """The columns of `table_before` and `table_after`."""
+        return loaded_dimensions(self.snapshot.header, self.goals)
+
+    @cached_property
+    def before(self) -> Replicas:
+        """The replicas as the snapshot has them."""
+        columns = self.snapshot.partitions
+        lengths = np.diff(columns.replica_start)
+        row = np.repeat(np.arange(len(self.snapshot)), lengths)
+        return Replicas(
+            row=row,
+            broker=self.snapshot.replica_position,
+            leads=columns.replica_broker == columns.leader[row],
+        )
+
+    @cached_property
+    def after(self) -> Replicas:
+        """The replicas with the changes made."""
+        if not self.changes:
+            return self.before
+        before = self.before
+        changed = np.zeros(len(self.snapshot), np.bool_)
+        changed[list(self.changed)] = True
+        keep = ~changed[before.row]
+        position = {b: i for i, b in enumerate(self.brokers)}
+        new = [
+            (c.row, position[b], b == c.leader)
+            for c in self.changed.values()
+            for b in c.replicas
+        ]
+        row, broker, leads = np.array(new, np.int64).reshape(-1, 3).T
+        return Replicas(
+            row=np.concatenate([before.row[keep], row]),
+            broker=np.concatenate([before.broker[keep], broker]),
+            leads=np.concatenate([before.leads[keep], leads.astype(np.bool_)]),
+        )
+
+    @cached_property
+    def table_before(self) -> Floats:
+        """(brokers, dimensions) load as the snapshot has it."""
+        return self._table(self.before)
+
+    @cached_property
+    def table_after(self) -> Floats:
+        """(brokers, dimensions) load with the changes made."""
+        return self._table(self.after) if self.changes else self.table_before
+
+    @cached_property
+    def loads_before(self) -> dict[BrokerId, dict[str, float]]:
+        """Load per broker and dimension as the snapshot has it."""
+        return self._by_broker(self.table_before)
+
+    @cached_property
+    def loads_after(self) -> dict[BrokerId, dict[str, float]]:
+        """Load per broker and dimension with the changes made."""
+        return self._by_broker(self.table_after)
+
+    @cached_property
+    def replicas_before(self) -> Counter[BrokerId]:
+        """Replicas per broker as the snapshot has them."""
+        return self._count(self.before.broker)
+
+    @cached_property
+    def replicas_after(self) -> Counter[BrokerId]:
+        """Replicas per broker with the changes made."""
+        return self._count(self.after.broker)
+
+    @cached_property
+    def domains(self) -> Domains:
+        """Where pins and placements let each row lie."""
+        return Domains(self.snapshot, self.goals)
+
+    @cached_property
+    def forced(self) -> Forced:
+        """The rows that must change."""
+        return forced_moves(self.snapshot, self.domains, self.deferred)
+
+    @cached_property
+    def deferred(self) -> Bools:
+        """(n,) rows that a later plan moves, whatever forces them to."""
+        named = (
+            self.snapshot.find(PartitionId(stay.topic, number))
+            for stay in self.goals.deferred
+            for number in stay.partitions
+        )
+        found = np.zeros(len(self.snapshot), np.bool_)
+        found[[row for row in named if row is not None]] = True
+        return found
+
+    @cached_property
+    def recent(self) -> dict[PartitionId, list[tuple[RecentMove, float]]]:
+        """Earlier moves of each partition, with their age in seconds."""
+        found: dict[PartitionId, list[tuple[RecentMove, float]]] = defaultdict(list)
+        for move in self.snapshot.header.recent_moves:
+            age_s = (self.snapshot.header.taken_at_ms - move.at_ms) / 1000
+            found[PartitionId(move.topic, move.partition)].append((move, age_s))
+        return found
+
+    def column(self, dimension: Dimension) -> int:
+        """Where a dimension stands in the tables."""
+        return self.dimensions.index(dimension)
+
+    def _table(self, replicas: Replicas) -> Floats:
+        columns = [self.sums(replicas, d) for d in self.dimensions]
+        return np.array(columns).reshape(len(columns), len(self.brokers)).T
+
+    def sums(self, replicas: Replicas, dimension: Dimension) -> Floats:
+        """(brokers,) load of each broker in one dimension."""
+        lead, follow = replica_loads(self.snapshot, dimension)
+        load = np.where(replicas.leads, lead[replicas.row], follow[replicas.row])
+        sums = np.bincount(replicas.broker, load, len(self.brokers))
+        return sums.astype(np.float64, copy=False)
+
+    def _by_broker(self, table: Floats) -> dict[BrokerId, dict[str, float]]:
+        keys = [d.key for d in self.dimensions]
+        return {
+            b: dict(zip(keys, row, strict=True))
+            for b, row in zip(self.brokers, table.tolist(), strict=True)
+        }
+
+    def _count(self, broker: Sequence[int] | Ints) -> Counter[BrokerId]:
+        counts = np.bincount(broker, minlength=len(self.brokers)).tolist()
+        pairs = zip(self.brokers, counts, strict=True)
+        return Counter({b: count for b, count in pairs if count})

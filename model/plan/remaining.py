@@ -1,0 +1,184 @@
+"""What a plan repairs and what it leaves broken: limits exceeded, racks shared."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from pydantic import SerializerFunctionWrapHandler, model_serializer
+
+from model.files import FileModel
+from model.goals.goals import Stay
+from model.ids import BrokerId, PartitionId, TopicName
+from model.units import bytes_text, count_text, percent_text, rate_text
+
+MOST_NAMED: Final = 5
+"""Partitions of one kind that are named in a sentence."""
+
+MOST_LIMITS: Final = 30
+"""Exceeded limits that are named with their figures, a sentence each."""
+
+
+class OverLimit(FileModel):
+    """One broker over one of its limits, before the plan or after it."""
+
+    broker: BrokerId
+    dimension: str
+    """A resource now, `net_in`, or in a slot, `net_in@SLOT`; or `replicas`."""
+    before: float
+    """Load in the units of the resource, as the snapshot has it."""
+    after: float
+    """Load after all moves."""
+    limit: float
+    """The highest load allowed: the goals' share of the capacity."""
+    capacity: float | None = None
+    """None for `replicas`, which have a limit and no capacity."""
+
+    @property
+    def remains(self) -> bool:
+        """Whether the broker is over its limit after the plan."""
+        return exceeds(self.after, self.limit)
+
+    @model_serializer(mode="wrap")
+    def _without_capacity(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        document: dict[str, Any] = whole(self)
+        if document["capacity"] is None:
+            del document["capacity"]
+        return document
+
+
+class RackViolation(FileModel):
+    """A partition whose replicas share racks although more racks are usable."""
+
+    topic: TopicName
+    partition: int
+    repaired: bool
+    """Whether its replicas are spread over racks as the goals say after the plan."""
+    reason: str = ""
+    """Why it remains; empty where it is repaired."""
+
+    @property
+    def id(self) -> PartitionId:
+        """The partition."""
+        return PartitionId(self.topic, self.partition)
+
+
+def exceeds(load: float, limit: float) -> bool:
+    """Whether a load is over a limit by more than rounding."""
+    return load > limit * (1 + 1e-9)
+
+
+def remaining_words(
+    over: Sequence[OverLimit], racks: Sequence[RackViolation]
+) -> Iterator[str]:
+    """What stays over a limit, with the figures, and which racks are not repaired."""
+    left = [o for o in over if o.remains]
+    for one in left[:MOST_LIMITS]:
+        yield (
+            f"broker {one.broker} stays over its limit of {one.dimension}: "
+            f"{_load(one, one.after)}, the limit is {_limit(one)}"
+        )
+    if len(left) > MOST_LIMITS:
+        yield f"{len(left) - MOST_LIMITS} more limits stay exceeded"
+    yield from _racks_left(racks)
+
+
+def deferred_words(deferred: Sequence[Stay]) -> Iterator[str]:
+    """Partitions that had to move and stay where they are."""
+    found = [PartitionId(s.topic, n) for s in deferred for n in s.partitions]
+    if found:
+        yield (
+            f"{count_text(len(found), 'partition')} that must move left for a later "
+            f"plan: {named_ids(found)}"
+        )
+
+
+def named_ids(partitions: Sequence[PartitionId]) -> str:
+    """The first few, and how many there are besides."""
+    told = ", ".join(map(str, partitions[:MOST_NAMED]))
+    more = len(partitions) - MOST_NAMED
+    return f"{told} and {more:,} more" if more > 0 else told
+
+
+def repaired_words(
+    over: Sequence[OverLimit], racks: Sequence[RackViolation]
+) -> Iterator[str]:
+    """What a plan repairs."""
+    mended = [o for o in over if not o.remains]
+    for one in mended[:MOST_LIMITS]:
+        yield (
+            f"broker {one.broker} is brought below its limit of {one.dimension}: "
+            f"{_load(one, one.before)} -> {_load(one, one.after)}, the limit is "
+            f"{_limit(one)}"
+        )
+    if len(mended) > MOST_LIMITS:
+        yield f"{len(mended) - MOST_LIMITS} more exceeded limits are repaired"
+    count = sum(v.repaired for v in racks)
+    if count:
+        whole = f" of {len(racks)}" if count < len(racks) else ""
+        yield f"rack violations repaired: {count}{whole}"
+
+
+def present_words(
+    over: Sequence[OverLimit], racks: Sequence[RackViolation]
+) -> Iterator[str]:
+    """What is over a limit and shares racks now, before any plan."""
+    for one in over[:MOST_LIMITS]:
+        yield (
+            f"broker {one.broker} is over its limit of {one.dimension}: "
+            f"{_load(one, one.before)}, the limit is {_limit(one)}"
+        )
+    if len(over) > MOST_LIMITS:
+        yield f"{len(over) - MOST_LIMITS} more limits are exceeded"
+    if racks:
+        movable = sum(not v.reason for v in racks)
+        yield (
+            f"rack violations: {count_text(len(racks), 'partition')} "
+            f"({_names(racks)}), {movable} of which may be moved"
+        )
+
+
+def _racks_left(racks: Sequence[RackViolation]) -> Iterator[str]:
+    """Rack violations that remain, by reason."""
+    by_reason: dict[str, list[RackViolation]] = defaultdict(list)
+    for one in racks:
+        if not one.repaired:
+            by_reason[one.reason].append(one)
+    for reason, found in sorted(by_reason.items()):
+        yield (
+            f"rack violations not repaired: {count_text(len(found), 'partition')} "
+            f"({_names(found)}): {reason}"
+        )
+
+
+def _names(racks: Sequence[RackViolation]) -> str:
+    return named_ids([v.id for v in racks])
+
+
+def _limit(over: OverLimit) -> str:
+    if over.capacity is None:
+        return _load(over, over.limit)
+    share = percent_text(over.limit / over.capacity)
+    return f"{_load(over, over.limit)} ({share} of {_load(over, over.capacity)})"
+
+
+def _load(over: OverLimit, load: float) -> str:
+    return load_text(over.dimension, load)
+
+
+def load_text(dimension: str, load: float) -> str:
+    """A load with its unit: `309 MB/s` of `net_in`."""
+    measure = dimension.partition("@")[0]
+    if measure == "disk":
+        return bytes_text(load)
+    if measure in ("net_in", "net_out"):
+        return rate_text(load)
+    return f"{load:.4g}"
+
+
+def over_words(broker: BrokerId, dimension: str, load: float, limit: float) -> str:
+    """A broker over a limit: `broker 3 would carry 309 MB/s of net_in, ...`."""
+    over, its_limit = (load_text(dimension, x) for x in (load - limit, limit))
+    return (
+        f"broker {broker} would carry {load_text(dimension, load)} of {dimension}, "
+        f"{over} over its limit of {its_limit}"
+    )

@@ -1,0 +1,131 @@
+"""Partitions that have to move and for which no allowed place is left.
+
+Where brokers are dead, they must not keep everything else from being planned, so plans
+defer them and name them. Only rules of single partitions are asked: pins, placements,
+racks and the return window. Limits and budgets are not.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from model.bound.row_rules import row_rules
+from model.goals.goals import Goals, RackRule, Stay
+from model.ids import TopicName
+from model.plan.forced import rack_totals
+from model.plan.proposal import Proposal
+from model.plan.remaining import named_ids
+from model.snapshot.snapshot import LEAVING, TAKING, BrokerState, Snapshot
+from model.units import count_text
+
+
+def with_placeless_deferred(goals: Goals, snapshot: Snapshot) -> Goals:
+    """The goals, with partitions deferred whose allowed places dead brokers have taken.
+
+    A drain that cannot be completed stays infeasible: that is the answer to a request,
+    and nobody requests that a broker dies. So do pins and placements that no broker
+    could keep if all were alive, and a cluster in which no broker may take replicas:
+    there is nothing else to plan.
+    """
+    states = {b.state for b in snapshot.header.brokers}
+    if BrokerState.DEAD not in states or not states & TAKING:
+        return goals
+    with_dead = _Places(Proposal(snapshot, goals, ()), TAKING | {BrokerState.DEAD})
+    rows = [
+        row
+        for row in placeless(snapshot, goals)
+        if not with_dead.too_few(row) and not _drains(snapshot, row)
+    ]
+    if not rows:
+        return goals
+    return goals.model_copy(
+        update={"deferred": (*goals.deferred, *stays(snapshot, rows))}
+    )
+
+
+def placeless(snapshot: Snapshot, goals: Goals) -> frozenset[int]:
+    """Rows that rules force to move, and that no brokers may hold."""
+    proposal = Proposal(snapshot, goals, ())
+    forced = np.flatnonzero(proposal.forced.rows).tolist()
+    places = _Places(proposal)
+    return frozenset(row for row in forced if places.too_few(row))
+
+
+def _drains(snapshot: Snapshot, row: int) -> bool:
+    states = {snapshot.broker[b].state for b in snapshot.replicas(row)}
+    return BrokerState.DRAINING in states
+
+
+def placeless_words(snapshot: Snapshot, rows: Collection[int]) -> str:
+    """Which partitions cannot be moved, and what to do about it."""
+    named = named_ids([snapshot.id(row) for row in sorted(rows)])
+    return (
+        f"{count_text(len(rows), 'partition')} cannot be moved, because too few "
+        f"brokers may hold their replicas: {named}. Restart a dead broker or add one"
+    )
+
+
+def placeless_warnings(snapshot: Snapshot, goals: Goals) -> Iterator[str]:
+    """The words for those that goals defer; nothing where they defer none."""
+    if not goals.deferred:
+        return
+    named = {(s.topic, number) for s in goals.deferred for number in s.partitions}
+    found = placeless(snapshot, goals.model_copy(update={"deferred": ()}))
+    rows = [row for row in found if tuple(snapshot.id(row)) in named]
+    if rows:
+        yield placeless_words(snapshot, rows)
+
+
+def stays(snapshot: Snapshot, rows: Collection[int]) -> tuple[Stay, ...]:
+    """Rows as goals name them."""
+    by_topic: dict[TopicName, list[int]] = defaultdict(list)
+    for row in sorted(rows):
+        partition = snapshot.id(row)
+        by_topic[partition.topic].append(partition.partition)
+    return tuple(
+        Stay(topic=topic, partitions=tuple(numbers))
+        for topic, numbers in by_topic.items()
+    )
+
+
+class _Places:
+    """Which brokers may hold each row, whatever else is changed."""
+
+    def __init__(
+        self, proposal: Proposal, taking: Collection[BrokerState] = TAKING
+    ) -> None:
+        brokers = proposal.snapshot.header.brokers
+        self.proposal = proposal
+        self._taking = np.array([b.state in taking for b in brokers], np.bool_)
+        self._keeping = self._taking | np.array(
+            [b.state not in LEAVING for b in brokers], np.bool_
+        )
+        self._racks = [b.rack for b in brokers]
+        self._spread = proposal.goals.rack_rule is not RackRule.OFF and all(
+            b.rack is not None or b.state is BrokerState.DEAD for b in brokers
+        )
+        rules = row_rules(proposal)
+        pairs = rules.barred_row.tolist(), rules.barred_broker.tolist()
+        self._barred: dict[int, list[int]] = defaultdict(list)
+        for row, broker in zip(*pairs, strict=True):
+            self._barred[row].append(broker)
+
+    def too_few(self, row: int) -> bool:
+        """Whether no allowed placement of a row exists."""
+        snapshot, domain = self.proposal.snapshot, self.proposal.domains.of(row)
+        start = snapshot.partitions.replica_start
+        own = snapshot.replica_position[start[row] : start[row + 1]]
+        places = self._taking.copy()
+        places[self._barred.get(row, [])] = False
+        places[own] = self._keeping[own]
+        places &= domain.allowed
+        racks = Counter(self._racks[at] for at in np.flatnonzero(places).tolist())
+        if racks.total() < len(own):
+            return True
+        if domain.placement is not None:
+            wanted = rack_totals(domain.placement.placement)
+            return any(racks[rack] < count for rack, count in wanted.items())
+        takers = np.flatnonzero(self._taking & domain.allowed).tolist()
+        usable = len({self._racks[at] for at in takers})
+        return self._spread and len(racks) < min(len(own), usable)

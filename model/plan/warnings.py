@@ -1,0 +1,154 @@
+"""What a plan had to do without: unknown racks and loads, ignored goals and configs."""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from model.goals.goals import Goal, Goals, RackRule
+from model.goals.topic_placement import placement_warnings
+from model.ids import NO_BROKER, BrokerId
+from model.plan.plan import Move
+from model.plan.remaining import named_ids
+from model.plan.unplaceable import placeless_warnings
+from model.rules.movable import needed_resources
+from model.snapshot.snapshot import (
+    BrokerState,
+    Count,
+    Measure,
+    Resource,
+    Snapshot,
+)
+from model.units import bytes_text, count_text, rate_text
+
+
+def racks_unknown(
+    snapshot: Snapshot, goals: Goals, *, most_replicas: int | None = None
+) -> tuple[BrokerId, ...]:
+    """Brokers without a rack because of which the rack rule binds nothing.
+
+    Empty where the rule is off, where no partition has two replicas, and where the
+    cluster itself says that it has no racks.
+
+    most_replicas: of one partition; the largest of the snapshot's by default.
+    """
+    brokers = snapshot.header.brokers
+    missing = tuple(
+        b.id for b in brokers if b.rack is None and b.state is not BrokerState.DEAD
+    )
+    if goals.rack_rule is RackRule.OFF or not missing:
+        return ()
+    if all(b.rack is None for b in brokers) and not snapshot.header.racks_unknown:
+        return ()
+    if most_replicas is None:
+        lengths = np.diff(snapshot.partitions.replica_start)
+        most_replicas = int(lengths.max(initial=0))
+    return missing if most_replicas > 1 else ()
+
+
+def rack_warning(snapshot: Snapshot, missing: tuple[BrokerId, ...]) -> str:
+    """What follows from `racks_unknown`, and what to do."""
+    if len(missing) == len(snapshot.header.brokers):
+        who = "the racks of all brokers are unknown"
+    else:
+        ids = ", ".join(map(str, missing))
+        who = f"the rack of broker{'s' if len(missing) > 1 else ''} {ids} is unknown"
+    return (
+        f"{who}, so the rack rule does not apply: replicas of one partition may share "
+        "a rack. Name every broker's rack (--brokers FILE with --from), or say "
+        "--no-racks"
+    )
+
+
+def plan_warnings(
+    snapshot: Snapshot,
+    goals: Goals,
+    ignored: Iterable[tuple[Goal, float]],
+    moves: Iterable[Move],
+) -> tuple[str, ...]:
+    """All that a plan was made without.
+
+    ignored: goals that count at no time, with the mean load per holding broker.
+    """
+    return tuple(_warnings(snapshot, goals, ignored, moves))
+
+
+def load_warning(snapshot: Snapshot, goals: Goals) -> str:
+    """What follows where loads that count are unknown; empty where all are known.
+
+    Partitions of internal and excluded topics stay in any case, and a resource that is
+    known of no partition does not count: those are not meant.
+    """
+    header, columns = snapshot.header, snapshot.partitions
+    needed = [
+        header.resources.index(resource)
+        for resource in sorted(needed_resources(goals))
+        if is_known(snapshot, resource)
+    ]
+    stays = [t.internal or goals.excludes(t.name) for t in header.topics]
+    unknown = np.isnan(columns.loads[:, needed]).any(axis=1)
+    unknown &= (columns.leader != NO_BROKER) & ~np.array(stays, np.bool_)[columns.topic]
+    rows = np.flatnonzero(unknown).tolist()
+    if not rows:
+        return ""
+    named = named_ids([snapshot.id(row) for row in rows])
+    them = "it" if len(rows) == 1 else "them"
+    return (
+        f"the load of {count_text(len(rows), 'partition')} is unknown and counts as 0, "
+        f"and no plan moves {them}: {named}"
+    )
+
+
+def size_warning(unknown: int) -> str:
+    """What follows where partitions are copied whose sizes are unknown."""
+    return (
+        f"{count_text(unknown, 'move')} will copy a partition of unknown size, so the "
+        "bytes to copy are unknown"
+    )
+
+
+def _warnings(
+    snapshot: Snapshot,
+    goals: Goals,
+    ignored: Iterable[tuple[Goal, float]],
+    moves: Iterable[Move],
+) -> Iterator[str]:
+    if missing := racks_unknown(snapshot, goals):
+        yield rack_warning(snapshot, missing)
+    if unknown_loads := load_warning(snapshot, goals):
+        yield unknown_loads
+    yield from placement_warnings(goals, snapshot)
+    yield from placeless_warnings(snapshot, goals)
+    for goal, mean in ignored:
+        yield goal_warning(snapshot, goal, mean)
+    if unknown := sum(m.bytes_to_copy is None for m in moves):
+        yield size_warning(unknown)
+
+
+def goal_warning(snapshot: Snapshot, goal: Goal, mean: float) -> str:
+    """Why a goal is ignored."""
+    measure = goal.resource
+    if not is_known(snapshot, measure):
+        return f"the goal {measure} is ignored: no partition's {measure} is known"
+    return (
+        f"the goal {measure} is ignored: {_amount(measure, mean)} per broker on "
+        f"average, and its floor is {_amount(measure, goal.floor)}"
+    )
+
+
+def is_known(snapshot: Snapshot, measure: Measure) -> bool:
+    """Whether any partition's load of a measure is known."""
+    if measure is Count.LEADER_NET_IN:
+        measure = Resource.NET_IN
+    if not isinstance(measure, Resource):
+        return True
+    resources = snapshot.header.resources
+    if measure not in resources:
+        return False
+    column = snapshot.partitions.loads[:, resources.index(measure)]
+    return not bool(np.isnan(column).all())
+
+
+def _amount(measure: Measure, value: float) -> str:
+    if measure in (Resource.NET_IN, Resource.NET_OUT, Count.LEADER_NET_IN):
+        return rate_text(value)
+    return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"

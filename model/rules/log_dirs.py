@@ -1,0 +1,127 @@
+"""Log directories that a plan names (JBOD) exist, are open, and have room."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.ids import BrokerId
+from model.plan.plan import ANY_DIR
+from model.plan.proposal import Change, Proposal
+from model.rules.rule import Violation
+from model.snapshot.snapshot import Resource, Snapshot
+from model.units import bytes_text
+
+Place = tuple[BrokerId, str]
+
+
+@dataclass(frozen=True)
+class LogDirectories:
+    """A named log directory is its broker's, is not cordoned, and is not overfilled.
+
+    Its limit is its capacity times the limit for disks; one over it may not get
+    worse. Source: KIP-113 for the assignment, KIP-1066 for cordoned directories.
+    """
+
+    name: str = "log directories"
+
+    def violations(self, proposal: Proposal) -> Iterator[Violation]:
+        """Directories that are unknown, closed or overfilled."""
+        sized: list[Change] = []
+        for change in proposal.changes:
+            if change.log_dirs and len(change.log_dirs) != len(change.replicas):
+                yield Violation(
+                    self.name,
+                    f"{proposal.snapshot.id(change.row)} would have "
+                    f"{len(change.log_dirs)} log directories for "
+                    f"{len(change.replicas)} replicas",
+                )
+                continue
+            sized.append(change)
+            for words in _closed(proposal.snapshot, change):
+                yield Violation(self.name, words)
+        if any(change.log_dirs for change in sized):
+            for words in _overfilled(proposal, sized):
+                yield Violation(self.name, words)
+
+
+def _closed(snapshot: Snapshot, change: Change) -> Iterator[str]:
+    """Named directories that the broker lacks, or that take no new replica."""
+    home = _home(snapshot, change.row)
+    for broker, path in zip(change.replicas, change.log_dirs, strict=False):
+        if path == ANY_DIR or home.get(broker) == path:
+            continue
+        known = snapshot.broker.get(broker)
+        found = [d for d in known.log_dirs if d.path == path] if known else []
+        words = f"{snapshot.id(change.row)} would lie in {path} of broker {broker}, "
+        if not found:
+            yield words + "which has no such log directory"
+        elif found[0].cordoned:
+            yield words + "which is cordoned"
+
+
+def _overfilled(proposal: Proposal, changes: list[Change]) -> Iterator[str]:
+    snapshot = proposal.snapshot
+    limit = proposal.goals.limit_of(Resource.DISK)
+    before = bytes_before(snapshot)
+    grown = growth(snapshot, changes)
+    for broker in snapshot.header.brokers:
+        for entry in broker.log_dirs:
+            place = broker.id, entry.path
+            if entry.capacity_bytes is None or grown[place] <= 0:
+                continue
+            most = limit * entry.capacity_bytes
+            after = before[place] + grown[place]
+            if after > max(most, before[place]) * (1 + 1e-9):
+                yield (
+                    f"{entry.path} of broker {broker.id} would hold "
+                    f"{bytes_text(after)}; its limit is {bytes_text(most)}"
+                )
+
+
+def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
+    """Bytes that each directory gains or loses, where directories are named."""
+    grown: dict[Place, int] = defaultdict(int)
+    for change in changes:
+        home = _home(snapshot, change.row)
+        size = max(0, int(snapshot.partitions.local_bytes[change.row]))
+        named = dict(zip(change.replicas, change.log_dirs, strict=False))
+        for broker in set(home) | set(change.replicas):
+            stays = broker in change.replicas
+            old = home.get(broker)
+            new = named.get(broker, ANY_DIR) if stays else None
+            if stays and new == ANY_DIR:
+                # Who is told nothing stays where it is; a new one may go anywhere.
+                continue
+            if old is not None:
+                grown[broker, old] -= size
+            if new is not None:
+                grown[broker, new] += size
+    return grown
+
+
+def _home(snapshot: Snapshot, row: int) -> dict[BrokerId, str | None]:
+    """The present log directory of each replica, None where unknown."""
+    replicas = snapshot.replicas(row)
+    return {b: snapshot.log_dir(row, i) for i, b in enumerate(replicas)}
+
+
+def bytes_before(snapshot: Snapshot) -> dict[Place, float]:
+    """Bytes in each log directory, as far as the place of replicas is known."""
+    columns = snapshot.partitions
+    found: dict[Place, float] = defaultdict(float)
+    if columns.replica_dir is None:
+        return found
+    size = np.maximum(0, columns.local_bytes).astype(np.float64)
+    of_replica = np.repeat(size, np.diff(columns.replica_start))
+    for broker in snapshot.header.brokers:
+        known = (columns.replica_broker == broker.id) & (columns.replica_dir >= 0)
+        held = np.bincount(
+            columns.replica_dir[known],
+            of_replica[known],
+            minlength=len(broker.log_dirs),
+        )
+        for entry, total in zip(broker.log_dirs, held.tolist(), strict=False):
+            found[broker.id, entry.path] = total
+    return found

@@ -1,0 +1,186 @@
+"""Snapshots in files: `.json` or `.json.gz`, schema `plimsoll.snapshot` 1.4."""
+
+import itertools
+import json
+import math
+from pathlib import Path
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from model.errors import InvalidCluster
+from model.files import (
+    VersionedModel,
+    read_document,
+    rounded,
+    validate_document,
+    write_document,
+)
+from model.plausible import check_header, check_sizes
+from model.snapshot.snapshot import (
+    Floats,
+    Ints,
+    Partitions,
+    Snapshot,
+    SnapshotHeader,
+)
+
+KIND: Final = "plimsoll.snapshot"
+SCHEMA_VERSION = "1.4"
+
+
+class PartitionColumns(VersionedModel):
+    """`model.snapshot.snapshot.Partitions` as lists; an unknown load is null."""
+
+    topic: list[int]
+    partition: list[int]
+    replicas: list[list[int]]
+    leader: list[int]
+    loads: list[list[float | None]]
+    measured: list[list[bool]]
+    size_bytes: list[int]
+    local_bytes: list[int]
+    slot_loads: list[list[list[float | None]]] | None = None
+    """By row, slot and resource; since 1.1."""
+    replica_dirs: list[list[int]] | None = None
+    """As `replicas`, positions in each broker's `log_dirs`; since 1.1."""
+
+
+class SnapshotFile(VersionedModel):
+    """A whole snapshot file."""
+
+    kind: Literal["plimsoll.snapshot"] = KIND
+    schema_version: str = SCHEMA_VERSION
+    header: SnapshotHeader
+    partitions: PartitionColumns
+
+
+def write_snapshot(path: Path, snapshot: Snapshot) -> None:
+    """Write the canonical file; equal snapshots give equal bytes."""
+    write_document(path, as_document(snapshot))
+
+
+def as_document(snapshot: Snapshot) -> dict[str, Any]:
+    """What such a file holds."""
+    return _to_file(snapshot).model_dump(mode="json")
+
+
+def of_document(document: Any) -> Snapshot:
+    """The snapshot of what such a file holds; ValidationError, InvalidCluster."""
+    return _checked(SnapshotFile.model_validate_json(json.dumps(document)))
+
+
+def _checked(file: SnapshotFile) -> Snapshot:
+    check_header(file.header)
+    snapshot = Snapshot(file.header, _from_columns(file))
+    check_sizes(snapshot)
+    return snapshot
+
+
+def read_snapshot(path: Path) -> Snapshot:
+    """Read a snapshot file.
+
+    Raises
+    ------
+    ConfigError
+        The file cannot be read or is of a newer schema.
+    InvalidCluster
+        What it holds contradicts itself.
+    """
+    document = read_document(path, KIND, major=1)
+    try:
+        return _checked(validate_document(SnapshotFile, document, path))
+    except InvalidCluster as exc:
+        raise InvalidCluster(f"{path}: {exc}") from exc
+
+
+def _to_file(snapshot: Snapshot) -> SnapshotFile:
+    columns = snapshot.partitions
+    return SnapshotFile(
+        header=snapshot.header,
+        partitions=PartitionColumns(
+            topic=columns.topic.tolist(),
+            partition=columns.partition.tolist(),
+            replicas=[list(snapshot.replicas(i)) for i in range(len(snapshot))],
+            leader=columns.leader.tolist(),
+            loads=[[_known(v) for v in row] for row in columns.loads.tolist()],
+            measured=columns.measured.tolist(),
+            size_bytes=columns.size_bytes.tolist(),
+            local_bytes=columns.local_bytes.tolist(),
+            slot_loads=_slots(columns),
+            replica_dirs=_directories(snapshot),
+        ),
+    )
+
+
+def _slots(columns: Partitions) -> list[list[list[float | None]]] | None:
+    if columns.slot_loads is None:
+        return None
+    rows = columns.slot_loads.tolist()
+    return [[[_known(v) for v in slot] for slot in row] for row in rows]
+
+
+def _directories(snapshot: Snapshot) -> list[list[int]] | None:
+    columns = snapshot.partitions
+    if columns.replica_dir is None:
+        return None
+    flat, start = columns.replica_dir.tolist(), columns.replica_start.tolist()
+    return [flat[start[i] : start[i + 1]] for i in range(len(snapshot))]
+
+
+def _known(value: float) -> float | None:
+    return None if math.isnan(value) else rounded(value)
+
+
+def _from_columns(file: SnapshotFile) -> Partitions:
+    columns, header = file.partitions, file.header
+    n, width = len(columns.loads), len(header.resources)
+    lengths = [len(r) for r in columns.replicas]
+    dirs = columns.replica_dirs
+    if dirs is not None and [len(d) for d in dirs] != lengths:
+        raise InvalidCluster("replica_dirs does not fit the replicas row by row")
+    return Partitions(
+        topic=_ints("topic", columns.topic),
+        partition=_ints("partition", columns.partition),
+        replica_start=_ints("replicas", [0, *itertools.accumulate(lengths)]),
+        replica_broker=_ints("replicas", _flat(columns.replicas)),
+        leader=_ints("leader", columns.leader),
+        loads=_matrix("loads", columns.loads, (n, width), np.float64),
+        measured=_matrix(
+            "measured", columns.measured, (len(columns.measured), width), np.bool_
+        ),
+        size_bytes=_ints("size_bytes", columns.size_bytes),
+        local_bytes=_ints("local_bytes", columns.local_bytes),
+        slot_loads=_slot_matrix(file),
+        replica_dir=None if dirs is None else _ints("replica_dirs", _flat(dirs)),
+    )
+
+
+def _slot_matrix(file: SnapshotFile) -> Floats | None:
+    rows = file.partitions.slot_loads
+    if rows is None:
+        return None
+    shape = len(rows), len(file.header.slots), len(file.header.resources)
+    found: Floats = _matrix("slot_loads", rows, shape, np.float64)
+    return found
+
+
+def _flat(rows: list[list[int]]) -> list[int]:
+    return [entry for row in rows for entry in row]
+
+
+def _ints(name: str, values: list[int]) -> Ints:
+    try:
+        return np.asarray(values, np.int64)
+    except OverflowError as exc:
+        raise InvalidCluster(f"the column {name} holds a number over 2^63") from exc
+
+
+def _matrix(name: str, rows: list[Any], shape: tuple[int, ...], kind: type) -> Any:
+    """Rows of one width; ragged ones are refused."""
+    try:
+        return np.asarray(rows, kind).reshape(shape)
+    except ValueError as exc:
+        raise InvalidCluster(
+            f"the column {name} does not have the shape {shape} in every row"
+        ) from exc
