@@ -28,7 +28,7 @@ from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from clients.jvm.java import find_java
 from collector.history.statistics import dense, statistics
-from collector.spark import Spark
+from collector.spark.session import Spark
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

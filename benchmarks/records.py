@@ -31,7 +31,7 @@ from clients.jvm.java import find_java
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.store import spark_type
 from collector.reports.decoding import automq
-from collector.spark import Spark
+from collector.spark.session import Spark
 from lab.local import LocalCluster, LocalPlan
 
 if TYPE_CHECKING:

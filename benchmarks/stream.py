@@ -21,12 +21,12 @@ from benchmarks.machine import processor
 from benchmarks.processes import Tree
 from benchmarks.sections import table
 from clients.jvm.java import find_java
-from collector.history.files import History
+from collector.history.vector_files import History
 from collector.samples import SAMPLES
-from collector.spark import Spark
+from collector.spark.session import Spark
+from collector.spark.stream import Job, LoadStream, SpoolSource
+from collector.spark.vectors import Window
 from collector.spool import Spool
-from collector.stream import Job, LoadStream, SpoolSource
-from collector.vectors import Window
 from model.units import bytes_text
 
 if TYPE_CHECKING:

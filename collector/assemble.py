@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.vectors import (
+from collector.spark.vectors import (
     NOBODY,
     ORIGINS,
     PROBE,

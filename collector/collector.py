@@ -14,21 +14,21 @@ from clients.connection import Connection
 from clients.driver_configs import spark_options
 from clients.jvm.java import find_java
 from collector.assemble import FRESH_MS, assemble, newest_vectors
-from collector.batching import SampleBatch, Sink
-from collector.brokers.asking import Silence
-from collector.brokers.births import Births
-from collector.connector import Connector
-from collector.directories import with_capacities, with_directories
-from collector.history.ahead import Ahead
-from collector.history.files import History
+from collector.broker_log_dirs import with_capacities, with_directories
+from collector.brokers.fan_out import Silence
+from collector.brokers.topic_recreation import Births
+from collector.collector_settings import CollectorSettings
+from collector.history.forecast_slots import Ahead
+from collector.history.vector_files import History
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.reports.reporters import Reporters
-from collector.settings import CollectorSettings
+from collector.samples_topic import SamplesTopic
+from collector.spark.batching import SampleBatch, Sink
+from collector.spark.kafka_connector import Connector
+from collector.spark.vectors import VECTORS, Window
 from collector.spool import Spool
-from collector.state import StateFolder, claim, discard_old
-from collector.topic import SamplesTopic
-from collector.vectors import VECTORS, Window
+from collector.state_dir import StateFolder, claim, discard_old
 from model.closing import Closing
 from model.errors import ClusterUnreachable, PlimsollError
 from model.paths import path_part
@@ -38,8 +38,8 @@ from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from collector.spark import Spark
-    from collector.stream import Job, LoadStream
+    from collector.spark.session import Spark
+    from collector.spark.stream import Job, LoadStream
 
 LOST_S: Final = 30.0
 """A cluster that was seen and does not answer for this long is lost."""
@@ -317,8 +317,8 @@ class Collector(Closing):
     def _run_spark(self) -> None:
         """Spark, from its start until the job has ended."""
         # PySpark costs half a second, which the first look at brokers need not pay.
-        from collector.spark import Spark, is_submitted
-        from collector.stream import LoadStream
+        from collector.spark.session import Spark, is_submitted
+        from collector.spark.stream import LoadStream
 
         settings, topic = self._settings, self._settings.samples_topic
         connector = Connector(
@@ -353,8 +353,8 @@ class Collector(Closing):
 
     def _keep_history(self) -> None:
         """Past days, after the first loads; not of a folder that is gone at the end."""
-        from collector.history.keeper import HistoryKeeper
-        from collector.history.past import past_of
+        from collector.history.backfill import past_of
+        from collector.history.retention import HistoryKeeper
 
         with self._changed:
             self._changed.wait_for(
@@ -373,7 +373,7 @@ class Collector(Closing):
             ).run(session, self._closing, self._ahead)
 
     def _job(self, connector: Connector) -> "Job":
-        from collector.stream import Job, SpoolSource, TopicSource
+        from collector.spark.stream import Job, SpoolSource, TopicSource
 
         settings, topic = self._settings, self._settings.samples_topic
         checkpoint = self._home() / "checkpoint" / path_part(topic or "spool")

@@ -12,9 +12,9 @@ import numpy as np
 
 from clients.admin_connection import Client
 from clients.connection import Connection
-from collector.brokers.anyone import Anyone
-from collector.brokers.moves import Moves
-from collector.brokers.questions import Question
+from collector.brokers.failover import Anyone
+from collector.brokers.reassignments import Moves
+from collector.brokers.requests import Question
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
 from model.goals.topic_placement import CONFIG

@@ -11,12 +11,12 @@ import pyarrow as pa
 
 from clients.admin_connection import Client, begin
 from clients.connection import Connection
-from collector.brokers.asking import Asking, Silence
-from collector.brokers.births import Births
-from collector.brokers.look import BrokerProbe, Column, Look, Told
-from collector.brokers.placement import Placement
-from collector.brokers.wire import Garbled
-from collector.directories import Directories
+from collector.broker_log_dirs import Directories
+from collector.brokers.fan_out import Asking, Silence
+from collector.brokers.fetch import BrokerProbe, Column, Look, Told
+from collector.brokers.partition_index import Placement
+from collector.brokers.response_layout import Garbled
+from collector.brokers.topic_recreation import Births
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
 from model.closing import Closing

@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from clients.admin_connection import Client, send
-from collector.brokers.asking import ANSWER_S
-from collector.brokers.questions import about_log_dirs
-from collector.brokers.wire import Garbled, log_dirs
+from collector.brokers.fan_out import ANSWER_S
+from collector.brokers.requests import about_log_dirs
+from collector.brokers.response_layout import Garbled, log_dirs
 
 _MOST_NAMED: Final = 3
 

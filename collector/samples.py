@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.records import Raw, texts
+from collector.record_columns import Raw, texts
 
 VERSION: Final = 1
 ABSENT: Final = -1

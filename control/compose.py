@@ -27,10 +27,10 @@ from model.units import AUTO
 
 if TYPE_CHECKING:
     from collector.collector import Collector
-    from collector.recording import Recorder, Recording
-    from collector.replay import Replayed
+    from collector.recorded_state import Recorder, Recording
     from collector.reports.reporters import Polled
-    from collector.site import SparkSite
+    from collector.spark.deployment import SparkSite
+    from collector.state_replay import Replayed
     from executor.connect import Executor
     from model.snapshot.pseudonyms import Pseudonyms
 
@@ -97,8 +97,8 @@ def observer(
     before.
     """
     from collector.collector import Collector
-    from collector.reports.topics import metric_topics
-    from collector.settings import CollectorSettings
+    from collector.collector_settings import CollectorSettings
+    from collector.reports.metric_topics import metric_topics
 
     return Collector(
         _connection_for_use(settings),
@@ -139,7 +139,7 @@ def _creating(
 
 
 def _spark_site(settings: Settings) -> "SparkSite":
-    from collector.site import SparkSite
+    from collector.spark.deployment import SparkSite
 
     return SparkSite(
         master=settings.spark_master,
@@ -168,7 +168,7 @@ def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
 
 def replayed(settings: Settings, recording: "Recording") -> "Replayed":
     """What the settings' Spark makes of a recorded state."""
-    from collector.replay import ReplaySettings, replay
+    from collector.state_replay import ReplaySettings, replay
 
     return replay(
         recording,

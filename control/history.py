@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 from model.files import FileModel
 
 if TYPE_CHECKING:
-    from collector.history.settings import HistorySettings
+    from collector.history.history_settings import HistorySettings
 
 
 class HistoryTable(FileModel):
@@ -50,7 +50,7 @@ def history_settings(
     history: HistoryTable, forecast: ForecastTable
 ) -> "HistorySettings":
     """For the collector."""
-    from collector.history.settings import HistorySettings, Horizon
+    from collector.history.history_settings import HistorySettings, Horizon
 
     return HistorySettings(
         url=history.folder,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from collector.site import master_of
+from collector.spark.deployment import master_of
 from control.form import Form
 from control.grouped import CLUSTER, COMMON, EXECUTION, OUTPUT, hand_looks_down
 from model.units import throttle_of

@@ -19,8 +19,8 @@ from model.paths import UserPath
 from model.quantities import as_span
 
 if TYPE_CHECKING:
-    from collector.reports.poll import Poller
-    from collector.reports.web import Access
+    from collector.reports.http import Access
+    from collector.reports.poller import Poller
 
 Figure = Literal[
     "bytes_in",
@@ -154,10 +154,10 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
         The authorities or a secret cannot be read.
     """
     from collector.reports.exporters import Exporters, ExporterSettings
-    from collector.reports.poll import Poller
+    from collector.reports.http import Web
+    from collector.reports.poller import Poller
     from collector.reports.prometheus import PrometheusServer, ServerSettings
     from collector.reports.selectors import figures
-    from collector.reports.web import Web
 
     own = {str(figure): named for figure, named in settings.metrics.items()}
     chosen, web = figures(settings.preset, own), Web(_access(settings))
@@ -180,7 +180,7 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
 
 
 def _access(settings: PrometheusSettings) -> "Access":
-    from collector.reports.web import Access
+    from collector.reports.http import Access
 
     return Access(
         timeout_s=settings.timeout_s,

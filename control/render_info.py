@@ -118,7 +118,7 @@ def _polled(info: Info, found: "PollState") -> dict[str, Any]:
 
 
 def _quantities(info: Info) -> list[dict[str, Any]]:
-    from collector.reports.origins import origins, why
+    from collector.reports.provenance import origins, why
 
     topics = [str(t.name) for t in info.snapshot.header.topics if not t.internal]
     return [

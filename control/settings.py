@@ -19,7 +19,7 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from collector.site import LOCAL, master_of, properties_of
+from collector.spark.deployment import LOCAL, master_of, properties_of
 from control import found
 from control.capacities import CapacitySettings
 from control.environment import Environment, Trail, variables

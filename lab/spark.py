@@ -11,7 +11,7 @@ from typing import Final
 from urllib.request import urlopen
 
 from clients.jvm.java import Java
-from collector.spark import OPENED, spark_home
+from collector.spark.session import OPENED, spark_home
 from lab.ports import HOST, free_ports
 from lab.processes import Processes
 from model.errors import ClusterUnreachable

@@ -6,7 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from collector.recording import read_recording
+from collector.recorded_state import read_recording
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.snapshot import StorageKind
 from tests import offline

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from collector.history.statistics import dense, statistics
-from collector.vectors import VECTORS
+from collector.spark.vectors import VECTORS
 
 HOUR_MS: Final = 3_600_000
 QUANTITIES: Final = tuple(f.name for f in VECTORS if f.type == pa.float64())

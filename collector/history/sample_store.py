@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from collector.history.hours import HOURS, NEEDED, QUANTITIES, hourly
 from collector.history.store import spark_type
-from collector.packing import Batches
-from collector.records import Positions, Raw, Sieve, texts
+from collector.record_columns import Positions, Raw, Sieve, texts
+from collector.spark.arrow_transfer import Batches
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame

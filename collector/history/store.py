@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from collector.history.hours import HOURS
-from collector.history.week import WEEKS
+from collector.history.weekly_profile import WEEKS
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:

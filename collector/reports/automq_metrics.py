@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.records import Bytes, Positions, Raw, Sieve, texts
+from collector.record_columns import Bytes, Positions, Raw, Sieve, texts
 
 VERSION: Final = 0
 _PARTITION, _BROKER = 0, 1

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.reports.schema import AHEAD_MS, FRESH_MS
+from collector.reports.report_columns import AHEAD_MS, FRESH_MS
 
 CONFIRMED: Final = 3
 """As many batches in a row must come equally late before a clock is called slow."""

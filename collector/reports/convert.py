@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, REPORTS
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 
 _QUORUM: Final = "__cluster_metadata"
 """Every broker of AutoMQ reports its copy of it, which is no partition of clients."""

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collector.records import Positions, Raw, Sieve, texts
+from collector.record_columns import Positions, Raw, Sieve, texts
 
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.convert import automq_reports, cruise_control_reports
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL
 
 Found = tuple[pa.Table, dict[str, int]]
 """Reports, and how many records are none, by reason."""

@@ -6,10 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from collector.reports.exposition import Labels, Series, parse
+from collector.reports.aggregate import Answer, Place, Sheet, place_of
+from collector.reports.http import Web
+from collector.reports.prometheus_text import Labels, Series, parse
 from collector.reports.selectors import Figures
-from collector.reports.sheet import Answer, Place, Sheet, place_of
-from collector.reports.web import Web
 from model.errors import MetricsUnreachable
 
 TEXT: Final = "text/plain; version=0.0.4"

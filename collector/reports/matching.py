@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.reports.schema import FIGURES
+from collector.reports.report_columns import FIGURES
 
 NONE: Final = -1
 _FORMER, _UNKNOWN, _SHARED = "not the leader", "unknown partition", "shared name"

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from collector.reports.aggregate import MOST_ID, Answer, Sheet
+from collector.reports.http import Web
 from collector.reports.selectors import Figures, Selector
-from collector.reports.sheet import MOST_ID, Answer, Sheet
-from collector.reports.web import Web
 from model.bounded import parse_json
 from model.errors import MetricsUnreachable
 

@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.packing import Unpacked
 from collector.reports.clocks import Clocks
-from collector.reports.complete import complete
-from collector.reports.schema import REPORTS
-from collector.reports.topics import MetricTopic, Sighting, is_empty, sight
-from collector.vectors import concatenate
+from collector.reports.merge import complete
+from collector.reports.metric_topics import MetricTopic, Sighting, is_empty, sight
+from collector.reports.report_columns import REPORTS
+from collector.spark.arrow_transfer import Unpacked
+from collector.spark.vectors import concatenate
 from model.snapshot.snapshot import BrokerState, Resource
 from model.units import count_text, seconds_text
 

@@ -33,7 +33,7 @@ def watch(
     output: Form,
 ) -> int:
     """Watch the cluster for so long, counted from the first loads, then write."""
-    from collector.recording import Recorder
+    from collector.recorded_state import Recorder
 
     if key_file is not None and not anonymise:
         raise ConfigError("--anonymise-key goes with --anonymise; say that too")

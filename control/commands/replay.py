@@ -16,7 +16,7 @@ from model.units import count_text
 
 def show(settings: Settings, folder: Path, *, out: Path | None, output: Form) -> int:
     """Print the cluster as it was at the record's end, or write its snapshot."""
-    from collector.recording import read_recording
+    from collector.recorded_state import read_recording
 
     check_file(out, KIND)
     recording = read_recording(folder)

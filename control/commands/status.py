@@ -4,7 +4,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from collector.brokers.asking import Silence
+from collector.brokers.fan_out import Silence
 from control import compose
 from control.capacities import capacities_of
 from control.exits import Exit

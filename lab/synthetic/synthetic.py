@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from collector.samples import SAMPLES
-from collector.vectors import VECTORS, Window
+from collector.spark.vectors import VECTORS, Window
 from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.course import DAY_MS, HOUR_MS, Course, Rhythm
 from lab.synthetic.shape import ClusterShape

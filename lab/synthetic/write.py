@@ -10,10 +10,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.assemble import assemble
-from collector.recording import Recorder, canonical, writing
-from collector.replay import placement_of
+from collector.recorded_state import Recorder, canonical, writing
 from collector.samples import SAMPLES
-from collector.vectors import VECTORS, concatenate, load_vectors
+from collector.spark.vectors import VECTORS, concatenate, load_vectors
+from collector.state_replay import placement_of
 from lab.synthetic.course import DAY_MS
 from lab.synthetic.synthetic import HISTORY, WINDOW, Order, SyntheticCluster
 from model.snapshot.snapshot import Snapshot

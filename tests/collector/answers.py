@@ -7,7 +7,7 @@ from typing import Any
 from kafka.protocol.admin import DescribeLogDirsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetFetchResponse
 
-from collector.brokers.wire import Answer
+from collector.brokers.response_layout import Answer
 
 Place = tuple[str, int]
 

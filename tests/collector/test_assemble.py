@@ -12,7 +12,7 @@ from collector.assemble import (
     newest_vectors,
 )
 from collector.metadata import ClusterState
-from collector.vectors import NOBODY, ORIGINS, VECTORS
+from collector.spark.vectors import NOBODY, ORIGINS, VECTORS
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, Resource, Snapshot, StorageKind
 from tests.collector.rows import START_MS, cluster, figures, load_table, topic, vector

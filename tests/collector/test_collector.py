@@ -6,7 +6,7 @@ import pytest
 
 from clients.connection import Connection
 from collector.collector import Collector
-from collector.settings import CollectorSettings
+from collector.collector_settings import CollectorSettings
 from model.errors import ClusterUnreachable
 from tests.collector.rows import cluster, topic
 

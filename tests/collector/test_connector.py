@@ -1,7 +1,7 @@
 from pathlib import Path
 
 from clients.connection import Connection
-from collector.connector import Connector
+from collector.spark.kafka_connector import Connector
 
 CLUSTER = Connection("a:1")
 

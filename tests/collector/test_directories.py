@@ -5,14 +5,14 @@ from typing import Any
 
 import pytest
 
-from collector.brokers.wire import log_dirs
-from collector.directories import (
+from collector.broker_log_dirs import (
     SAME_ROOM,
     Directories,
     read_directories,
     with_capacities,
     with_directories,
 )
+from collector.brokers.response_layout import log_dirs
 from collector.metadata import ClusterState
 from model.errors import ConfigError, InvalidCluster
 from model.ids import BrokerId

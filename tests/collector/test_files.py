@@ -8,14 +8,23 @@ import pyarrow.parquet as pq
 import pytest
 
 from clients.jvm.java import find_java
-from collector.batching import EAGER_SAMPLES, SETTLED_SAMPLES, SampleBatch
-from collector.history.files import KEPT_DAYS, History
+from collector.history.vector_files import KEPT_DAYS, History
 from collector.samples import decode
-from collector.site import LOCAL
-from collector.spark import Spark
+from collector.spark.batching import (
+    EAGER_SAMPLES,
+    SETTLED_SAMPLES,
+    SampleBatch,
+)
+from collector.spark.deployment import LOCAL
+from collector.spark.session import Spark
+from collector.spark.vectors import OLDEST, PROBE, VECTORS
 from collector.spool import KEPT_S, Spool
-from collector.state import CHECKPOINT_AGE_S, claim, discard_old, scratch
-from collector.vectors import OLDEST, PROBE, VECTORS
+from collector.state_dir import (
+    CHECKPOINT_AGE_S,
+    claim,
+    discard_old,
+    scratch,
+)
 from model.errors import ClusterUnreachable, ConfigError
 from tests.collector.rows import (
     START_MS,

@@ -5,10 +5,10 @@ import pytest
 from confluent_kafka import Producer
 
 from clients.connection import Connection
-from collector.directories import with_capacities
+from collector.broker_log_dirs import with_capacities
 from collector.metadata import ClusterReader
 from collector.probe import Probe
-from collector.vectors import Window, load_vectors
+from collector.spark.vectors import Window, load_vectors
 from model.snapshot.snapshot import StorageKind
 from tests.automq import AutoMQCluster
 from tests.collector.rows import RECORD_BYTES

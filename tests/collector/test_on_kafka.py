@@ -13,10 +13,10 @@ from clients.admin_connection import Client
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
+from collector.collector_settings import CollectorSettings
 from collector.metadata import ClusterReader
 from collector.probe import Probe
-from collector.settings import CollectorSettings
-from collector.topic import PARTITIONS, RETENTION_MS, SamplesTopic
+from collector.samples_topic import PARTITIONS, RETENTION_MS, SamplesTopic
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
 from model.ids import PartitionId, TopicName

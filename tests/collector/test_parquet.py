@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from collector import parquet
-from collector.history.files import read_vectors
-from collector.history.outlook import read_outlook
+from collector.history.vector_files import read_vectors
+from collector.history.weekly_forecast import read_outlook
 from collector.parquet import OutOfBounds, count_by, read_whole
 
 KEY = pa.field("key", pa.int32())

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clients.connection import Connection
-from collector.brokers.look import BrokerProbe, Look, Told
-from collector.brokers.placement import Placement
-from collector.brokers.wire import Answer
+from collector.brokers.fetch import BrokerProbe, Look, Told
+from collector.brokers.partition_index import Placement
+from collector.brokers.response_layout import Answer
 from collector.metadata import ClusterState
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW

@@ -15,11 +15,11 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from clients.connection import Connection
-from collector.directories import with_directories
+from collector.broker_log_dirs import with_directories
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.samples import MOVING
-from collector.vectors import Window, load_vectors
+from collector.spark.vectors import Window, load_vectors
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster
 from model.snapshot.replication import Replication

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collector.recent import Recent
-from collector.vectors import load_vectors
+from collector.spark.vectors import load_vectors
+from collector.window_cache import Recent
 from tests.collector.rows import WINDOW, figures, rows
 
 

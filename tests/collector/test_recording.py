@@ -13,8 +13,13 @@ import pytest
 
 from collector.assemble import assemble
 from collector.parquet import MOST_ROWS
-from collector.recording import Recorder, canonical, read_recording, to_bytes
-from collector.vectors import OLDEST, Window, load_vectors
+from collector.recorded_state import (
+    Recorder,
+    canonical,
+    read_recording,
+    to_bytes,
+)
+from collector.spark.vectors import OLDEST, Window, load_vectors
 from model import __version__
 from model.errors import ConfigError
 from model.snapshot.file import read_snapshot

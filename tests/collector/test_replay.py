@@ -15,14 +15,19 @@ import pytest
 
 from clients.jvm.java import find_java
 from collector.assemble import assemble, newest_vectors
-from collector.history.files import History
-from collector.recording import Recorder, canonical, read_recording, to_bytes
-from collector.replay import Replayed, replay_in
+from collector.history.vector_files import History
+from collector.recorded_state import (
+    Recorder,
+    canonical,
+    read_recording,
+    to_bytes,
+)
 from collector.samples import SAMPLES
-from collector.spark import Spark
+from collector.spark.session import Spark
+from collector.spark.stream import Job, LoadStream, SpoolSource
+from collector.spark.vectors import OLDEST, VECTORS, Window, load_vectors
 from collector.spool import Spool
-from collector.stream import Job, LoadStream, SpoolSource
-from collector.vectors import OLDEST, VECTORS, Window, load_vectors
+from collector.state_replay import Replayed, replay_in
 from model.errors import ConfigError
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.pseudonyms import Pseudonyms

@@ -14,18 +14,23 @@ from pyspark import cloudpickle
 from pyspark.errors import PySparkRuntimeError
 
 from clients.jvm.java import find_java
-from collector.faults import lasting_fault
-from collector.packing import closed, opened, packer, unpack
-from collector.replay import ReplaySettings, replay
+from collector.collector_settings import CollectorSettings
 from collector.reports.decoding import DECODERS
-from collector.reports.schema import REPORTS
+from collector.reports.report_columns import REPORTS
 from collector.samples import encode, read_samples
-from collector.settings import CollectorSettings
-from collector.shipping import pack
-from collector.site import SparkSite, is_local, master_of, settings_of
-from collector.spark import Spark
-from collector.stream import _windower
-from collector.vectors import VECTORS
+from collector.spark.arrow_transfer import closed, opened, packer, unpack
+from collector.spark.deployment import (
+    SparkSite,
+    is_local,
+    master_of,
+    settings_of,
+)
+from collector.spark.lasting_faults import lasting_fault
+from collector.spark.py_files import pack
+from collector.spark.session import Spark
+from collector.spark.stream import _windower
+from collector.spark.vectors import VECTORS
+from collector.state_replay import ReplaySettings, replay
 from lab.ports import free_ports
 from model.errors import ClusterUnreachable, ConfigError
 from tests.collector.rows import WINDOW, rows, written

@@ -11,10 +11,10 @@ import psutil
 import pytest
 
 from clients.jvm.java import find_java
-from collector.history.files import History
-from collector.spark import Spark
+from collector.history.vector_files import History
+from collector.spark.session import Spark
+from collector.spark.stream import Job, LoadStream, SpoolSource
 from collector.spool import Spool
-from collector.stream import Job, LoadStream, SpoolSource
 from model.errors import ConfigError, PlimsollError
 from tests.collector.rows import WINDOW, rows
 
@@ -27,7 +27,7 @@ KILLED = """
 import os, sys
 from pathlib import Path
 from clients.jvm.java import find_java
-from collector.spark import Spark
+from collector.spark.session import Spark
 spark = Spark(find_java(), master="local[1]", log_file=Path(sys.argv[1]))
 spark.start()
 print(spark.pid, Path(f"/proc/{spark.pid}/cwd").resolve(), flush=True)

@@ -14,10 +14,10 @@ import pytest
 
 import control
 from clients.jvm.java import find_java
-from collector.history.files import History
-from collector.spark import spark_home
+from collector.history.vector_files import History
+from collector.spark.session import spark_home
+from collector.spark.vectors import load_vectors
 from collector.spool import Spool
-from collector.vectors import load_vectors
 from lab.processes import Processes
 from lab.spark import LocalSpark, java_home
 from model.snapshot.file import read_snapshot

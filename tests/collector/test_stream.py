@@ -14,12 +14,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from clients.jvm.java import find_java
-from collector import stream as stream_module
-from collector.history.files import History
-from collector.spark import OPENED, Spark
+from collector.history.vector_files import History
+from collector.spark import stream as stream_module
+from collector.spark.session import OPENED, Spark
+from collector.spark.stream import (
+    Job,
+    LoadStream,
+    SpoolSource,
+    TopicSource,
+)
+from collector.spark.vectors import load_vectors
 from collector.spool import RECORDS, Spool
-from collector.stream import Job, LoadStream, SpoolSource, TopicSource
-from collector.vectors import load_vectors
 from model.errors import ConfigError, PlimsollError
 from tests.collector.history.kept import check_compaction
 from tests.collector.rows import START_MS, WINDOW, figures, rows, sample, table

@@ -5,7 +5,13 @@ from typing import Any
 import pytest
 
 from collector.samples import NEW
-from collector.vectors import ASSUMED, NOBODY, PROBE, Window, load_vectors
+from collector.spark.vectors import (
+    ASSUMED,
+    NOBODY,
+    PROBE,
+    Window,
+    load_vectors,
+)
 from tests.collector.rows import START_MS, figures, sample, table
 
 WINDOW = Window(window_ms=15_000)

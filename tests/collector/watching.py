@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from clients.jvm.java import find_java
-from collector.history.files import History
-from collector.spark import Spark
-from collector.stream import Job, LoadStream, SpoolSource
+from collector.history.vector_files import History
+from collector.spark.session import Spark
+from collector.spark.stream import Job, LoadStream, SpoolSource
 from tests.collector.rows import START_MS, WINDOW
 
 if TYPE_CHECKING:

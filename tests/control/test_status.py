@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.brokers.asking import Silence
+from collector.brokers.fan_out import Silence
 from control import compose
 from control.commands.status import cluster_text, show
 from control.form import Form

@@ -19,9 +19,9 @@ from clients.connection import Connection
 from clients.jaas import quoted
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.reports.topics import CRUISE_CONTROL_TOPIC
-from collector.settings import CollectorSettings
-from collector.topic import SamplesTopic
+from collector.collector_settings import CollectorSettings
+from collector.reports.metric_topics import CRUISE_CONTROL_TOPIC
+from collector.samples_topic import SamplesTopic
 from model.errors import RightsMissing
 from model.plan.plan import write_plan
 from tests.certificates import Authority

@@ -16,7 +16,7 @@ from pathlib import Path
 from control.options import load_settings
 from executor.journal import Action, Journal
 from executor.timing import Timing
-from collector.state import claim
+from collector.state_dir import claim
 from model.files import replace_file
 from model.run import JournalEvent
 from tests.tui.views import plan

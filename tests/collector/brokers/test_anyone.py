@@ -10,9 +10,9 @@ from kafka.errors import (
     NodeNotReadyError,
 )
 
-from collector.brokers import anyone
-from collector.brokers.anyone import STAYS_S, Anyone
-from collector.brokers.asking import ANSWER_S
+from collector.brokers import failover as anyone
+from collector.brokers.failover import STAYS_S, Anyone
+from collector.brokers.fan_out import ANSWER_S
 
 LIMIT_S = 10.0
 

@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from kafka.errors import KafkaConnectionError, UnknownBrokerIdError
 
-from collector.brokers.asking import AT_ONCE, Asking
+from collector.brokers.fan_out import AT_ONCE, Asking
 from model.errors import AccessRefused
 
 SOON_S = 0.05

@@ -6,9 +6,9 @@ from typing import Any
 import pyarrow as pa
 
 from collector.assemble import FRESH_MS
-from collector.brokers.births import Births
+from collector.brokers.topic_recreation import Births
 from collector.metadata import ClusterState
-from collector.vectors import VECTORS
+from collector.spark.vectors import VECTORS
 from tests.collector.rows import START_MS, cluster, topic
 
 

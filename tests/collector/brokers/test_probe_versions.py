@@ -12,7 +12,7 @@ from kafka.protocol.consumer import ListOffsetsRequest, OffsetFetchRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from clients.connection import Connection
-from collector.brokers.look import GROUPS_AGE_S
+from collector.brokers.fetch import GROUPS_AGE_S
 from collector.metadata import CONFIG_AGE_S, ClusterReader, ClusterState
 from collector.probe import Probe
 from model.snapshot.snapshot import StorageKind

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collector.brokers.wire import (
+from collector.brokers.response_layout import (
     COMMITTED,
     ERROR,
     FUTURE,

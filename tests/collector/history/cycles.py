@@ -9,7 +9,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from collector.history.hours import HOURS, QUANTITIES
-from collector.vectors import VECTORS
+from collector.spark.vectors import VECTORS
 
 MONDAY = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
 FIRST_HOUR = int(MONDAY.timestamp()) // 3600

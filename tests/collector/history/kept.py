@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from collector.history.files import History
-from collector.history.forecast import SeasonalTrend
+from collector.history.forecasters import SeasonalTrend
+from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS, HOURS, hourly
-from collector.history.keeper import HistoryKeeper
-from collector.history.outlook import COLUMNS
-from collector.history.settings import HistorySettings
+from collector.history.retention import HistoryKeeper
 from collector.history.slots import DAY, WEEK, Calendar
-from collector.history.week import Terms, week_of
+from collector.history.vector_files import History
+from collector.history.weekly_forecast import COLUMNS
+from collector.history.weekly_profile import Terms, week_of
 from model.errors import PlimsollError
 from tests.collector.history.cycles import (
     FIRST_HOUR,

@@ -14,17 +14,17 @@ from hypothesis import strategies as st
 from clients.connection import Connection
 from collector.assemble import assemble
 from collector.collector import Collector
-from collector.history.ahead import Ahead, coming, name_of, with_slots
-from collector.history.choice import choose
-from collector.history.forecast import SeasonalTrend
-from collector.history.outlook import COLUMNS, Outlook, read_outlook
-from collector.history.settings import Horizon
+from collector.collector_settings import CollectorSettings
+from collector.history.forecast_slots import Ahead, coming, name_of, with_slots
+from collector.history.forecasters import SeasonalTrend
+from collector.history.history_settings import Horizon
+from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar
-from collector.history.week import Terms, week_of
+from collector.history.weekly_forecast import COLUMNS, Outlook, read_outlook
+from collector.history.weekly_profile import Terms, week_of
 from collector.samples import SAMPLES
-from collector.settings import CollectorSettings
-from collector.state import claim
-from collector.vectors import VECTORS
+from collector.spark.vectors import VECTORS
+from collector.state_dir import claim
 from model.snapshot.checks import MOST_SLOTS
 from model.snapshot.snapshot import Floats, Resource, Snapshot
 from tests.collector.history.cycles import FIRST_HOUR, daily, hours_of

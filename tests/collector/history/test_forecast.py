@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from collector.history.forecast import (
+from collector.history.forecasters import (
     HELD_BACK_DAYS,
     AsNow,
     Forecaster,

@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from collector.history.ahead import Ahead
-from collector.history.keeper import HistoryKeeper, url_of
-from collector.history.outlook import Outlook
-from collector.history.settings import HistorySettings, Horizon
+from collector.history.forecast_slots import Ahead
+from collector.history.history_settings import HistorySettings, Horizon
+from collector.history.retention import HistoryKeeper, url_of
+from collector.history.weekly_forecast import Outlook
 from model.errors import PlimsollError
 from tests.collector.history.test_ahead import outlook
 

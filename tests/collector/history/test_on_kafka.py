@@ -11,12 +11,12 @@ from confluent_kafka import Producer
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
+from collector.collector_settings import CollectorSettings
+from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS, hourly
-from collector.history.keeper import LATE_S
+from collector.history.retention import LATE_S
 from collector.history.sample_store import decode
-from collector.history.settings import HistorySettings
 from collector.history.slots import DAY
-from collector.settings import CollectorSettings
 from lab.local import LocalCluster
 from tests.collector.history.cycles import same
 from tests.collector.history.kept import compacted, in_order

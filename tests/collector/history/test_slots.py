@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from collector.history.forecast import SeasonalTrend
+from collector.history.forecasters import SeasonalTrend
 from collector.history.hours import HOUR_MS, hourly
 from collector.history.slots import WEEK, Calendar, Past, pasts, slots
-from collector.history.week import Terms, week_of
+from collector.history.weekly_profile import Terms, week_of
 from tests.collector.history.cycles import (
     FIRST_HOUR,
     daily,

@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from collector.reports.schema import FIGURES, SOURCES
+from collector.reports.report_columns import FIGURES, SOURCES
 
 Row = dict[str, Any]
 Figure = tuple[float, int, bool]

@@ -6,7 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, FIGURES, REPORTS
+from collector.reports.report_columns import (
+    AUTOMQ,
+    CRUISE_CONTROL,
+    FIGURES,
+    REPORTS,
+)
 from tests.collector.rows import START_MS
 
 Row = dict[str, Any]

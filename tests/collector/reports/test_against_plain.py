@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from collector.reports.complete import complete
-from collector.reports.schema import FIGURES, SOURCES
-from collector.vectors import ASSUMED, NOBODY, PROBE, VECTORS
+from collector.reports.merge import complete
+from collector.reports.report_columns import FIGURES, SOURCES
+from collector.spark.vectors import ASSUMED, NOBODY, PROBE, VECTORS
 from tests.collector.reports.plain import World
 from tests.collector.reports.rows import report, report_table
 from tests.collector.rows import figures, load_table, vector

@@ -3,7 +3,7 @@
 import pytest
 
 from collector.reports.clocks import CONFIRMED, Clocks
-from collector.reports.schema import AUTOMQ
+from collector.reports.report_columns import AUTOMQ
 from tests.collector.reports.rows import Row, automq, report_table
 from tests.collector.rows import START_MS
 

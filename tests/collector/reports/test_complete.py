@@ -8,16 +8,22 @@ import pyarrow.compute as pc
 import pytest
 
 from collector.reports import automq_metrics
-from collector.reports.complete import Completed, complete
 from collector.reports.convert import automq_reports
-from collector.reports.schema import (
+from collector.reports.merge import Completed, complete
+from collector.reports.report_columns import (
     AUTOMQ,
     CRUISE_CONTROL,
     FIGURES,
     PROMETHEUS,
     REPORTS,
 )
-from collector.vectors import ASSUMED, NOBODY, ORIGINS, PROBE, VECTORS
+from collector.spark.vectors import (
+    ASSUMED,
+    NOBODY,
+    ORIGINS,
+    PROBE,
+    VECTORS,
+)
 from tests.collector.reports.rows import Row, automq, cruise, report, report_table
 from tests.collector.rows import START_MS, figures, load_table, vector
 from tests.collector.test_metrics import recorded

@@ -7,7 +7,7 @@ import pytest
 
 from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.convert import automq_reports, cruise_control_reports
-from collector.reports.schema import REPORTS
+from collector.reports.report_columns import REPORTS
 from tests.collector.reports.rows import automq, cruise
 from tests.collector.rows import START_MS, figures
 from tests.collector.test_metrics import (

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from collector.reports.exporters import Exporters, ExporterSettings
-from collector.reports.exposition import parse
-from collector.reports.schema import FIGURES as ALL
+from collector.reports.http import Access, Web
+from collector.reports.prometheus_text import parse
+from collector.reports.report_columns import FIGURES as ALL
 from collector.reports.selectors import Figures, figures, selector
-from collector.reports.web import Access, Web
 from model.errors import MetricsUnreachable
 
 RECORDED = Path(__file__).with_name("recorded")

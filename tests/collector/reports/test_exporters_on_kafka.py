@@ -15,12 +15,12 @@ from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir, fetch, read_pins
 from collector.metadata import ClusterReader
 from collector.probe import Probe
-from collector.reports.complete import complete
 from collector.reports.exporters import Exporters, ExporterSettings
-from collector.reports.schema import FIGURES, PROMETHEUS
+from collector.reports.http import Access, Web
+from collector.reports.merge import complete
+from collector.reports.report_columns import FIGURES, PROMETHEUS
 from collector.reports.selectors import figures
-from collector.reports.web import Access, Web
-from collector.vectors import ORIGINS, Window, load_vectors
+from collector.spark.vectors import ORIGINS, Window, load_vectors
 from lab.local import LocalCluster, LocalPlan
 from lab.ports import HOST, free_ports
 

@@ -9,9 +9,9 @@ import pytest
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
-from collector.reports.schema import AUTOMQ
-from collector.settings import CollectorSettings
-from collector.vectors import ORIGINS
+from collector.collector_settings import CollectorSettings
+from collector.reports.report_columns import AUTOMQ
+from collector.spark.vectors import ORIGINS
 from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Resource, Snapshot
 from tests.automq import NODES, AutoMQCluster

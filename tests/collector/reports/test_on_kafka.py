@@ -12,11 +12,11 @@ from clients.admin_connection import Client
 from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.collector import Collector
+from collector.collector_settings import CollectorSettings
+from collector.reports.metric_topics import metric_topics
+from collector.reports.report_columns import CRUISE_CONTROL
 from collector.reports.reporters import ReporterState
-from collector.reports.schema import CRUISE_CONTROL
-from collector.reports.topics import metric_topics
-from collector.settings import CollectorSettings
-from collector.vectors import ORIGINS
+from collector.spark.vectors import ORIGINS
 from lab.local import LocalCluster
 from tests.collector.reports import writing
 from tests.collector.reports.traffic import Traffic

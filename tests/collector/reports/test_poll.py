@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from collector.reports.poll import Poller
-from collector.reports.schema import PROMETHEUS, REPORTS
-from collector.reports.sheet import Answer, Sheet
+from collector.reports.aggregate import Answer, Sheet
+from collector.reports.poller import Poller
+from collector.reports.report_columns import PROMETHEUS, REPORTS
 
 INTERVAL_S = 10.0
 PATIENCE_S = 300.0

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collector.reports.aggregate import Answer
+from collector.reports.http import Access, Web
 from collector.reports.prometheus import PrometheusServer, ServerSettings
-from collector.reports.schema import REPORTS
+from collector.reports.report_columns import REPORTS
 from collector.reports.selectors import Figures, figures, selector
-from collector.reports.sheet import Answer
-from collector.reports.web import Access, Web
 from tests.collector.reports.pages import Page, pages, query_of, vector
 
 CPU = 'sum by (id, topic, partition) (rate(cpu_total{id!=""}[120s]))'

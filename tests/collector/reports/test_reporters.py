@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from collector.packing import Unpacked, packer, unpack
 from collector.reports.decoding import DECODERS
+from collector.reports.metric_topics import AUTOMQ_TOPIC, metric_topics
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 from collector.reports.reporters import ASIDE_S, Reporters, ReporterState
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, REPORTS
-from collector.reports.topics import AUTOMQ_TOPIC, metric_topics
-from collector.vectors import ORIGINS, Window, load_vectors
+from collector.spark.arrow_transfer import Unpacked, packer, unpack
+from collector.spark.vectors import ORIGINS, Window, load_vectors
 from tests.collector.reports import writing
 from tests.collector.reports.rows import automq, report_table
 from tests.collector.rows import START_MS, cluster, sample, table, topic

@@ -2,7 +2,7 @@
 
 import pytest
 
-from collector.reports.schema import FIGURES
+from collector.reports.report_columns import FIGURES
 from collector.reports.selectors import PRESETS, figures, selector
 from model.errors import ConfigError
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.reports.web import Access, Web
+from collector.reports.http import Access, Web
 from lab.ports import free_ports
 from model.errors import ConfigError, MetricsUnreachable
 from tests.certificates import Authority

@@ -6,8 +6,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from collector.recording import canonical, read_recording, to_bytes
-from collector.vectors import VECTORS, load_vectors
+from collector.recorded_state import canonical, read_recording, to_bytes
+from collector.spark.vectors import VECTORS, load_vectors
 from lab.synthetic.course import DAY_MS, HOUR_MS
 from lab.synthetic.synthetic import END_MS, WINDOW, Order, SyntheticCluster
 from lab.synthetic.write import write_synthetic

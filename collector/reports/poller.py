@@ -10,8 +10,8 @@ from typing import Final, Protocol
 
 import pyarrow as pa
 
-from collector.reports.schema import PROMETHEUS, REPORTS
-from collector.reports.sheet import Answer
+from collector.reports.aggregate import Answer
+from collector.reports.report_columns import PROMETHEUS, REPORTS
 from model.closing import Closing
 
 KEPT_INTERVALS: Final = 3

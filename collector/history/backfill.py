@@ -5,15 +5,15 @@ import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from collector.connector import Connector
-from collector.history.compact import ROWS_PER_FILE
+from collector.history.compaction import ROWS_PER_FILE
+from collector.history.history_settings import HistorySettings
 from collector.history.hours import HOUR_MS
 from collector.history.sample_store import hours_of
-from collector.history.settings import HistorySettings
 from collector.history.slots import DAY
 from collector.history.store import CompactedHistory, reason_of
 from collector.metadata import ClusterState
-from collector.reports.topics import sight
+from collector.reports.metric_topics import sight
+from collector.spark.kafka_connector import Connector
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:

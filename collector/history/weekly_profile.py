@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collector.history.forecast import AsNow, Forecaster, backtest, enough
+from collector.history.forecasters import AsNow, Forecaster, backtest, enough
 from collector.history.slots import RATES, WEEK, Calendar, Floats, Past, pasts, slots
 
 _BY_HOUR: Final = ("mean", "p95", "max", "samples", "confidence", "ahead")

@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from collector.parquet import read_whole
 from collector.samples import SAMPLES
-from collector.vectors import concatenate
+from collector.spark.vectors import concatenate
 
 _log = logging.getLogger("plimsoll.collector")
 _SUFFIX: Final = ".parquet"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from collector.brokers.wire import Answer
+from collector.brokers.response_layout import Answer
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 
 from collector.parquet import OutOfBounds, count_by, longest
 from collector.samples import SAMPLES, decode, encode
-from collector.vectors import OLDEST, VECTORS, Window
+from collector.spark.vectors import OLDEST, VECTORS, Window
 from model import __version__
 from model.errors import ConfigError
 from model.snapshot.file import read_snapshot, write_snapshot

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Final
 
 from clients.jvm.java import Java
-from collector.history.settings import HistorySettings
+from collector.history.history_settings import HistorySettings
+from collector.reports.metric_topics import MetricTopic, metric_topics
 from collector.reports.reporters import Polled
-from collector.reports.topics import MetricTopic, metric_topics
-from collector.site import SparkSite
+from collector.spark.deployment import SparkSite
 from model.snapshot.capacities import Capacities
 
 STARTING_S: Final = 240.0

@@ -11,11 +11,17 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.reports import figures
-from collector.reports.figures import Given
+from collector.reports import partition_rates as figures
 from collector.reports.matching import Bools, Floats, Led, Said
-from collector.reports.schema import AHEAD_MS, AUTOMQ, FIGURES, FRESH_MS, SOURCES
-from collector.vectors import ASSUMED, ORIGINS, PROBE, VECTORS
+from collector.reports.partition_rates import Given
+from collector.reports.report_columns import (
+    AHEAD_MS,
+    AUTOMQ,
+    FIGURES,
+    FRESH_MS,
+    SOURCES,
+)
+from collector.spark.vectors import ASSUMED, ORIGINS, PROBE, VECTORS
 
 MOST: Final = 1e18
 """No figure of any report is more: not the bytes of a log, and no rate."""

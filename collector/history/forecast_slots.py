@@ -10,11 +10,11 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from collector.history.choice import choose
+from collector.history.history_settings import Horizon
 from collector.history.hours import HOUR_MS
-from collector.history.outlook import Outlook, read_outlook
-from collector.history.settings import Horizon
+from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar, Ints
+from collector.history.weekly_forecast import Outlook, read_outlook
 from model.ids import TopicName
 from model.snapshot.forecast import LoadForecast, SlotReason
 from model.snapshot.snapshot import Resource, Snapshot

@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from collector.history.files import read_vectors
 from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.slots import DAY
 from collector.history.store import CompactedHistory, spark_type
-from collector.site import is_local
-from collector.vectors import concatenate
+from collector.history.vector_files import read_vectors
+from collector.spark.deployment import is_local
+from collector.spark.vectors import concatenate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from zoneinfo import ZoneInfo
 
-from collector.history.ahead import Ahead
-from collector.history.compact import compact
-from collector.history.forecast import SeasonalTrend, held_back
-from collector.history.outlook import COLUMNS, Outlook
-from collector.history.past import Past, begin_with
-from collector.history.settings import HistorySettings, Horizon
+from collector.history.backfill import Past, begin_with
+from collector.history.compaction import compact
+from collector.history.forecast_slots import Ahead
+from collector.history.forecasters import SeasonalTrend, held_back
+from collector.history.history_settings import HistorySettings, Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.store import CompactedHistory, spark_type
-from collector.history.week import WEEKS, Terms, week_of
+from collector.history.weekly_forecast import COLUMNS, Outlook
+from collector.history.weekly_profile import WEEKS, Terms, week_of
 from model.errors import PlimsollError
 from model.paths import path_part
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from collector.brokers.wire import PARTITION, Answer, Layout
+from collector.brokers.response_layout import PARTITION, Answer, Layout
 from collector.metadata import ClusterState
 from model.snapshot.snapshot import Bools, Ints, StorageKind
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from collector.parquet import read_whole
-from collector.vectors import VECTORS, as_vectors, concatenate
+from collector.spark.vectors import VECTORS, as_vectors, concatenate
 
 KEPT_DAYS: Final = 14
 _DAY_MS: Final = 86_400_000

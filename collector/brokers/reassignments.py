@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from clients.admin_connection import answer, begin, failure_of, post
-from collector.brokers.asking import ANSWER_S
+from collector.brokers.fan_out import ANSWER_S
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Final
 
 import pyarrow as pa
 
-from collector.connector import Connector
-from collector.faults import lasting_fault
-from collector.history.files import History
-from collector.packing import (
+from collector.history.vector_files import History
+from collector.reports.decoding import DECODERS
+from collector.reports.reporters import Reading, Reporters
+from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
+from collector.spark.arrow_transfer import (
     PACKED_COLUMNS,
     Batches,
     Unpacked,
@@ -34,12 +35,16 @@ from collector.packing import (
     packer,
     unpack,
 )
-from collector.recent import Recent
-from collector.reports.decoding import DECODERS
-from collector.reports.reporters import Reading, Reporters
-from collector.samples import AHEAD_MS, SAMPLES, not_ahead, read_samples
-from collector.state import discard_old
-from collector.vectors import VECTORS, Window, concatenate, load_vectors
+from collector.spark.kafka_connector import Connector
+from collector.spark.lasting_faults import lasting_fault
+from collector.spark.vectors import (
+    VECTORS,
+    Window,
+    concatenate,
+    load_vectors,
+)
+from collector.state_dir import discard_old
+from collector.window_cache import Recent
 from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:

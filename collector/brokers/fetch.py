@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from clients.admin_connection import answer, post
-from collector.brokers.placement import Placement, Reading
-from collector.brokers.questions import (
+from collector.broker_log_dirs import Directories, read_directories
+from collector.brokers.partition_index import Placement, Reading
+from collector.brokers.requests import (
     EARLIEST,
     EARLIEST_LOCAL,
     LATEST,
@@ -19,7 +20,7 @@ from collector.brokers.questions import (
     about_log_dirs,
     about_offsets,
 )
-from collector.brokers.wire import (
+from collector.brokers.response_layout import (
     COMMITTED,
     ERROR,
     FUTURE,
@@ -30,7 +31,6 @@ from collector.brokers.wire import (
     list_offsets,
     log_dirs,
 )
-from collector.directories import Directories, read_directories
 from model.snapshot.snapshot import Ints
 
 if TYPE_CHECKING:

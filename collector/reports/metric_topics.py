@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.metadata import ClusterState
-from collector.reports.schema import AUTOMQ, CRUISE_CONTROL, FRESH_MS
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, FRESH_MS
 from model.snapshot.snapshot import BrokerState
 
 AUTOMQ_TOPIC: Final = "__auto_balancer_metrics"

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from collector.brokers.wire import FUTURE, PARTITION, Folder, Layout
+from collector.brokers.response_layout import FUTURE, PARTITION, Folder, Layout
 from collector.metadata import ClusterState
 from model.snapshot.capacities import Capacities
 from model.snapshot.checks import check_capacities

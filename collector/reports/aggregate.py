@@ -8,7 +8,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from collector.reports.schema import FIGURES, PROMETHEUS, REPORTS
+from collector.reports.report_columns import FIGURES, PROMETHEUS, REPORTS
 
 Place = tuple[int, str | None, int]
 """Broker, topic and partition, as `REPORTS` has them."""

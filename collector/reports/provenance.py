@@ -6,7 +6,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from collector.vectors import NOBODY, ORIGINS
+from collector.spark.vectors import NOBODY, ORIGINS
 
 QUANTITIES: Final[Mapping[str, str]] = {
     "net_in": "in_by",

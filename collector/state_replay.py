@@ -12,20 +12,20 @@ import pyarrow.compute as pc
 
 from clients.jvm.java import Java, find_java
 from collector.assemble import assemble, newest_vectors
-from collector.history.files import History
+from collector.history.vector_files import History
 from collector.metadata import ClusterState
-from collector.recording import Recording, canonical, to_bytes
-from collector.site import SparkSite
+from collector.recorded_state import Recording, canonical, to_bytes
+from collector.spark.deployment import SparkSite
+from collector.spark.vectors import VECTORS, Window
 from collector.spool import Spool
-from collector.state import scratch
-from collector.vectors import VECTORS, Window
+from collector.state_dir import scratch
 from model.errors import ConfigError
 from model.snapshot.snapshot import Snapshot
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from collector.stream import LoadStream
+    from collector.spark.stream import LoadStream
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ def replay(recording: Recording, settings: ReplaySettings) -> Replayed:
     samples that cannot be, PlimsollError where Spark fails.
     """
     # PySpark costs half a second, which a record that cannot be used need not pay.
-    from collector.spark import Spark
+    from collector.spark.session import Spark
 
     java = settings.java or find_java()
     site, log_file = settings.spark, settings.state_dir / "spark.log"
@@ -121,7 +121,7 @@ class _Replay:
         )
 
     def _stream(self, session: "SparkSession") -> "LoadStream":
-        from collector.stream import Job, LoadStream, SpoolSource
+        from collector.spark.stream import Job, LoadStream, SpoolSource
 
         state = self._recording.state
         job = Job(

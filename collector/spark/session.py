@@ -17,9 +17,9 @@ from typing import IO, TYPE_CHECKING, Any, Final
 import psutil
 
 from clients.jvm.java import Java
-from collector.shipping import pack
-from collector.site import LOCAL, is_local, settings_of
-from collector.state import using
+from collector.spark.deployment import LOCAL, is_local, settings_of
+from collector.spark.py_files import pack
+from collector.state_dir import using
 from model.errors import PlimsollError
 
 if TYPE_CHECKING:

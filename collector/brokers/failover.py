@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from clients.admin_connection import send
-from collector.brokers.asking import ANSWER_S
+from collector.brokers.fan_out import ANSWER_S
 
 if TYPE_CHECKING:
     from kafka import KafkaAdminClient

@@ -1,0 +1,1 @@
+"""Spark sessions and the jobs that turn samples into load vectors."""
