@@ -44,7 +44,7 @@ from model.snapshot.snapshot import (
     Snapshot,
     StorageKind,
 )
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 
 TABLE: Final = Path(__file__).with_name("cruise.md")

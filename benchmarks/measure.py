@@ -19,7 +19,7 @@ from control.claims import claims, snapshot_claim
 from model.goals.goals import SolveLimits
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 
 WARM_WORK = 1.0

@@ -12,8 +12,8 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import ROUNDING, Plan, PlanStatus, plan_hash
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 
 MOST_NAMED: Final = 5

@@ -52,7 +52,7 @@ from model.plan.warnings import load_warning
 from model.run import MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import Snapshot, StorageKind
 from model.units import count_text, seconds_text
-from solver.result import Result
+from solver.report.result import Result
 
 if TYPE_CHECKING:
     from executor.forecast import Forecast

@@ -182,7 +182,7 @@ def warn_of_placements(
 ) -> None:
     """Name placement rules that match none of these topics on stderr."""
     # It loads the solver, which takes a second.
-    from solver.infeasible.words import names_text
+    from solver.infeasible.messages import names_text
 
     for rule in rules:
         if not any(map(rule.topics.match, topics)):
@@ -192,8 +192,8 @@ def warn_of_placements(
 
 def warn_of_ignored(snapshot: Snapshot, goals: Goals) -> None:
     """Name the goals that are ignored, and why, on stderr."""
-    from solver.answer import ignored_goals
-    from solver.problem import compile_problem
+    from solver.problem.problem import compile_problem
+    from solver.report.build_plan import ignored_goals
 
     for goal, mean in ignored_goals(compile_problem(snapshot, goals)):
         words = goal_warning(snapshot, goal, mean)

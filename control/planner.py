@@ -2,8 +2,8 @@
 
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 
 
 def planner(

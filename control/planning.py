@@ -272,7 +272,7 @@ def place(
     """Place the partitions of a topic about to be created; changes nothing."""
     from control.commands.place import make
     from model.ids import TopicName
-    from solver.newtopic import NewTopic
+    from solver.new_topic.topic_problem import NewTopic
 
     new = NewTopic(
         name=TopicName(topic),

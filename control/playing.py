@@ -17,8 +17,8 @@ from model.errors import ConfigError, PlimsollError
 from model.goals.goals import Goals, SolveLimits
 from model.run import RunReport
 from model.snapshot.snapshot import Snapshot
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 
 NOWHERE: Final = Path("/nonexistent")
 """A recording has no journals."""

@@ -13,7 +13,7 @@ from model.plan.frontier import (
 )
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
-from solver.result import Result
+from solver.report.result import Result
 
 
 def checked(
@@ -73,7 +73,7 @@ def _places(plan: Plan) -> dict[PartitionId, tuple[object, ...]]:
 
 
 def _point(traced: Traced, plan: Plan) -> FrontierPoint:
-    from solver.frontier import point_at
+    from solver.studies.trace_frontier import point_at
 
     frontier = traced.frontier
     return point_at(

@@ -11,8 +11,8 @@ from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import Broker, Snapshot
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 
 if TYPE_CHECKING:
     from control.loop import Loop

@@ -14,7 +14,7 @@ from control.output import drawn
 from control.proposed import Solving
 from control.task import Follower
 from model.units import count_text
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 
 T = TypeVar("T")
 

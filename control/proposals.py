@@ -31,7 +31,7 @@ from model.snapshot.what_if import (
     lost_partitions,
     suppose,
 )
-from solver.result import Result
+from solver.report.result import Result
 
 T = TypeVar("T")
 Answer = tuple[Result, Snapshot]
@@ -177,7 +177,7 @@ class Proposals:
 
     def trace(self) -> None:
         """Trace the frontier of the newest snapshot; ConfigError as `ask`."""
-        from solver.frontier import trace_plans
+        from solver.studies.trace_frontier import trace_plans
 
         with self._lock:
             snapshot = self._known()
@@ -442,7 +442,7 @@ class Proposals:
 
 def _without_removed(made: Made, goals: Goals) -> Result | None:
     """The plan without the moves that were removed; None where that breaks a rule."""
-    from solver.edit import keep_the_rest
+    from solver.report.remove_moves import keep_the_rest
 
     plan = made.result.best
     if plan is None:

@@ -7,7 +7,7 @@ from control.asks import NOTHING, Asks
 from model.plan.frontier import Frontier
 from model.snapshot.snapshot import Snapshot
 from model.snapshot.what_if import WhatIf
-from solver.result import Result
+from solver.report.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

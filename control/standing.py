@@ -7,7 +7,7 @@ from control.judge import spread_words
 from control.view import Phase
 from model.evaluate import Evaluation
 from model.plan.plan import PlanStatus
-from solver.result import Result
+from solver.report.result import Result
 
 
 class Standing(NamedTuple):

@@ -9,7 +9,7 @@ from model.ids import BrokerId
 from model.names import Names
 from model.snapshot.snapshot import Snapshot
 from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf
-from solver.result import Result
+from solver.report.result import Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

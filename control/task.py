@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 from control.memory import give_back
 from control.proposed import Solving
 from model.errors import PlimsollError
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 
 logger = logging.getLogger("plimsoll.control")
 

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 
 from model.goals.goals import SolveLimits
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 
 
 @dataclass(slots=True, kw_only=True)

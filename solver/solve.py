@@ -7,24 +7,28 @@ from typing import Final
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
-from solver.answer import build_plan
 from solver.band import solve_band
-from solver.branchbound import branch_and_bound
-from solver.choices import MOST_CHOICES
-from solver.directories import work_aside
-from solver.exact import MAX_PAIRS, pairs, solve_exactly
+from solver.bounds.branch_and_bound import branch_and_bound
+from solver.bounds.lagrangian import improve_bound
+from solver.bounds.reduced_cost_fixing import prove_over_open_choices
+from solver.bounds.single_replica_choices import MOST_CHOICES
+from solver.cpsat.model import MAX_PAIRS, pairs, solve_exactly
 from solver.infeasible import conflict, plain_reasons
-from solver.local import search_locally
-from solver.observer import SolveObserver
-from solver.placement import Placement, changed_rows, without_needless
-from solver.problem import compile_problem
-from solver.reduced import prove_over_open_choices
-from solver.relax import relaxations
-from solver.repair import find_repair
-from solver.result import Result
-from solver.search import Search
-from solver.strong import improve_bound
-from solver.verdict import limited_by, verdict
+from solver.log_dirs import work_aside
+from solver.problem.placement import (
+    Placement,
+    changed_rows,
+    without_needless,
+)
+from solver.problem.problem import compile_problem
+from solver.repair.repair import find_repair
+from solver.report.build_plan import build_plan
+from solver.report.proof_status import limited_by, verdict
+from solver.report.result import Result
+from solver.search.local_search import search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from solver.studies.goal_repair import relaxations
 
 FEW_PAIRS: Final = 100
 """Choices, times replicas, up to which the exact model alone is the quickest."""

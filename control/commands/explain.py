@@ -23,11 +23,11 @@ from model.plan.plan import Plan, read_plan
 from model.plan.remaining import remaining_words
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text
-from solver.observer import SolveObserver
-from solver.problem import compile_problem
+from solver.problem.problem import compile_problem
+from solver.report.counterfactual import WhyNot, Worth, why_not, worths
+from solver.report.unmovable import Left, unmovable
+from solver.search.observer import SolveObserver
 from solver.solve import solve
-from solver.unmovable import Left, unmovable
-from solver.why import WhyNot, Worth, why_not, worths
 
 MOST_WORK: Final = 5.0
 """Units of work in which the price's share of what is left is looked for."""

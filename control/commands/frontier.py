@@ -25,9 +25,9 @@ from model.plan.frontier import (
 )
 from model.snapshot.snapshot import Snapshot
 from model.units import bytes_text, count_text
-from solver.frontier import trace_plans
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 from solver.solve import solve
+from solver.studies.trace_frontier import trace_plans
 
 TRACE_SHARE: Final = 0.25
 """Share of the search budget that the other points have, whatever the plan took."""

@@ -20,8 +20,8 @@ from control.targets import KAFKA, check_file
 from model.files import rounded, write_document
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
-from solver.newtopic import Evenness, NewTopic, Placing
-from solver.place import STOPPED, place
+from solver.new_topic.assign_topic import STOPPED, place
+from solver.new_topic.topic_problem import Evenness, NewTopic, Placing
 
 
 def make(

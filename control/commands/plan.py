@@ -20,7 +20,7 @@ from model.plan.outages import outage_notes
 from model.plan.plan import KIND, Plan, PlanStatus, write_plan
 from model.plan.remaining import remaining_words
 from model.snapshot.snapshot import Count, Snapshot, has_shared
-from solver.result import Result
+from solver.report.result import Result
 from solver.solve import solve
 
 EXITS = {

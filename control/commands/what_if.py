@@ -24,8 +24,8 @@ from model.snapshot.what_if import (
     suppose,
 )
 from model.units import count_text
-from solver.fewest import fewest_brokers
 from solver.solve import solve
+from solver.studies.min_brokers import fewest_brokers
 
 
 def make(

@@ -5,6 +5,6 @@ the whole problem and says which choices can matter; CP-SAT decides among those.
 dearer than the gap can be left out without harm, so a small model proves a large one.
 """
 
-from solver.band.solve import solve_band
+from solver.band.tolerance_band import solve_band
 
 __all__ = ["solve_band"]

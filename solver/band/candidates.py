@@ -5,9 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
-from solver.band.dual import BandDual
-from solver.placement import Placement
-from solver.variables import Choices
+from solver.band.load_prices import BandDual
+from solver.cpsat.variables import Choices
+from solver.problem.placement import Placement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,20 +8,20 @@ from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Floats
 from model.units import count_text
 from solver.budget import Budget
-from solver.infeasible.core import (
-    Conflict,
-    conflict_of_rows,
-    find_conflict,
-)
-from solver.infeasible.misfits import placement_misfits
-from solver.infeasible.words import (
+from solver.infeasible.messages import (
     MOST_NAMED,
     amount_text,
     broker_names,
     conflict_words,
 )
-from solver.problem import Problem, sum_loads
-from solver.spreading import RackMode
+from solver.infeasible.minimal_conflict import (
+    Conflict,
+    conflict_of_rows,
+    find_conflict,
+)
+from solver.infeasible.plain_reasons import placement_misfits
+from solver.problem.co_location import RackMode
+from solver.problem.problem import Problem, sum_loads
 
 __all__ = ["Conflict", "conflict", "find_conflict", "plain_reasons"]
 

@@ -1,6 +1,6 @@
 """Every rule as something that can be dropped, to see which of them conflict.
 
-Unlike the exact model of `solver.exact` this one has a variable for every broker:
+Unlike the exact model of `solver.cpsat.model` this one has a variable for every broker:
 what forbids a broker is a constraint that binds only as long as its thing is kept.
 """
 
@@ -11,9 +11,9 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from model.plan.forced import rack_totals
-from solver.infeasible.things import RACKS, Barriers, Kind, Thing
-from solver.problem import Problem
-from solver.spreading import RackMode
+from solver.infeasible.assumptions import RACKS, Barriers, Kind, Thing
+from solver.problem.co_location import RackMode
+from solver.problem.problem import Problem
 
 Sum = cp_model.LinearExprT
 Posted = tuple[cp_model.Constraint, tuple[cp_model.LiteralT, ...]]

@@ -16,9 +16,9 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import Budgets
 from model.snapshot.snapshot import Floats, Ints, Resource
+from solver.infeasible.assumptions import BUDGETS, REPLICA_LIMIT, Kind, Thing
 from solver.infeasible.feasibility import Feasibility, Sum
-from solver.infeasible.things import BUDGETS, REPLICA_LIMIT, Kind, Thing
-from solver.problem import sum_loads
+from solver.problem.problem import sum_loads
 
 LOAD_UNITS: Final = 2**44
 """A dimension's whole load in whole units; sums of twice that over 1,000 brokers fit

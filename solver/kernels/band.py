@@ -7,9 +7,9 @@ at most one other of the greedy choice, as another leader does.
 import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.columns import Columns
 from solver.kernels.compiled import compiled
 from solver.kernels.pricing import Scratch, cheapest, price_row, stays_cheapest
+from solver.kernels.problem_arrays import Columns
 
 
 @compiled

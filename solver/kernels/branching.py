@@ -9,8 +9,8 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
-from solver.kernels.mixing import UNSPLIT, mix
-from solver.kernels.relaxed import Relaxed, may, price_of, quote
+from solver.kernels.conjugate_gradient import UNSPLIT, mix
+from solver.kernels.relaxed_point import Relaxed, may, price_of, quote
 
 LOOK_EVERY = 4
 """Looks at all rows from one comparison of value and bound to the next."""

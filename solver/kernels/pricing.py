@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.problem_arrays import Columns
 
 INFINITE = np.inf
 

@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.pricing import (
     Scratch,
@@ -22,6 +21,7 @@ from solver.kernels.pricing import (
     price_row,
     stays_cheapest,
 )
+from solver.kernels.problem_arrays import Columns
 
 NONE = -1
 

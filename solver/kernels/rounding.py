@@ -2,9 +2,8 @@
 
 import numpy as np
 
-from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled
-from solver.kernels.moves import (
+from solver.kernels.move_deltas import (
     State,
     affordable,
     fits,
@@ -12,6 +11,7 @@ from solver.kernels.moves import (
     switch,
 )
 from solver.kernels.pricing import Scratch, cheapest, paid, price_row
+from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
 

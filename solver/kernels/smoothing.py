@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from solver.kernels.columns import Columns
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.pricing import paid
+from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
 LN2_HIGH = 6.93147180369123816490e-01

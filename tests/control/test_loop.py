@@ -34,8 +34,8 @@ from model.snapshot.snapshot import (
     Snapshot,
     partitions_from_rows,
 )
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.control.parts import (
     EASY,

@@ -14,7 +14,7 @@ from control.supposing import Question
 from model.errors import GuardrailRefused
 from model.goals.goals import SolveLimits
 from model.ids import TopicName
-from solver.newtopic import NewTopic
+from solver.new_topic.topic_problem import NewTopic
 from tests.clusterfiles import write_cluster_files
 
 SETTINGS = Settings(solve=SolveLimits(work=1.0))

@@ -12,7 +12,7 @@ from control.origin import Origin
 from control.settings import Settings
 from model.exchange.reassignment import read_reassignment
 from model.ids import TopicName
-from solver.newtopic import NewTopic
+from solver.new_topic.topic_problem import NewTopic
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 SIX = Origin(snapshot=FIXTURES / "replicated.json.gz")

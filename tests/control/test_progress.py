@@ -12,7 +12,7 @@ from control.progress import FRONTIER, PLAN, progress_text, shown
 from control.proposed import Solving
 from model.plan.plan import PlanStatus, read_plan
 from model.snapshot.file import write_snapshot
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 from tests.control.parts import MB, cluster
 from tests.offline import plimsoll, usual
 from tests.tui.terminals import LONG_S, in_terminal, read_until

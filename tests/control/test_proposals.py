@@ -29,8 +29,8 @@ from model.names import Names
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import BrokerState, Count, Snapshot
 from model.snapshot.what_if import AddedBrokers, Scenario
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.control.parts import (
     EASY,

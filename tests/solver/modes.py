@@ -6,12 +6,12 @@ from typing import Final
 from control.commands.frontier import trace_around_plan
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot
-from solver.fewest import fewest_brokers
-from solver.newtopic import NewTopic
-from solver.observer import SolveObserver
-from solver.place import place
+from solver.new_topic.assign_topic import place
+from solver.new_topic.topic_problem import NewTopic
+from solver.report.counterfactual import why_not
+from solver.search.observer import SolveObserver
 from solver.solve import solve
-from solver.why import why_not
+from solver.studies.min_brokers import fewest_brokers
 from tests.solver.hard import with_directories
 
 Mode = Callable[[Snapshot, Goals, SolveLimits, SolveObserver], object]

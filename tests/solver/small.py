@@ -26,7 +26,7 @@ from model.snapshot.snapshot import (
     Topic,
     partitions_from_rows,
 )
-from solver.repair import IN_THE_WAY
+from solver.repair.repair import IN_THE_WAY
 
 TAKEN_AT_MS = 1_700_000_000_000
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT)

@@ -8,13 +8,13 @@ from hypothesis import strategies as st
 from model.evaluate import evaluate
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
-from solver.band.dual import BandDual
-from solver.band.lift import Lift
-from solver.band.solve import solve_by_prices
-from solver.observer import SolveObserver
-from solver.placement import Placement, is_allowed
-from solver.problem import compile_problem
-from solver.search import Search
+from solver.band.bound_lifting import Lift
+from solver.band.load_prices import BandDual
+from solver.band.tolerance_band import solve_by_prices
+from solver.problem.placement import Placement, is_allowed
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from solver.solve import solve
 from tests.solver.anything import clusters, wishes
 from tests.solver.instances import synthetic

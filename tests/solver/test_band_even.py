@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
+from solver.band.annealing import Walking
 from solver.band.candidates import find_candidates
-from solver.band.dual import BandDual
-from solver.band.grow import Growth
-from solver.band.master import Master
-from solver.band.placements import describe
-from solver.band.walking import Walking
-from solver.exact import solve_exactly
-from solver.kernels.random import below
-from solver.observer import SolveObserver
-from solver.placement import (
+from solver.band.column_generation import Growth
+from solver.band.load_prices import BandDual
+from solver.band.restricted_master import Master
+from solver.band.row_placements import describe
+from solver.cpsat.model import solve_exactly
+from solver.kernels.xorshift import below
+from solver.problem.placement import (
     Placement,
     deviation_cost,
     deviations,
@@ -27,8 +26,9 @@ from solver.placement import (
     objective,
     price_of,
 )
-from solver.problem import compile_problem
-from solver.search import Search
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from tests.solver.anything import clusters, wishes
 from tests.solver.instances import synthetic
 

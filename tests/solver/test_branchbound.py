@@ -12,15 +12,15 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
-from solver.branchbound import branch_and_bound
-from solver.chosen import METHOD, begin
-from solver.configurations import list_configurations
-from solver.counts import prove_by_counts
-from solver.local import LocalSearch, search_locally
-from solver.observer import SolveObserver
-from solver.placement import Placement
-from solver.problem import compile_problem
-from solver.search import Search
+from solver.bounds.branch_and_bound import branch_and_bound
+from solver.bounds.cardinality import prove_by_counts
+from solver.bounds.configurations import list_configurations
+from solver.bounds.incumbent import METHOD, begin
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.search.local_search import LocalSearch, search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from solver.solve import solve
 from tests.solver.small import Row, broker, cluster, goals, least
 

@@ -31,9 +31,9 @@ from model.snapshot.snapshot import (
     StorageKind,
 )
 from solver.budget import Budget
-from solver.directories import Directories, level_directories
-from solver.placement import Placement, price_of
-from solver.problem import Problem, compile_problem
+from solver.log_dirs import Directories, level_directories
+from solver.problem.placement import Placement, price_of
+from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
 from tests.model.build import TAKEN_AT_MS, TOPIC, brokers, ids, wide
 

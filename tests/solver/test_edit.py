@@ -9,7 +9,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits, Stay
 from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import Snapshot
-from solver.edit import keep_the_rest
+from solver.report.remove_moves import keep_the_rest
 from solver.solve import solve
 from tests.solver.hard import hard, with_directories
 from tests.solver.small import Row, broker, cluster, goals

@@ -7,10 +7,10 @@ from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.placement import objective
-from solver.problem import compile_problem
+from solver.problem.placement import objective
+from solver.problem.problem import compile_problem
+from solver.report.counterfactual import WhyNot, placement_of, why_not, worths
 from solver.solve import solve
-from solver.why import WhyNot, placement_of, why_not, worths
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster, goals, moved
 

@@ -12,8 +12,13 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Broker, BrokerState, Snapshot
 from model.snapshot.what_if import Scenario, suppose
-from solver.fewest import Fewest, fewest_brokers, fewest_needed, too_large_to_share
-from solver.problem import compile_problem
+from solver.problem.problem import compile_problem
+from solver.studies.min_brokers import (
+    Fewest,
+    fewest_brokers,
+    fewest_needed,
+    too_large_to_share,
+)
 from tests.solver.small import (
     Row,
     allowed_placements,

@@ -18,8 +18,8 @@ from model.goals.goals import (
 from model.plan.frontier import Frontier
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.frontier import trace_frontier
 from solver.solve import solve
+from solver.studies.trace_frontier import trace_frontier
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, _all_places, broker, cluster, goals
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
 from model.snapshot.snapshot import BrokerState, Floats, Snapshot
-from solver.choices import has_choices
-from solver.giants import Tree, grow, plant
+from solver.bounds.large_partitions import Tree, grow, plant
+from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.branching import place_cheapest, relax
-from solver.kernels.children import price_children
-from solver.kernels.relaxed import Relaxed, new_relaxed
+from solver.kernels.child_bounds import price_children
+from solver.kernels.relaxed_point import Relaxed, new_relaxed
 from tests.solver.small import Row, broker, cluster, goals, least
 from tests.solver.test_strong import searched, small_shape
 

@@ -25,15 +25,15 @@ from model.snapshot.snapshot import (
     partitions_from_rows,
 )
 from solver.budget import Budget
-from solver.eligible import WHY, WhyFixed
 from solver.infeasible import conflict, find_conflict, plain_reasons
-from solver.infeasible.core import modelled_rows
+from solver.infeasible.assumptions import BUDGETS, Kind, Thing
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
-from solver.infeasible.things import BUDGETS, Kind, Thing
-from solver.problem import Problem, compile_problem
-from solver.relax import Step, relaxations, ways_out
+from solver.infeasible.minimal_conflict import modelled_rows
+from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
+from solver.studies.goal_repair import Step, relaxations, ways_out
 from tests.solver.small import (
     OTHER,
     TOPIC,

@@ -10,18 +10,22 @@ from model.bound.bound import price_bound
 from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
-from solver import neighbourhoods
-from solver.dual import new_relaxation, solve_relaxation, unit_prices
-from solver.kernels.columns import Columns, find_columns
-from solver.kernels.moves import new_state, objective
+from solver.kernels.move_deltas import new_state, objective
 from solver.kernels.pricing import cheapest, price_row, scratch
+from solver.kernels.problem_arrays import Columns, find_columns
 from solver.kernels.smoothing import exponential, logarithm
-from solver.local import search_locally
-from solver.observer import SolveObserver
-from solver.placement import Placement
-from solver.placement import objective as true_objective
-from solver.problem import compile_problem
-from solver.search import Search
+from solver.problem.placement import Placement
+from solver.problem.placement import objective as true_objective
+from solver.problem.problem import compile_problem
+from solver.search import neighbourhoods
+from solver.search.dual import (
+    new_relaxation,
+    solve_relaxation,
+    unit_prices,
+)
+from solver.search.local_search import search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from solver.solve import solve
 from tests.solver.instances import synthetic
 

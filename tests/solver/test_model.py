@@ -5,10 +5,10 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import Goal, Goals
 from model.snapshot.snapshot import Count, Snapshot
-from solver.exact import ExactModel
-from solver.objective import LEVEL_UNITS
-from solver.placement import Placement, objective
-from solver.problem import Problem, compile_problem
+from solver.cpsat.model import ExactModel
+from solver.cpsat.objective import LEVEL_UNITS
+from solver.problem.placement import Placement, objective
+from solver.problem.problem import Problem, compile_problem
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster, goals
 

@@ -24,10 +24,16 @@ from model.snapshot.snapshot import (
     Topic,
     partitions_from_rows,
 )
-from solver.dealing import Leadership, choose_leaders, deal
-from solver.levelling import Room, Slopes, greatest_lowest, least_highest, level
-from solver.newtopic import NewTopic, Placing
-from solver.place import place
+from solver.new_topic.apportion import Leadership, choose_leaders, deal
+from solver.new_topic.assign_topic import place
+from solver.new_topic.replica_counts import (
+    Room,
+    Slopes,
+    greatest_lowest,
+    least_highest,
+    level,
+)
+from solver.new_topic.topic_problem import NewTopic, Placing
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster, goals
 

@@ -9,13 +9,13 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
-from solver.answer import build_plan
 from solver.infeasible import plain_reasons
-from solver.local import search_locally
-from solver.observer import SolveObserver
-from solver.problem import compile_problem
-from solver.result import Result
-from solver.search import Search
+from solver.problem.problem import compile_problem
+from solver.report.build_plan import build_plan
+from solver.report.result import Result
+from solver.search.local_search import search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from solver.solve import solve
 from tests.solver.anything import clusters, wishes
 from tests.solver.small import least, ways

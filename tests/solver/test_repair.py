@@ -13,11 +13,16 @@ from model.plan.plan import Plan, PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.plan.warnings import racks_unknown
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
-from solver.frontier import trace_frontier
-from solver.observer import SolveObserver
-from solver.problem import compile_problem
-from solver.repair import EXPLAINING_SHARE, IN_THE_WAY, SHARE, find_repair
+from solver.problem.problem import compile_problem
+from solver.repair.repair import (
+    EXPLAINING_SHARE,
+    IN_THE_WAY,
+    SHARE,
+    find_repair,
+)
+from solver.search.observer import SolveObserver
 from solver.solve import solve
+from solver.studies.trace_frontier import trace_frontier
 from tests.solver.anything import clusters, wishes
 from tests.solver.hard import hard
 from tests.solver.small import (

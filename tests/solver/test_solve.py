@@ -10,9 +10,9 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
-from solver.exact import MAX_PAIRS
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.cpsat.model import MAX_PAIRS
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster, goals, moved

@@ -7,13 +7,13 @@ from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.budget import Budget
-from solver.exact import new_solver, solve_exactly
-from solver.observer import SolveObserver
-from solver.placement import Placement
-from solver.problem import compile_problem
-from solver.search import Search
+from solver.cpsat.model import new_solver, solve_exactly
+from solver.cpsat.stopping import solve_heeding
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from solver.solve import solve
-from solver.stopping import solve_heeding
 from tests.solver.instances import synthetic
 
 HARD = synthetic(8, 80, seed=2)

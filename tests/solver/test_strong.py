@@ -11,14 +11,18 @@ from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.kernels.flips import new_tree
-from solver.kernels.strong import Subproblems, link_subproblems, solve_brokers
-from solver.local import LocalSearch, search_locally
-from solver.observer import SolveObserver
-from solver.placement import Placement
-from solver.problem import compile_problem
-from solver.search import Search
-from solver.strong import directions, improve_bound
+from solver.bounds.lagrangian import directions, improve_bound
+from solver.kernels.broker_subproblems import (
+    Subproblems,
+    link_subproblems,
+    solve_brokers,
+)
+from solver.kernels.single_broker_bnb import new_tree
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.search.local_search import LocalSearch, search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from tests.solver.small import Row, broker, cluster, goals, least
 
 pytestmark = pytest.mark.search

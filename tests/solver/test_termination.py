@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from model.goals.goals import Goal, Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import Count, Resource, Snapshot
-from solver.observer import SolveObserver
+from solver.search.observer import SolveObserver
 from solver.solve import solve
 from tests.solver.hard import hard, over_capacity
 from tests.solver.modes import MODES

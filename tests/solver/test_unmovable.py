@@ -12,9 +12,9 @@ from model.names import Names
 from model.plan.plan import PlanStatus
 from model.plan.proposal import Change, Proposal
 from model.snapshot.snapshot import BrokerState, Snapshot
-from solver.problem import compile_problem
+from solver.problem.problem import compile_problem
+from solver.report.unmovable import imbalance, unmovable, unmovable_words
 from solver.solve import solve
-from solver.unmovable import imbalance, unmovable, unmovable_words
 from tests.solver.instances import synthetic
 from tests.solver.small import Row, broker, cluster, goals, moved
 

@@ -4,11 +4,11 @@ import pytest
 
 from model.goals.goals import SolveLimits
 from model.plan.plan import PlanStatus
-from solver.observer import SolveObserver
-from solver.placement import Placement
-from solver.problem import Problem, compile_problem
-from solver.search import Search
-from solver.verdict import limited_by, verdict
+from solver.problem.placement import Placement
+from solver.problem.problem import Problem, compile_problem
+from solver.report.proof_status import limited_by, verdict
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
 from tests.solver.small import Row, broker, cluster, goals
 
 

@@ -12,10 +12,10 @@ from model.plan.plan import Plan, PlanStatus
 from model.plan.remaining import OverLimit, RackViolation
 from model.plan.warnings import rack_warning
 from model.snapshot.what_if import Scenario, WhatIf, suppose
-from solver.frontier import trace_plans
-from solver.observer import SolveObserver
-from solver.result import Result
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
 from solver.solve import solve
+from solver.studies.trace_frontier import trace_plans
 from tests.tui.views import AT_MS, GOALS, moves, plan, plan_ready, skewed, solving
 
 WORK = SolveLimits(work=1.0)

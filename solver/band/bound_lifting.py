@@ -1,0 +1,78 @@
+"""What a bound is worth where prices come in equal steps."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats
+from solver.band.load_prices import BandDual
+from solver.problem.problem import Problem
+
+ALIKE: Final = 1e-9
+"""Prices that differ by no more than this share are equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lift:
+    """Raises bounds to the next possible price of all moves together.
+
+    Let P be the price of the moves and E that of the excess, F = P + E. Prices pi that
+    are `slack` times under their highest prove even P + E / slack >= D. P comes in
+    steps, so that either P reaches the step above D, or E has to make up for it.
+    """
+
+    step: float
+    """Every price is a multiple of this; 0 where nothing is known."""
+    slack: float
+    """At least 1."""
+
+    def of(self, bound: float) -> float:
+        """The bound of F that a bound of P + E / slack proves."""
+        if self.step <= 0.0 or math.isinf(bound):
+            return bound
+        below = math.floor(bound / self.step + ALIKE) * self.step
+        if bound <= below * (1 + ALIKE):
+            return bound
+        # Less by what float arithmetic may err in the steps.
+        above = (below + self.step) * (1 - ALIKE / 10)
+        return max(bound, min(above, below + self.slack * (bound - below)))
+
+    def needed(self, value: float) -> float:
+        """The least bound of P + E / slack that proves F >= value."""
+        if self.step <= 0.0 or math.isinf(value):
+            return value
+        below = (math.ceil(value / self.step - ALIKE) - 1) * self.step
+        return min(value, below + self.step / self.slack)
+
+
+def find_lift(dual: BandDual, prices: Floats) -> Lift:
+    """What the problem's prices and (B, K) prices of load allow."""
+    steepest = np.abs(prices).max(axis=0, initial=0.0)
+    slack = [
+        most / price
+        for most, price in zip(dual.most.tolist(), steepest.tolist(), strict=True)
+        if price > 0
+    ]
+    step = price_step(dual.problem)
+    return Lift(step=step, slack=max(1.0, min(slack, default=1.0) * (1 - ALIKE)))
+
+
+def price_step(problem: Problem) -> float:
+    """What the price of any plan is a multiple of; 0 where nothing is known.
+
+    With one replica a row, a move changes the leader too.
+    """
+    free = problem.may.why_fixed == 0
+    prices, leader = problem.prices.replica[free], problem.prices.leader
+    if not len(prices) or np.ptp(prices) > ALIKE * prices.max():
+        return 0.0
+    price = float(prices[0])
+    if (problem.rf[free] == 1).all() and not problem.may.forced.any():
+        return price + leader
+    if leader == 0:
+        return price
+    steps = price / leader
+    whole = abs(steps - round(steps)) <= ALIKE * steps
+    return leader if whole else 0.0

@@ -1,0 +1,232 @@
+"""The linear program of the band, grown by columns until its prices are the best."""
+
+import logging
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.band.load_prices import BandDual
+from solver.band.lp import BandProgram, LinearSolution
+from solver.band.row_placements import Placements, describe
+from solver.search.search import Search
+
+log = logging.getLogger("plimsoll.solver")
+
+MOST_ROUNDS: Final = 300
+MOST_NEW: Final = 1_000
+"""Placements that one round may add: those that promise most."""
+SHARE: Final = 0.7
+"""Share of the work left that growth may use: without its prices the rest is blind."""
+KEPT: Final = 0.5
+"""Share of the best prices in those that are tried next: pure ones swing."""
+CLOSE: Final = 1e-5
+"""Share of the program's value that its gap may keep."""
+WORTH: Final = 1e-7
+"""A placement with a reduced cost above minus this is not worth a column."""
+DEAR: Final = 25.0
+"""First price of excess, in prices of the average moves that would end it."""
+STEEPER: Final = 5.0
+"""Factor on the price of excess while there is excess."""
+WORK_OF_STEP: Final = 4e-8
+"""Work of a simplex step, by row of the program; measured."""
+WORK_OF_PRICE: Final = 3e-9
+"""Work of pricing one row on one broker in one dimension; measured."""
+WORK_OF_COLUMN: Final = 3e-5
+"""Work of adding a column; measured."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Grown:
+    """Where the growth ended."""
+
+    bound: float
+    """The best D."""
+    prices: Floats
+    """(B, K) the prices that prove it."""
+    excess: float
+    """What the program leaves outside the bands, in levels."""
+    rounded: Ints
+    """(n, M) brokers, leader first: each row where most of it lies."""
+    row: Ints
+    """(m,) the rows of the placements that it grew by."""
+    at: Ints
+    """(m, M) their brokers, leader first."""
+
+
+class Growth:
+    """One program and the columns it has."""
+
+    def __init__(self, search: Search, dual: BandDual) -> None:
+        self._search, self._dual, c = search, dual, dual.columns
+        self._levelled: Bools = c.scale > 0
+        self._place = np.full(c.scale.shape, -1, np.int64)
+        self._place[self._levelled] = np.arange(self._levelled.sum())
+        self._price = self._first_price()
+        band = np.broadcast_to(dual.tolerance, c.scale.shape)[self._levelled]
+        home = dual.home[self._levelled]
+        self._program = BandProgram(
+            low=-band - home,
+            high=band - home,
+            excess_price=self._excess_prices(),
+            must_move=c.forced,
+        )
+        self._row: list[Ints] = []
+        self._at: list[Ints] = []
+        self._known: set[tuple[int, bytes]] = set()
+        self._steps = 0
+
+    def run(self) -> Grown:
+        """Grow until nothing is gained, or until its share of the work is used up."""
+        search, dual = self._search, self._dual
+        prices = self._first_prices()
+        best = Grown(
+            bound=-np.inf,
+            prices=prices,
+            excess=np.inf,
+            rounded=dual.columns.home,
+            row=np.zeros(0, np.int64),
+            at=dual.columns.home[:0],
+        )
+        trial, row_prices = prices, None
+        enough = (1 - SHARE) * search.work_left
+        for _ in range(MOST_ROUNDS):
+            self._try(best, trial)
+            added = self._add(prices, row_prices)
+            if not added and trial is not prices:
+                self._try(best, prices)
+                added = self._add(prices, row_prices)
+            solution = self._solve()
+            if solution is None:
+                break
+            best.excess = solution.excess
+            if search.stops() or search.work_left <= enough:
+                break
+            if self._is_close(solution, best):
+                if not self._raise_price(solution):
+                    break
+            elif not added and row_prices is not None:
+                break
+            prices, row_prices = self._prices(solution), solution.row_prices
+            trial = KEPT * best.prices + (1 - KEPT) * prices
+        best.rounded = self._rounded()
+        if self._row:
+            best.row, best.at = np.concatenate(self._row), np.concatenate(self._at)
+        search.prove_by_prices(best.bound, dual.certificate(best.prices))
+        return best
+
+    def _try(self, best: Grown, prices: Floats) -> None:
+        c = self._dual.columns
+        value = self._dual.value(prices)
+        self._search.work += WORK_OF_PRICE * len(c.rf) * c.scale.size
+        if value > best.bound:
+            best.bound, best.prices = value, prices
+
+    def _add(self, prices: Floats, row_prices: Floats | None) -> int:
+        """Add placements that the dual favours and the program's prices want."""
+        c, best = self._dual.columns, self._dual.best
+        row = np.flatnonzero((best != c.home).any(axis=1))
+        new = describe(c, row, best[row])
+        # At first a row that must move needs a placement at any cost.
+        earned = np.where(c.forced[row], np.inf, 0.0)
+        if row_prices is not None:
+            earned = row_prices[row]
+        reduced = new.price - earned + new.cost_of_load(prices)
+        order = np.argsort(reduced, kind="stable")
+        order = order[reduced[order] < -WORTH][:MOST_NEW]
+        new = new.of(order)
+        unknown = [
+            i for i, p in enumerate(new.row.tolist()) if self._is_new(p, new.at[i])
+        ]
+        self._post(new.of(np.array(unknown, np.int64)))
+        return len(unknown)
+
+    def _is_new(self, row: int, at: Ints) -> bool:
+        key = row, at.tobytes()
+        if key in self._known:
+            return False
+        self._known.add(key)
+        return True
+
+    def _post(self, new: Placements) -> None:
+        self._row.append(new.row)
+        self._at.append(new.at)
+        known = (new.broker >= 0)[:, :, None]
+        band = np.where(known, self._place[new.broker], -1)
+        size = len(new.row), band.shape[1] * band.shape[2]
+        self._program.add(
+            new.row, new.price, band.reshape(size), new.shift.reshape(size)
+        )
+        self._search.work += WORK_OF_COLUMN * len(new.row)
+
+    def _solve(self) -> LinearSolution | None:
+        """The optimum; None where arithmetic fails, and what is proved has to do."""
+        rows = max(1, len(self._program.must_move) + len(self._program.low))
+        most = int(self._search.work_left / (WORK_OF_STEP * rows))
+        try:
+            solution = self._program.solve(most, self._search.stops)
+        except ArithmeticError as exc:
+            if not self._search.over():
+                log.warning("the band's bound is not the best: %s", exc)
+            return None
+        steps = self._program.iterations - self._steps
+        self._steps = self._program.iterations
+        self._search.work += WORK_OF_STEP * (steps + 1) * rows
+        return solution
+
+    def _rounded(self) -> Ints:
+        """(n, M) each row on its largest share; home has what the others leave."""
+        c = self._dual.columns
+        found, most = c.home.copy(), np.where(c.forced, 0.0, 0.5)
+        share = self._program.shares().tolist()
+        if not share:
+            return found
+        row, at = np.concatenate(self._row), np.concatenate(self._at)
+        for i, (p, part) in enumerate(zip(row.tolist(), share, strict=True)):
+            if part > most[p]:
+                found[p], most[p] = at[i], part
+        return found
+
+    def _is_close(self, solution: LinearSolution, best: Grown) -> bool:
+        value = solution.objective - self._dual.refund
+        return value - best.bound <= CLOSE * max(1.0, abs(value))
+
+    def _raise_price(self, solution: LinearSolution) -> bool:
+        """Let excess cost more, if there is some; whether it could."""
+        if solution.excess <= WORTH or self._price >= self._dual.most.max():
+            return False
+        self._price *= STEEPER
+        self._program.price_excess(self._excess_prices())
+        return True
+
+    def _prices(self, solution: LinearSolution) -> Floats:
+        found = np.zeros(self._levelled.shape)
+        found[self._levelled] = solution.prices
+        return np.clip(found, -self._dual.most, self._dual.most)
+
+    def _excess_prices(self) -> Floats:
+        """(m,) one price for all, where the goals ask no less."""
+        most = np.minimum(self._dual.most, self._price)
+        return np.broadcast_to(most, self._levelled.shape)[self._levelled]
+
+    def _first_price(self) -> float:
+        """More than it costs to shift one level by average moves.
+
+        If it is too low, what grows while excess is cheap is of little use later; if
+        it is too high, it is never paid.
+        """
+        c = self._dual.columns
+        size = np.maximum(c.lead, c.follow)[c.free].max(axis=1, initial=0.0)
+        size = np.sort(size[size > 0])
+        if not len(size):
+            return float(self._dual.most.max(initial=0.0))
+        cost = np.sort(c.price[c.free])[c.free.sum() // 2] + c.leader_price
+        return DEAR * float(max(cost, 1e-9) / size[len(size) // 2])
+
+    def _first_prices(self) -> Floats:
+        """Prices on what lies outside its band."""
+        dual = self._dual
+        outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
+        price = np.minimum(dual.most, self._price / (5 * DEAR))
+        return outside * price * self._levelled

@@ -1,0 +1,97 @@
+"""What prices of load prove, and which placements they favour.
+
+For any pi with |pi| at most the price of excess, no allowed plan's F is below
+
+    D(pi) = sum over rows of their least cost - sum_bk (pi_bk + tolerance_k |pi_bk|)
+
+because a deviation inside its band earns at most its tolerance times |pi|, and one
+outside pays more than it earns (weak duality).
+"""
+
+import math
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.band import cheapest_of_all, least_with
+from solver.kernels.pricing import scratch
+from solver.kernels.problem_arrays import find_columns
+from solver.problem.placement import deviations, excess_price
+from solver.problem.problem import Problem, sum_loads
+
+ROUNDING = 1e-12
+"""Share of the summed magnitudes that float arithmetic may have added."""
+
+
+class BandDual:
+    """D and the rows' least costs, over n rows, B brokers, K weighted dimensions."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self.columns = find_columns(problem)
+        self.kept: Ints = np.flatnonzero(problem.weight > 0).astype(np.int64)
+        """(K,) positions among the problem's counted dimensions."""
+        self.tolerance: Floats = problem.tolerance[self.kept]
+        self.most: Floats = excess_price(problem) * problem.weight[self.kept]
+        """(K,) the highest |pi| that is valid."""
+        self.home: Floats = deviations(problem, problem.loads_before)[:, self.kept]
+        """(B, K) deviations before the plan."""
+        self.best: Ints = self.columns.home.copy()
+        """(n, M) the cheapest placement of each row at the last prices."""
+        self.least: Floats = np.zeros(len(self.best))
+        """(n,) its cost."""
+        self._scratch = scratch(self.columns)
+        self._fixed = _fixed_deviations(problem, self.kept)
+        self._refund = math.fsum(problem.prices.refund.tolist())
+
+    @property
+    def refund(self) -> float:
+        """What is given back for forced moves."""
+        return self._refund
+
+    def value(self, prices: Floats) -> float:
+        """D at (B, K) prices; fills `best` and `least`."""
+        cheapest_of_all(
+            self.columns, self.unit_prices(prices), self.best, self.least, self._scratch
+        )
+        terms = [
+            *self.least.tolist(),
+            *(prices * self._fixed).ravel().tolist(),
+            *(-self.tolerance * np.abs(prices)).ravel().tolist(),
+            -self._refund,
+        ]
+        return math.fsum(terms) - ROUNDING * math.fsum(map(abs, terms))
+
+    def reduced_costs(self, prices: Floats) -> tuple[Floats, Floats]:
+        """By how much F at least exceeds D with a broker in a row's placement.
+
+        Returns
+        -------
+        (n, B) with a replica there, (n, B) with the leader there.
+        """
+        shape = len(self.best), len(self.problem.brokers)
+        holds, leads = np.empty(shape), np.empty(shape)
+        self.value(prices)
+        least_with(self.columns, self.unit_prices(prices), holds, leads, self._scratch)
+        least = self.least[:, None]
+        return holds - least, leads - least
+
+    def unit_prices(self, prices: Floats) -> Floats:
+        """(K, B) price of a unit of load on each broker."""
+        return np.ascontiguousarray((prices * self.columns.scale).T)
+
+    def certificate(self, prices: Floats) -> Floats:
+        """(B, counted) prices as all of the problem's counted dimensions have them."""
+        found = np.zeros(self.problem.slope.shape)
+        found[:, self.kept] = prices
+        return found
+
+
+def _fixed_deviations(problem: Problem, kept: Ints) -> Floats:
+    """(B, K) deviations with only the rows that may not change; 0 if not levelled."""
+    stay = problem.replicas.copy()
+    stay[problem.may.why_fixed == 0] = -1
+    loads = sum_loads(
+        stay, problem.leader, problem.lead, problem.follow, len(problem.brokers)
+    )
+    return deviations(problem, loads)[:, kept]

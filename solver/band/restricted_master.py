@@ -1,0 +1,188 @@
+"""The integer program over the placements that the linear program was grown with.
+
+Its relaxation is tight: hardly more rows are split than bands bind. So CP-SAT finds
+good plans among the placements of small reduced cost, and those of plans known, where
+walks stay stuck (restricted master heuristic: Joncour et al., 2010). It proves nothing.
+"""
+
+import math
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.band.column_generation import WORTH, Grown
+from solver.band.load_prices import BandDual
+from solver.band.row_placements import Placements, describe
+from solver.cpsat.model import new_solver
+from solver.cpsat.stopping import solve_heeding
+from solver.kernels.problem_arrays import Columns
+from solver.problem.placement import Placement, is_allowed
+from solver.search.search import Search
+
+LEVEL_UNITS: Final = 10**7
+"""Units of one level: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
+PRICE_UNITS: Final = 10**6
+"""Units of the price of a move."""
+MOST_UNITS: Final = 2**40
+"""The most units of any number: sums over a million rows fit 64 bits."""
+WORK_OF_TIME: Final = 2.0
+"""Work of a unit of the solver's deterministic time; measured."""
+WORK_OF_MODEL: Final = 0.02
+"""Work of building and presolving the smallest model; measured."""
+WORK_OF_PLACEMENT: Final = 1e-4
+"""Work of posting one placement; measured."""
+
+
+class Master:
+    """The placements known, and what they cost at the prices that prove the bound."""
+
+    def __init__(self, dual: BandDual, grown: Grown) -> None:
+        self._dual, self._prices = dual, grown.prices
+        self._elastic = grown.excess > WORTH
+        self._known = _distinct(dual.columns, grown.row, grown.at)
+        dual.value(grown.prices)
+        self._over = _home_costs(dual, grown.prices) - dual.least
+        """(n,) by how much staying costs more than the cheapest placement."""
+
+    def run(self, search: Search, best: Ints, reach: float, work: float) -> None:
+        """Solve over placements whose reduced cost is within reach.
+
+        Parameters
+        ----------
+        best
+            (n, M) the best placement known, leader first: the start, always a choice.
+        reach
+            In units of F.
+        work
+            That may be done.
+        """
+        best = _ordered(best)
+        self._learn(best)
+        among = self._among(best, reach)
+        search.work += WORK_OF_MODEL + WORK_OF_PLACEMENT * len(among.row)
+        model, takes = self._model(among, best, reach)
+        solver = new_solver(search.limits, work / WORK_OF_TIME)
+        # The relaxation over all constraints is what guides it best here.
+        solver.parameters.linearization_level = 2
+        status = solve_heeding(search, solver, model, rate=WORK_OF_TIME)
+        if status == cp_model.MODEL_INVALID:
+            raise ValueError(model.validate())
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            taken = np.array([solver.value(take) for take in takes], np.bool_)
+            self._offer(search, among.of(np.flatnonzero(taken)))
+
+    def _learn(self, best: Ints) -> None:
+        row = np.flatnonzero((best != self._dual.columns.home).any(axis=1))
+        row = np.concatenate([self._known.row, row])
+        at = np.concatenate([self._known.at, best[row[len(self._known.row) :]]])
+        self._known = _distinct(self._dual.columns, row, at)
+
+    def _among(self, best: Ints, reach: float) -> Placements:
+        known = self._known
+        reduced = known.price + known.cost_of_load(self._prices) + self._over[known.row]
+        here = (best[known.row] == known.at).all(axis=1)
+        return known.of(np.flatnonzero((reduced <= reach) | here))
+
+    def _model(
+        self, among: Placements, best: Ints, reach: float
+    ) -> tuple[cp_model.CpModel, list[Any]]:
+        model = cp_model.CpModel()
+        takes = [model.new_bool_var("") for _ in range(len(among.row))]
+        here = (best[among.row] == among.at).all(axis=1).tolist()
+        for take, known in zip(takes, here, strict=True):
+            model.add_hint(take, known)
+        c = self._dual.columns
+        moves = (self._over > reach) & (best != c.home).any(axis=1)
+        must = c.forced | moves
+        for row, own in _by_row(among.row, takes):
+            if must[row]:
+                model.add_exactly_one(own)
+            else:
+                model.add_at_most_one(own)
+        unit = PRICE_UNITS / self._dual.problem.prices.move
+        cost = [min(MOST_UNITS, round(p * unit)) for p in among.price.tolist()]
+        excess, price = self._post_bands(model, among, takes)
+        price = [min(MOST_UNITS, round(p * unit / LEVEL_UNITS)) for p in price]
+        model.minimize(cp_model.LinearExpr.weighted_sum(takes + excess, cost + price))
+        return model, takes
+
+    def _post_bands(
+        self, model: cp_model.CpModel, among: Placements, takes: list[Any]
+    ) -> tuple[list[Any], list[float]]:
+        """Keep each deviation in its band; what lies outside, and its price."""
+        excess: list[Any] = []
+        price: list[float] = []
+        dual = self._dual
+        for broker, d, at, by in _shifted(among):
+            home, tolerance = float(dual.home[broker, d]), float(dual.tolerance[d])
+            # Rounded shifts must not hide that a band is left.
+            narrower = len(set(among.row[at].tolist())) / 2 / LEVEL_UNITS
+            low = math.ceil((narrower - tolerance - home) * LEVEL_UNITS)
+            high = math.floor((tolerance - narrower - home) * LEVEL_UNITS)
+            terms, factors = [takes[i] for i in at.tolist()], list(by)
+            if self._elastic or low > high:
+                over, under = (model.new_int_var(0, MOST_UNITS, "") for _ in range(2))
+                terms, factors = [*terms, over, under], [*factors, -1, 1]
+                excess += [over, under]
+                price += 2 * [float(dual.most[d])]
+            if low > high:
+                low = high = (low + high) // 2
+            shift = cp_model.LinearExpr.weighted_sum(terms, factors)
+            model.add_linear_constraint(shift, low, high)
+        return excess, price
+
+    def _offer(self, search: Search, taken: Placements) -> None:
+        c, problem = self._dual.columns, search.problem
+        at = c.home.astype(np.int64)
+        at[taken.row] = taken.at
+        leader = np.where(c.free, at[:, 0], problem.leader)
+        placement = Placement(replicas=at, leader=leader)
+        if is_allowed(problem, placement):
+            search.offer(placement)
+
+
+def _distinct(c: Columns, row: Ints, at: Ints) -> Placements:
+    """Each placement once, by rows and brokers, followers ascending."""
+    found = np.unique(np.column_stack([row, _ordered(at)]), axis=0)
+    return describe(c, found[:, 0].copy(), found[:, 1:].copy())
+
+
+def _ordered(at: Ints) -> Ints:
+    """(m, M) brokers with the followers ascending."""
+    most = np.iinfo(np.int64).max
+    follow = np.where(at[:, 1:] < 0, most, at[:, 1:].astype(np.int64))
+    follow.sort(axis=1)
+    return np.column_stack([at[:, 0], np.where(follow == most, -1, follow)])
+
+
+def _home_costs(dual: BandDual, prices: Floats) -> Floats:
+    """(n,) what the loads of each row cost where they are."""
+    c = dual.columns
+    found = np.zeros(len(c.rf))
+    for k in range(c.home.shape[1]):
+        load = c.lead if k == 0 else c.follow
+        for d in range(len(dual.tolerance)):
+            unit = prices[:, d] * c.scale[:, d]
+            cost = load[:, d] * unit[c.home[:, k]]
+            found += np.where(k < c.rf, cost, 0.0)
+    return found
+
+
+def _by_row(row: Ints, takes: list[Any]) -> Iterator[tuple[int, list[Any]]]:
+    own: dict[int, list[Any]] = {}
+    for p, take in zip(row.tolist(), takes, strict=True):
+        own.setdefault(p, []).append(take)
+    return iter(sorted(own.items()))
+
+
+def _shifted(among: Placements) -> Iterator[tuple[int, int, Ints, list[int]]]:
+    """Broker, dimension, the placements that shift it, and units of each shift."""
+    for broker in range(int(among.broker.max(initial=-1)) + 1):
+        for d in range(among.shift.shape[2]):
+            at, e = np.nonzero((among.broker == broker) & (among.shift[:, :, d] != 0))
+            units = [round(x * LEVEL_UNITS) for x in among.shift[at, e, d].tolist()]
+            if len(at):
+                yield broker, d, at, units

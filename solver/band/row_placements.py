@@ -1,0 +1,55 @@
+"""Placements of rows other than their homes, and what each changes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.band import price_changes, shifts
+from solver.kernels.problem_arrays import Columns
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placements:
+    """m placements, with M replicas at most and K weighted dimensions."""
+
+    row: Ints
+    """(m,)"""
+    at: Ints
+    """(m, M) brokers, leader first."""
+    price: Floats
+    """(m,) what it costs as a move."""
+    broker: Ints
+    """(m, 2M) brokers that gain or lose load; -1 fills."""
+    shift: Floats
+    """(m, 2M, K) by how much, in levels."""
+
+    def cost_of_load(self, prices: Floats) -> Floats:
+        """(m,) what the shifts cost at (B, K) prices of deviation."""
+        found = np.zeros(len(self.row))
+        # Term by term: a library's sum of products differs between processors.
+        for e in range(self.broker.shape[1]):
+            for d in range(self.shift.shape[2]):
+                cost = prices[self.broker[:, e], d] * self.shift[:, e, d]
+                found += np.where(self.broker[:, e] >= 0, cost, 0.0)
+        return found
+
+    def of(self, chosen: Ints) -> "Placements":
+        """Those at (m',) positions."""
+        return Placements(
+            row=self.row[chosen],
+            at=self.at[chosen],
+            price=self.price[chosen],
+            broker=self.broker[chosen],
+            shift=self.shift[chosen],
+        )
+
+
+def describe(c: Columns, row: Ints, at: Ints) -> Placements:
+    """Work out what (m,) rows at (m, M) brokers, leader first, change."""
+    shape = len(row), 2 * at.shape[1]
+    broker, shift = np.full(shape, -1), np.zeros((*shape, c.scale.shape[1]))
+    price = np.zeros(len(row))
+    shifts(c, row, at, broker, shift)
+    price_changes(c, row, at, price)
+    return Placements(row=row, at=at, price=price, broker=broker, shift=shift)

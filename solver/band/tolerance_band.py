@@ -1,0 +1,169 @@
+"""Bound first, then ever larger models of the choices that can matter."""
+
+import logging
+import math
+from typing import Final
+
+import numpy as np
+
+from solver.band.annealing import EVEN_SHARE, Walking
+from solver.band.bound_lifting import Lift, find_lift
+from solver.band.candidates import Candidates, find_candidates
+from solver.band.column_generation import Grown, Growth
+from solver.band.load_prices import BandDual
+from solver.band.restricted_master import Master
+from solver.cpsat.model import (
+    MAX_PAIRS,
+    WORK_OF_PAIR,
+    ExactModel,
+    pairs,
+    solve_exactly,
+)
+from solver.search.search import Search
+
+log = logging.getLogger("plimsoll.solver")
+
+FEW_PAIRS: Final = 600
+"""Rows x brokers up to which the exact model alone is quickest."""
+SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
+"""Pairs of row and broker besides home, in the models one after the other."""
+REACHES: Final = (0.03, 0.1, 0.3)
+"""Costs over the bound, in prices of a move, of what walks and masters may use."""
+HOPE: Final = (0.1, 3.0)
+"""A model looks for plans that are dearer than the bound by no more than this share
+and so many moves: the less room, the faster."""
+PART: Final = 0.3
+"""Share of the work left for each model that proves nothing of the whole."""
+
+TURN: Final = 1e-3
+"""Share of all work under which a turn has nothing left to try."""
+
+
+def solve_band(search: Search) -> None:
+    """Prove a bound, find plans, and close the gap while there is work left."""
+    size = pairs(search.problem)
+    if size > FEW_PAIRS:
+        solve_by_prices(search)
+    undecided = search.best is None and not search.infeasible
+    if size <= FEW_PAIRS or (undecided and size <= MAX_PAIRS):
+        solve_exactly(search)
+        _even_out(search)
+
+
+def solve_by_prices(search: Search) -> None:
+    """Bound by prices, walks, and models of the choices that can matter."""
+    dual = BandDual(search.problem)
+    if not math.isfinite(dual.value(np.zeros(dual.home.shape))):
+        # Some row has nowhere to be.
+        search.infeasible = True
+        return
+    grown = Growth(search, dual).run()
+    lift = find_lift(dual, grown.prices)
+    search.prove(lift.of(grown.bound))
+    log.info("band: no plan is under %.6g, work %.3g", search.bound, search.work)
+    if search.proved or search.over():
+        return
+    candidates = find_candidates(dual, grown.prices)
+    rounds = _Rounds(search, grown, lift, candidates)
+    rounds.run()
+    rounds.even_out()
+
+
+def _even_out(search: Search) -> None:
+    """The last walk where no prices were sought: over all candidates."""
+    if search.best is not None:
+        dual = BandDual(search.problem)
+        prices = np.zeros(dual.home.shape)
+        walking = Walking(search, dual, prices, dual.columns.home)
+        walking.even_out(find_candidates(dual, prices), float("inf"))
+
+
+class _Rounds:
+    """Walks, integer programs and exact models, over more and more candidates."""
+
+    def __init__(
+        self, search: Search, grown: Grown, lift: Lift, candidates: Candidates
+    ) -> None:
+        self._search, self._grown, self._lift = search, grown, lift
+        self._candidates = candidates
+        self._walking = Walking(search, candidates.dual, grown.prices, grown.rounded)
+        self._master = Master(candidates.dual, grown)
+        self._turns = 0
+
+    def run(self) -> None:
+        """Go on until proved, or until the work is used up."""
+        search = self._search
+        self._improve()
+        for size in SIZES:
+            if self._done:
+                return
+            if self._pays(size):
+                self._model(size)
+            log.info(
+                "band: F %.6g, bound %.6g, work %.3g",
+                search.objective,
+                search.bound,
+                search.work,
+            )
+            self._improve()
+        before = -math.inf
+        while not self._done and search.work - before >= TURN * search.limits.work:
+            before = search.work
+            self._improve()
+
+    def even_out(self) -> None:
+        """Among the plans as cheap as the best, look for an even one."""
+        self._walking.even_out(
+            self._candidates, self._search.objective - self._grown.bound
+        )
+
+    @property
+    def _done(self) -> bool:
+        search = self._search
+        left = search.work_left - EVEN_SHARE * search.limits.work
+        return search.stops() or search.proved or left <= 0
+
+    def _improve(self) -> None:
+        """Walk, and recombine what walks and the linear program found."""
+        search = self._search
+        share = REACHES[self._turns % len(REACHES)]
+        reach = share * search.problem.prices.move
+        if not self._done:
+            self._walking.run(self._candidates, reach)
+        if not self._done:
+            best = self._walking.best()
+            self._master.run(search, best, reach, PART * search.work_left)
+        self._turns += 1
+
+    def _pays(self, size: int) -> bool:
+        """Whether a model of so many pairs is likely to prove something.
+
+        With one replica a pair is all of a placement, and bounds rise by steps; with
+        more, nothing is proved before all choices that matter are known.
+        """
+        single = bool((self._search.problem.rf == 1).all())
+        return single or self._candidates.reach(size) >= self._needed()
+
+    def _needed(self) -> float:
+        """Choices that cost more than this over the bound lead to nothing better."""
+        value = self._search.objective
+        return max(0.0, self._lift.needed(value) - self._grown.bound)
+
+    @property
+    def _hope(self) -> float:
+        share, moves = HOPE
+        price = self._search.problem.prices.move
+        return self._search.bound * (1 + share) + moves * price
+
+    def _model(self, size: int) -> None:
+        search, needed = self._search, self._needed()
+        if WORK_OF_PAIR * size > search.work_left:
+            return
+        reach = min(self._candidates.reach(size), needed)
+        work = search.work_left * (1.0 if reach >= needed else PART)
+        known = self._candidates.within(reach, search.best)
+        model = ExactModel(search.problem, min(search.objective, self._hope), known)
+        proved = model.solve_part(search, work)
+        # What the model leaves out costs more than its reach over the bound.
+        outside = self._lift.of(self._grown.bound + reach)
+        search.prove(proved if reach == float("inf") else min(proved, outside))

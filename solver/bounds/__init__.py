@@ -1,0 +1,1 @@
+"""Proven lower bounds on F over all allowed plans."""

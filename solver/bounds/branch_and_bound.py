@@ -1,0 +1,201 @@
+"""Small problems by branch and bound: better plans, and a proof where it ends in time.
+
+A row's configuration says who holds it and who leads it. `tree_exploration`
+chooses one for each row, bounded by prices that are found anew at every node; so its
+bound is that of the squares themselves. By turns
+
+- some rows are set free around the best plan, and the best choice for them is found or
+  its search given up (large neighbourhood search; Shaw, 1998);
+- all rows are free, but only what is under a cutoff is looked for. Where that ends
+  without a find, the cutoff is a bound. It is raised until it meets the best plan;
+- the number of moves is fixed, at each that is still open (`cardinality`).
+
+Capacity, replica limits and topics' spread are no part of the node's bound, which is
+below F all the same; a choice that breaks a rule is dropped at the end, and its value
+stays in the bound.
+"""
+
+from itertools import cycle, pairwise, product
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.bounds.cardinality import prove_by_counts
+from solver.bounds.configurations import list_configurations
+from solver.bounds.incumbent import Chosen, begin, found_choice
+from solver.bounds.reduced_cost_fixing import SLACK
+from solver.kernels.configuration_annealing import anneal_choice
+from solver.kernels.node_bound import CUTOFF, FLOOR, new_tree
+from solver.kernels.node_bound import NODES as NODES_MADE
+from solver.kernels.problem_arrays import NO_BUDGET
+from solver.kernels.smoothing import exponential, logarithm
+from solver.kernels.tree_exploration import EXHAUSTED, FOUND
+from solver.search.local_search import LocalSearch
+
+FEWEST_FREE: Final = 4
+
+NODES: Final = 300
+"""Nodes among rows set free."""
+
+WORK_PER_NEIGHBOURHOOD: Final = 3e-4
+"""Work of setting rows free, whatever the search among them takes; measured."""
+
+IDLE: Final = 150
+"""Neighbourhoods without a gain after which the proof gets all work left."""
+
+FIRST: Final = 0.05
+"""Share of the work left in which easy problems are proved at once."""
+
+COUNTING: Final = 0.7
+"""Share of the work then left in which numbers of moves are tried."""
+
+ANNEALING: Final = 0.4
+"""Share of the work then left that goes to annealing."""
+
+ARMS: Final = tuple(product((0.1, 0.3, 0.03), (0.3, 0.1)))
+"""Reduced costs of the configurations, and first temperatures: in prices of a move."""
+
+COLDEST: Final = 0.01
+"""The last temperature, likewise."""
+
+STEPS: Final = 300_000
+"""Of one annealing: several short ones find more than a long one."""
+
+WORK_PER_STEP: Final = 2e-7
+
+IMPROVING: Final = 0.6
+"""Share of the work left that goes to neighbourhoods before a proof is tried."""
+
+RAISES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
+"""Cutoffs between bound and plan, as shares of the way."""
+
+
+def branch_and_bound(local: LocalSearch) -> bool:
+    """Better plans and bounds within the work left; whether it suits the problem.
+
+    It does not where budgets or topics' spread matter, which its bound does not see,
+    where rows are equal, or where there are too many configurations.
+    """
+    if not _suits(local):
+        return False
+    listed = list_configurations(local)
+    if listed is None:
+        return False
+    b, search = begin(local, listed), local.search
+    _raise(b, search.work + FIRST * search.work_left)
+    prove_by_counts(b, search.work + COUNTING * search.work_left)
+    _anneal(b, search.work + ANNEALING * search.work_left)
+    while not search.proved and not search.over():
+        idle = _improve(b, search.work + IMPROVING * search.work_left)
+        share = 1.0 if idle else IMPROVING
+        if not _raise(b, search.work + share * search.work_left) and idle:
+            break
+    return True
+
+
+def _suits(local: LocalSearch) -> bool:
+    problem, search = local.search.problem, local.search
+    plain = bool((local.columns.budgets == NO_BUDGET).all())
+    return plain and not problem.topic_share and search.best is not None
+
+
+def _anneal(b: Chosen, end: float) -> None:
+    """Anneal over configurations of small reduced cost, arm after arm."""
+    search, price = b.local.search, b.local.relaxation.price
+    reduced = _reduced(b)
+    for within, hot in cycle(ARMS):
+        if search.proved or search.over(end):
+            return
+        b.offer(_annealed(b, reduced, within * price, hot * price))
+
+
+def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
+    """A choice annealed from the cheapest configurations; they cost F little each."""
+    c = b.listed.configurations
+    may = np.flatnonzero(reduced <= within)
+    start = np.searchsorted(may, c.start).astype(np.int64)
+    firsts = [reduced[s:e].argmin() for s, e in pairwise(c.start.tolist())]
+    chosen = c.start[:-1] + np.array(firsts, np.int64)
+    cold = COLDEST * b.local.relaxation.price
+    cooling = exponential(-logarithm(hot / cold) / STEPS)
+    random = b.rng.integers(1, 2**63, 1, dtype=np.uint64)
+    anneal_choice(c, b.listed.fixed, start, may, chosen, STEPS, hot, cooling, random)
+    b.local.search.work += STEPS * WORK_PER_STEP
+    return chosen
+
+
+def _reduced(b: Chosen) -> Floats:
+    """(N,) how much dearer each configuration is than its row's cheapest one."""
+    c = b.listed.configurations
+    cost = c.price.copy()
+    for z in range(c.at.shape[1]):
+        cost += c.load[:, z] * b.prices[c.at[:, z]]
+    least = np.minimum.reduceat(cost, c.start[:-1])
+    reduced: Floats = cost - np.repeat(least, np.diff(c.start))
+    return reduced
+
+
+def _improve(b: Chosen, end: float) -> bool:
+    """Look for better choices of some rows at a time; whether that ran idle."""
+    search, idle = b.local.search, 0
+    while idle < IDLE and not search.proved and not search.over(end):
+        before = search.objective
+        size = min(b.free, len(b.listed.rows))
+        free = np.sort(b.rng.choice(len(b.listed.rows), size, replace=False))
+        ended = _neighbourhood(b, free)
+        b.free = b.free + 1 if ended else max(FEWEST_FREE, b.free - 1)
+        b.free = min(b.free, len(b.listed.rows))
+        idle = idle + 1 if search.objective >= before else 0
+    return idle >= IDLE
+
+
+def _neighbourhood(b: Chosen, free: Ints) -> bool:
+    """Find the best choice of some rows, the others as they are; whether it ended."""
+    c, search = b.listed.configurations, b.local.search
+    part, kept = b.listed.part(free)
+    stay = np.ones(len(b.listed.rows), np.bool_)
+    stay[free] = False
+    others = b.chosen[stay]
+    at, load = c.at[others].ravel(), c.load[others].ravel()
+    v = b.listed.fixed + np.bincount(at, load, len(b.listed.fixed))
+    tree = new_tree(part, v, b.prices)
+    tree.decided[0] = sum(c.price[others].tolist())
+    tree.figure[CUTOFF] = search.objective - SLACK
+    found, last = FOUND, NODES
+    while found == FOUND and tree.counter[NODES_MADE] < last and not search.over():
+        nodes = last - int(tree.counter[NODES_MADE])
+        found = b.explore(part, tree, nodes)
+        if found == FOUND:
+            chosen, before = b.chosen.copy(), search.objective
+            chosen[free] = kept[found_choice(tree)]
+            b.offer(chosen)
+            # A choice that breaks a limit is no plan, and earns no further nodes.
+            if search.objective < before:
+                last = int(tree.counter[NODES_MADE]) + NODES
+        tree.figure[CUTOFF] = search.objective - SLACK
+    search.work += WORK_PER_NEIGHBOURHOOD
+    return bool(found == EXHAUSTED)
+
+
+def _raise(b: Chosen, end: float) -> bool:
+    """Prove that nothing lies under a cutoff, ever higher ones; whether all ended."""
+    search = b.local.search
+    bound = search.bound
+    for share in RAISES:
+        cutoff = min(b.goal, bound + share * (b.goal - bound))
+        if cutoff <= search.bound:
+            continue
+        if not _under(b, cutoff, end):
+            return False
+    return True
+
+
+def _under(b: Chosen, cutoff: float, end: float) -> bool:
+    """Find every better plan under a cutoff; whether the search ended."""
+    tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
+    tree.figure[CUTOFF] = cutoff
+    if not b.exhaust(b.listed.configurations, tree, end):
+        return False
+    b.prove(float(tree.figure[FLOOR]))
+    return True

@@ -1,0 +1,174 @@
+"""The configurations of few rows: who holds each and who leads it, all of them."""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.bounds.reduced_cost_fixing import open_choices
+from solver.cpsat.variables import Choices
+from solver.kernels.node_bound import Configurations, link_configurations
+from solver.kernels.problem_arrays import Columns
+from solver.problem.problem import Problem
+from solver.problem.rack_rule import keeps_racks
+from solver.search.local_search import LocalSearch
+
+MOST_CONFIGURATIONS: Final = 20_000
+"""Sets of brokers with a leader, over all rows, up to which they are listed."""
+
+EQUALS: Final = 0.25
+"""Share of rows that may have an equal."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """What R rows with a choice may do, as far as the rules of each row go."""
+
+    rows: Ints
+    """(R,) rows of the problem."""
+    brokers: Ints
+    """(N, M) of each configuration, leader first; -1 fills."""
+    configurations: Configurations
+    fixed: Floats
+    """(J,) deviations by all other rows, each in units that give it the weight 1."""
+
+    def part(self, rows: Ints) -> tuple[Configurations, Ints]:
+        """Configurations of some rows, by position; and which ones they are."""
+        c = self.configurations
+        kept = np.concatenate([np.arange(c.start[r], c.start[r + 1]) for r in rows])
+        start = np.zeros(len(rows) + 1, np.int64)
+        start[1:] = np.cumsum(np.diff(c.start)[rows])
+        part = Configurations(
+            start=start,
+            at=c.at[kept],
+            load=c.load[kept],
+            used=c.used[kept],
+            price=c.price[kept],
+        )
+        return link_configurations(part), kept
+
+    def counted(self, counts: Bools, stiffness: float) -> "Listed":
+        """With the number of rows whose configuration counts as one more deviation.
+
+        It begins at 0; one row adds `stiffness` to it. counts: (N,)
+        """
+        c, deviation = self.configurations, len(self.fixed)
+        at, load = np.pad(c.at, ((0, 0), (0, 1))), np.pad(c.load, ((0, 0), (0, 1)))
+        end = np.flatnonzero(counts), c.used[counts]
+        at[end], load[end] = deviation, stiffness
+        return Listed(
+            rows=self.rows,
+            brokers=self.brokers,
+            configurations=link_configurations(
+                Configurations(
+                    start=c.start, at=at, load=load, used=c.used + counts, price=c.price
+                )
+            ),
+            fixed=np.append(self.fixed, 0.0),
+        )
+
+
+def list_configurations(local: LocalSearch) -> Listed | None:
+    """What no reduced cost rules out; rows without load stay.
+
+    None where there are too many configurations, or many rows have an equal.
+    """
+    problem, c = local.search.problem, local.columns
+    among = open_choices(local)
+    loaded = set(local.relaxation.rows.tolist())
+    rows = [row for row in among[0] if row in loaded]
+    size = sum(comb(len(among[0][row]), int(problem.rf[row])) for row in rows)
+    if not rows or size > MOST_CONFIGURATIONS or _equals(c, rows):
+        return None
+    listed = [list(_listed(problem, row, among)) for row in rows]
+    start = np.zeros(len(rows) + 1, np.int64)
+    start[1:] = np.cumsum([len(each) for each in listed])
+    brokers = np.full((start[-1], c.home.shape[1]), -1, np.int64)
+    for i, (at, _) in enumerate(one for each in listed for one in each):
+        brokers[i, : len(at)] = at
+    price = np.array([price for each in listed for _, price in each])
+    others = np.ones(len(c.home), np.bool_)
+    others[rows] = False
+    root = np.sqrt(c.weight)
+    return Listed(
+        rows=np.array(rows, np.int64),
+        brokers=brokers,
+        configurations=_linked(c, np.array(rows), start, brokers, price),
+        fixed=(_fixed(c, np.flatnonzero(others)) * root).ravel(),
+    )
+
+
+def _equals(c: Columns, rows: list[int]) -> bool:
+    """Whether many rows have an equal: then trees repeat themselves."""
+    found = Counter(
+        (
+            c.home[p].tobytes(),
+            c.lead[p].tobytes(),
+            c.follow[p].tobytes(),
+            int(c.group[p]),
+            float(c.price[p]),
+        )
+        for p in rows
+    )
+    return sum(n for n in found.values() if n > 1) > len(rows) * EQUALS
+
+
+def _listed(
+    problem: Problem, row: int, among: Choices
+) -> Iterator[tuple[tuple[int, ...], float]]:
+    """Configurations of a row that keep its own rules: brokers, price."""
+    holders, leaders = among[0][row], set(among[1][row])
+    home = {b for b in problem.replicas[row].tolist() if b >= 0}
+    left = int(problem.may.must_go[row].sum())
+    for held in combinations(holders, int(problem.rf[row])):
+        if not keeps_racks(problem, row, held):
+            continue
+        new = max(0, len(set(held) - home) - left) * problem.prices.replica[row]
+        for leader in held:
+            if leader in leaders:
+                led = leader != problem.leader[row]
+                others = (b for b in held if b != leader)
+                price = float(new + led * problem.prices.leader)
+                yield (leader, *others), price
+
+
+def _linked(
+    c: Columns, rows: Ints, start: Ints, brokers: Ints, price: Floats
+) -> Configurations:
+    """As compiled loops take them; loads of 0 are left out."""
+    row, root = np.repeat(rows, np.diff(start)), np.sqrt(c.weight)
+    dims, most = len(root), brokers.shape[1]
+    loads = np.zeros((len(row), most, dims))
+    for k in range(most):
+        held = brokers[:, k] >= 0
+        each = (c.lead if k == 0 else c.follow)[row[held]]
+        loads[held, k] = each * c.scale[brokers[held, k]] * root
+    load = loads.reshape(len(row), -1)
+    first = np.maximum(brokers, 0)[:, :, None] * dims
+    at = (first + np.arange(dims)).reshape(len(row), -1)
+    order = np.argsort(load == 0.0, axis=1, kind="stable")
+    return link_configurations(
+        Configurations(
+            start=start,
+            at=np.take_along_axis(at, order, axis=1),
+            load=np.take_along_axis(load, order, axis=1),
+            used=(load != 0.0).sum(axis=1).astype(np.int64),
+            price=price,
+        )
+    )
+
+
+def _fixed(c: Columns, rows: Ints) -> Floats:
+    """(B, K) deviations by rows that stay at home."""
+    found: Floats = np.zeros(c.scale.shape)
+    for k in range(c.home.shape[1]):
+        here = rows[c.home[rows, k] >= 0]
+        load = (c.lead if k == 0 else c.follow)[here]
+        for d in range(found.shape[1]):
+            found[:, d] += np.bincount(c.home[here, k], load[:, d], len(found))
+    return np.where(c.holding[:, None], found * c.scale - 1.0, 0.0)

@@ -1,0 +1,235 @@
+"""A bound that keeps rows whole: each broker solves its own problem exactly.
+
+Lagrangian decomposition for rows of one replica. Each row p pays mu_p to the broker
+that holds it; a broker then chooses what it would hold. For any mu
+
+    F >= sum_p mu_p + sum_b (least value of broker b)
+
+since a real placement is one choice of all. The relaxation may split a row over
+brokers, a broker's choice may not: the bound is that of Dantzig and Wolfe, 1960. The
+ascent is a proximal bundle method; choices that no better plan uses are left out.
+"""
+
+from dataclasses import dataclass
+from itertools import combinations, product
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats
+from solver.bounds.large_partitions import grow
+from solver.bounds.single_replica_choices import (
+    SLACK,
+    Choices,
+    find_choices,
+    has_choices,
+)
+from solver.kernels.broker_subproblems import (
+    Subproblems,
+    link_subproblems,
+    solve_brokers,
+)
+from solver.kernels.row_prices import (
+    Master,
+    add_sets,
+    new_master,
+    solve_master,
+)
+from solver.kernels.single_broker_bnb import Tree, new_tree
+from solver.search.local_search import LocalSearch
+
+METHOD: Final = "brokers kept whole"
+
+GIANT_SHARE: Final = 0.7
+"""Share of the work for branch and bound on giants, where there are any."""
+
+WORK_PER_OPERATION: Final = 3e-9
+
+FEW_NODES: Final = 1_000
+MOST_NODES: Final = 64_000
+"""Branchings for one broker, at first and at last."""
+
+MOST_BRANCHED: Final = 64_000
+"""Branchings between two looks at the limits."""
+
+EXACT: Final = 1e-3
+"""How exactly brokers and master are solved, in prices of a move."""
+
+SETS: Final = 40
+"""Sets that are kept of each broker."""
+
+LENGTHS: Final = (0.08, 0.16, 0.3, 0.5, 0.75, 1.0)
+"""Of the grid's prices, as shares of the largest that can matter."""
+
+MOST_PAIRED: Final = 8
+"""Dimensions up to which the grid has prices of two dimensions at once."""
+
+REACH: Final = 0.02
+"""First weight of the proximal term: how far a step goes, in prices of a move."""
+
+SERIOUS: Final = 0.1
+"""Share of the promised ascent from which on a step is taken."""
+
+MOST_NULL_STEPS: Final = 60
+
+
+@dataclass(slots=True, kw_only=True)
+class Ascent:
+    """The brokers' problems over I choices, and the multipliers at some moment."""
+
+    local: LocalSearch
+    problems: Subproblems
+    tree: Tree
+    master: Master
+    decided: float
+    mu: Floats
+    """(R,) to be tried."""
+    eta: Floats
+    """(B, K)"""
+    held: Bools
+    """(I,) the brokers' answers."""
+    centre: Floats
+    """(R,) the best multipliers so far."""
+    reach: float
+    """Weight of the proximal term."""
+    value: float = -np.inf
+    """Bound at the centre."""
+    model: float = np.inf
+    """What the sets known promise for `mu`."""
+    nodes: int = FEW_NODES
+    null_steps: int = 0
+
+
+def improve_bound(local: LocalSearch, work: float) -> None:
+    """Prove a better bound for rows of one replica within this much work.
+
+    Does nothing where rows have several replicas, where no plan is known, or where
+    there are too many pairs of rows and brokers.
+    """
+    c, r, search = local.columns, local.relaxation, local.search
+    if not has_choices(c, r) or search.best is None:
+        return
+    end = search.work + work
+    if local.tree is not None:
+        grow(local.tree, work * GIANT_SHARE)
+    if search.stopped or search.proved:
+        return
+    found = find_choices(search, c, r)
+    if not len(found.rows):
+        search.prove(search.objective, METHOD)
+        return
+    _ascend(_begin(local, found), end)
+
+
+def _begin(local: LocalSearch, o: Choices) -> Ascent:
+    """The brokers' problems; the master knows the best plan's sets."""
+    c, search = local.columns, local.search
+    broker, row = np.nonzero(np.isfinite(o.cost).T)
+    start = np.zeros(len(c.scale) + 1, np.int64)
+    start[1:] = np.cumsum(np.bincount(broker, minlength=len(c.scale)))
+    problems = link_subproblems(
+        Subproblems(
+            start=start,
+            row=row.astype(np.int32),
+            cost=o.cost[row, broker],
+            load=c.lead[o.rows[row]] * c.scale[broker],
+            fixed=o.fixed,
+            weight=c.weight,
+        )
+    )
+    longest = 4 * (len(o.rows) // len(c.scale)) + 100
+    master = new_master(len(c.scale), SETS, longest)
+    assert search.best is not None  # noqa: S101  # asked for at the entrance
+    held = search.best.leader[o.rows[row]] == broker
+    add_sets(master, problems, held)
+    return Ascent(
+        local=local,
+        problems=problems,
+        tree=new_tree(problems.start, directions(len(c.weight)), MOST_NODES),
+        master=master,
+        decided=o.decided,
+        mu=o.between,
+        eta=local.relaxation.prices.copy(),
+        held=held,
+        centre=o.between.copy(),
+        reach=REACH * local.relaxation.price,
+    )
+
+
+def directions(dims: int) -> Floats:
+    """(G, K) prices spread over the directions, in units of the largest one."""
+    found = [_unit(dims, {d: s}) for d in range(dims) for s in (1, -1)]
+    ratios = ((1, 1), (2, 1), (1, 2)) if dims <= MOST_PAIRED // 2 else ((1, 1),)
+    signs = tuple(product((1, -1), (1, -1)))
+    if dims <= MOST_PAIRED:
+        pairs = product(combinations(range(dims), 2), ratios, signs)
+        found += [_unit(dims, {d: s * x, e: t * y}) for (d, e), (x, y), (s, t) in pairs]
+    return np.array([unit * length for unit in found for length in LENGTHS])
+
+
+def _unit(dims: int, parts: dict[int, int]) -> Floats:
+    found = np.zeros(dims)
+    length = float(np.sqrt(sum(x * x for x in parts.values())))
+    for d, x in parts.items():
+        found[d] = x / length
+    return found
+
+
+def _ascend(a: Ascent, end: float) -> None:
+    """Try multipliers until the sets known promise no more, or the work is used up."""
+    search, small = a.local.search, EXACT * a.local.relaxation.price
+    while a.null_steps < MOST_NULL_STEPS and not search.over(end):
+        found = _evaluate(a, small)
+        if found is None:
+            return
+        bound, open_ = found
+        search.prove(min(bound - SLACK, search.objective), METHOD)
+        if search.proved:
+            return
+        _judge(a, bound, open_)
+        promised = 0.0 if np.isinf(a.model) else 0.02 * (a.model - a.value)
+        model, effort = solve_master(
+            a.master, a.centre, a.reach, a.mu, max(small, promised)
+        )
+        search.work += effort * WORK_PER_OPERATION
+        a.model = model + a.decided
+        if a.model - a.value < 3.0 * small:
+            return
+
+
+def _evaluate(a: Ascent, small: float) -> tuple[float, float] | None:
+    """The bound of `mu`, and how far the sets found may be from the best ones.
+
+    None where the search budget ends before all brokers are solved.
+    """
+    search, brokers = a.local.search, len(a.problems.start) - 1
+    value = open_ = 0.0
+    step = max(1, MOST_BRANCHED // a.nodes)
+    for first in range(0, brokers, step):
+        if search.over():
+            return None
+        end = min(brokers, first + step)
+        at = a.problems, first, end, a.mu, a.eta, a.held
+        more, apart, effort = solve_brokers(*at, small, a.nodes, a.tree)
+        value, open_ = value + more, open_ + apart
+        search.work += effort * WORK_PER_OPERATION
+    add_sets(a.master, a.problems, a.held)
+    return a.decided + sum(a.mu.tolist()) + value, open_
+
+
+def _judge(a: Ascent, bound: float, open_: float) -> None:
+    """Take the step or not; how far the next one goes, and how exact it is."""
+    promised = a.model - a.value
+    first = np.isinf(a.value)
+    if first or bound - a.value >= SERIOUS * promised:
+        if not first and bound - a.value >= 0.5 * promised:
+            a.reach *= 1.6
+        a.centre, a.value, a.null_steps = a.mu.copy(), bound, 0
+        return
+    a.null_steps += 1
+    if bound < a.value - promised:
+        a.reach *= 0.6
+    if open_ > 0.5 * promised:
+        a.nodes = min(2 * a.nodes, MOST_NODES)
+        if bound > a.value - 0.3 * promised:
+            a.reach = min(1.5 * a.reach, a.local.relaxation.price)

@@ -1,0 +1,239 @@
+"""Branch and bound on where the largest rows go.
+
+Prices let a row be split over brokers. Where a row is large against a broker, that is
+most of the gap, and the prices say little of where it belongs. So the row that gains
+most by being split is put on each of its brokers in turn, and the relaxed problem is
+solved again, best bound first: Land and Doig, 1960. A row lies on exactly one broker;
+so the least bound of what is still open, or was left for a plan that is known, is below
+F of every plan.
+
+A node waits with the bound that its reduced cost proves, and is solved when its turn
+comes. Where splitting saves less than `WHOLE`, a node is a start for the search.
+"""
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.bounds.single_replica_choices import SLACK, Choices, find_choices
+from solver.kernels.branching import most_split, place_cheapest, relax, restore
+from solver.kernels.child_bounds import price_children
+from solver.kernels.problem_arrays import Columns
+from solver.kernels.relaxed_point import Relaxed, new_relaxed
+from solver.search.dual import Relaxation
+from solver.search.search import Search
+
+METHOD: Final = "giants kept whole"
+
+WORK_PER_OPERATION: Final = 3e-9
+
+WITHIN: Final = 0.003
+"""How exactly nodes are solved, as a share of the best F."""
+
+SMALL: Final = 1e-6
+"""What a row gains by a shift at least, in prices of a move."""
+
+MOST_LOOKS: Final = 300
+
+MOST_EFFORT: Final = 200_000_000
+"""Operations of one node at most, about 0.5 s: a bound of less is as valid."""
+
+WHOLE: Final = 3.0
+"""What splitting any row saves at most in a start, in prices of a move."""
+
+MOST_STARTS: Final = 6
+
+MOST_SOLVED: Final = 20_000
+"""Nodes solved at most, which bounds the memory."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """A relaxed placement of R rows, and prices."""
+
+    prices: Floats
+    """(B, K) of deviation."""
+    at: Ints
+    """(R,) int16 the broker that holds most of each row."""
+    row: Ints
+    """(M,) rows that are split, once for each broker."""
+    broker: Ints
+    """(M,)"""
+    mass: Floats
+    """(M,)"""
+
+
+@dataclass(slots=True, kw_only=True)
+class Node:
+    """What is decided, and what that proves."""
+
+    bound: float
+    point: Point
+    """Of the parent, once solved its own."""
+    parent: "Node | None" = None
+    row: int = -1
+    """Decided here, by position; -1 at the root."""
+    broker: int = -1
+    started: bool = False
+    """It, or a node above it, is a start."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Start:
+    """Where rows would lie, and prices that fit."""
+
+    bound: float
+    rows: Ints
+    """(R,) of the columns."""
+    at: Ints
+    """(R,) brokers."""
+    prices: Floats
+    """(B, K) of deviation."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Tree:
+    """Nodes that wait; bounds are those of the choices, without what is decided."""
+
+    search: Search
+    choices: Choices
+    relaxed: Relaxed
+    price: float
+    """A typical price of a move."""
+    waiting: list[tuple[float, int, Node]]
+    """A heap by bound, then by age."""
+    least: float = np.inf
+    """Least bound of the nodes that were left."""
+    made: int = 1
+    solved: int = 0
+    starts: list[Start] = field(default_factory=list)
+    """Of least bound first."""
+
+
+def plant(search: Search, c: Columns, r: Relaxation) -> Tree:
+    """The tree with its root, at the prices of the relaxation.
+
+    Rows must have one replica each (`choices.has_choices`).
+    """
+    choices = find_choices(search, c, r)
+    relaxed = new_relaxed(
+        choices.cost, c.lead[choices.rows], c.scale, choices.fixed, c.weight
+    )
+    place_cheapest(relaxed, r.prices)
+    root = Node(bound=-np.inf, point=_point(relaxed, r.prices))
+    return Tree(
+        search=search,
+        choices=choices,
+        relaxed=relaxed,
+        price=r.price,
+        waiting=[(root.bound, 0, root)],
+    )
+
+
+def grow(tree: Tree, work: float) -> None:
+    """Branch within this much work, and prove what that proves.
+
+    After the first node, the second, the fourth, and so on the cheapest child is
+    followed down to a start.
+    """
+    search, end = tree.search, tree.search.work + work
+    while tree.waiting and tree.solved < MOST_SOLVED and not search.over(end):
+        node: Node | None = heappop(tree.waiting)[2]
+        follow = tree.solved & (tree.solved + 1) == 0
+        while node is not None:
+            children = _branch(tree, node)
+            node = min(children, key=lambda n: n.bound, default=None)
+            ended = node is not None and (node.started or search.over(end))
+            if not follow or ended:
+                node = None
+            for child in children:
+                if child is not node:
+                    heappush(tree.waiting, (child.bound, tree.made, child))
+                    tree.made += 1
+        _prove(tree)
+        if search.proved:
+            return
+
+
+def _prove(tree: Tree) -> None:
+    open_ = tree.waiting[0][0] if tree.waiting else np.inf
+    proved = min(open_, tree.least) + tree.choices.decided - SLACK
+    tree.search.prove(min(proved, tree.search.objective), METHOD)
+
+
+def _branch(tree: Tree, node: Node) -> list[Node]:
+    """Solve a node; its children, none where it need not be looked at again."""
+    x, cut = tree.relaxed, tree.search.objective - tree.choices.decided
+    solved = _solve(tree, node, cut) if node.bound < cut else node.bound
+    if node.bound >= cut:
+        tree.least = min(tree.least, node.bound)
+        return []
+    row, saved = most_split(x)
+    if saved < WHOLE * tree.price and not node.started:
+        node.started = True
+        _remember(tree, node)
+    if row < 0:
+        tree.least = min(tree.least, node.bound)
+        return []
+    more = np.empty(len(x.fixed))
+    effort = price_children(x, row, more)
+    tree.search.work += effort * WORK_PER_OPERATION
+    return [
+        Node(
+            # `more` is over what the node's own prices prove; those above it may have
+            # proved more of the node.
+            bound=max(node.bound, solved + float(more[b])),
+            point=node.point,
+            parent=node,
+            row=row,
+            broker=int(b),
+            started=node.started,
+        )
+        for b in np.flatnonzero(np.isfinite(more))
+    ]
+
+
+def _solve(tree: Tree, node: Node, cut: float) -> float:
+    """Relax a node; the bound that the prices left in `relaxed` prove."""
+    x = tree.relaxed
+    x.decided[:] = -1
+    above: Node | None = node
+    while above is not None and above.row >= 0:
+        x.decided[above.row] = above.broker
+        above = above.parent
+    p = node.point
+    restore(x, p.at, p.row, p.broker, p.mass)
+    within = WITHIN * tree.search.objective
+    left = int(tree.search.work_left / WORK_PER_OPERATION)
+    most = MOST_LOOKS, min(MOST_EFFORT, left)
+    bound, _, effort = relax(x, within, cut, *most, SMALL * tree.price)
+    tree.search.work += effort * WORK_PER_OPERATION
+    tree.solved += 1
+    node.bound = max(node.bound, bound)
+    node.point = _point(x, x.prices)
+    return float(bound)
+
+
+def _point(x: Relaxed, prices: Floats) -> Point:
+    held = x.mass > 0.0
+    row, broker = np.nonzero(held & (held.sum(axis=1) > 1)[:, None])
+    return Point(
+        prices=prices.copy(),
+        at=x.mass.argmax(axis=1).astype(np.int16),
+        row=row,
+        broker=broker,
+        mass=x.mass[row, broker],
+    )
+
+
+def _remember(tree: Tree, node: Node) -> None:
+    start = Start(
+        bound=node.bound,
+        rows=tree.choices.rows,
+        at=node.point.at.astype(np.int64),
+        prices=node.point.prices,
+    )
+    tree.starts = sorted([*tree.starts, start], key=lambda s: s.bound)[:MOST_STARTS]

@@ -1,0 +1,1 @@
+"""The exact model for OR-Tools' CP-SAT: variables, constraints and objective."""

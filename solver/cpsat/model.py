@@ -1,0 +1,185 @@
+"""The exact model, and the rounds in which it is solved and refined."""
+
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from model.goals.goals import SolveLimits
+from solver.cpsat.constraints import ALWAYS, LIMITS
+from solver.cpsat.objective import Objective
+from solver.cpsat.stopping import Solutions, solve_heeding
+from solver.cpsat.symmetry import Symmetry
+from solver.cpsat.variables import Choices, Variables, make_variables
+from solver.problem.placement import Placement
+from solver.problem.problem import Problem
+from solver.search.search import Search
+
+MAX_PAIRS: Final = 20_000
+"""Rows with a choice x brokers they may use, above which no exact model is built."""
+
+
+CUTS_WORK: Final = 4.0
+"""Seconds of one core that a unit of the solver's deterministic time takes when it
+cuts; measured."""
+
+SQUARES_WORK: Final = 1.75
+"""The same in rounds with squares, of their tangents: 0.9 to 2.6 s; measured."""
+
+WORK_OF_PAIR: Final = 1e-4
+"""Work of building and presolving a model, by pair of row and broker; measured."""
+
+
+WORK_OF_BUILDING: Final = 6e-5
+"""Work of building a model, by pair of row and broker over `FREE_PAIRS`; measured."""
+
+FREE_PAIRS: Final = 1_000
+
+MOST_REPEATS: Final = 50
+"""Solutions in a row with the same placement that end a round: CP-SAT then lowers its
+costs by a unit of F at a time towards what they are, which can take 2^40 of them."""
+
+
+def pairs(problem: Problem) -> int:
+    """Size of the exact model: choices of a broker for a row, roughly."""
+    return int(problem.may.alive.sum()) * int((problem.may.why_fixed == 0).sum())
+
+
+def solve_exactly(search: Search) -> None:
+    """Solve and refine until proved, or until the search budget is exhausted."""
+    pairs_charged = max(0, pairs(search.problem) - FREE_PAIRS)
+    solve_in_rounds(search, WORK_OF_BUILDING * pairs_charged)
+
+
+def solve_in_rounds(
+    search: Search, work: float, open_choices: Choices | None = None
+) -> None:
+    """Build the exact model and solve it in rounds, each with tangents added.
+
+    Ends when the plan is proved optimal or the search budget is exhausted.
+
+    work: charged for building the model, up to what is left of the budget.
+    open_choices: the brokers that rows may still move to; None for all.
+    """
+    if search.over():
+        return
+    search.work += min(work, search.work_left)
+    if search.over():
+        return
+    model = ExactModel(search.problem, search.objective, open_choices)
+    while not search.proved and not search.over():
+        if not model.solve_round(search):
+            break
+
+
+class ExactModel:
+    """All rules and F over all choices, in CP-SAT."""
+
+    def __init__(
+        self, problem: Problem, most: float, among: Choices | None = None
+    ) -> None:
+        self.problem = problem
+        self.variables = make_variables(problem, cp_model.CpModel(), among)
+        for rule in (*ALWAYS, *LIMITS):
+            rule.post(problem, self.variables)
+        self.objective = Objective(problem, self.variables, most)
+        terms = [] if among else self.objective.terms
+        self._symmetry = Symmetry(problem, self.variables, terms)
+        self._symmetry.post()
+        self._follows_hints = True
+
+    def hint(self, placement: Placement) -> None:
+        """Offer a placement as the start, complete."""
+        self.variables.hint(self._symmetry.ordered(placement))
+
+    def solve_round(self, search: Search) -> bool:
+        """Solve once, then refine where plans were found; whether more can come."""
+        if search.best is not None:
+            self.hint(search.best)
+        rate = 1.0 if self.problem.band else SQUARES_WORK
+        solver = new_solver(search.limits, search.work_left / rate)
+        # Without squares the relaxation is strong, and cuts decide; beside tangents
+        # they cost more than they cut: 2.4 s without, 19 s with them (6 x 60, RF 3).
+        solver.parameters.cut_level = int(self.problem.band)
+        # A quarter of the gap is left to the solver, the rest to the tangents.
+        solver.parameters.absolute_gap_limit = (
+            search.limits.gap / 4 * self.objective.units
+        )
+        if not self._follows_hints:
+            solver.parameters.hint_conflict_limit = 0
+        found = _Placements(self.variables, search)
+        status = solve_heeding(search, solver, self.variables.model, found, rate=rate)
+        if status == cp_model.MODEL_INVALID:
+            raise ValueError(self.variables.model.validate())
+        if status == cp_model.INFEASIBLE:
+            search.infeasible = search.best is None
+            return False
+        search.prove(self.objective.bound(solver.best_objective_bound))
+        finer = [self.objective.refine(p) for p in (search.best, found.last) if p]
+        if found.stuck and self._follows_hints:
+            self._follows_hints = False
+            return True
+        return status == cp_model.OPTIMAL and any(finer)
+
+    def solve_part(self, search: Search, work: float) -> float:
+        """Solve a model of some of the choices; what it proves of those.
+
+        That is a bound of F for the placements that the model knows; at least the
+        most it was built for, where none of them is cheaper.
+        """
+        if search.best is not None:
+            self.hint(search.best)
+        search.work += WORK_OF_PAIR * len(self.variables.on)
+        solver = new_solver(search.limits, work / CUTS_WORK)
+        # Without squares the relaxation is strong, and cuts decide.
+        solver.parameters.cut_level = 1
+        solver.parameters.absolute_gap_limit = (
+            search.limits.gap / 4 * self.objective.units
+        )
+        found = _Placements(self.variables, search)
+        status = solve_heeding(
+            search, solver, self.variables.model, found, rate=CUTS_WORK
+        )
+        if status == cp_model.MODEL_INVALID:
+            raise ValueError(self.variables.model.validate())
+        if status == cp_model.INFEASIBLE:
+            return self.objective.most
+        return self.objective.bound(solver.best_objective_bound)
+
+
+class _Placements(Solutions):
+    """Hands each placement that the solver finds to the search."""
+
+    def __init__(self, variables: Variables, search: Search) -> None:
+        super().__init__()
+        self._variables, self._search = variables, search
+        self._repeats = 0
+        self.last: Placement | None = None
+
+    @property
+    def stuck(self) -> bool:
+        """Whether the same placement came again and again."""
+        return self._repeats >= MOST_REPEATS
+
+    def on_solution_callback(self) -> None:
+        """Called by the solver."""
+        super().on_solution_callback()
+        found = self._variables.placement(self._search.problem, self.value)
+        again = self.last is not None and found.same_as(self.last)
+        self._repeats = self._repeats + 1 if again else 0
+        self.last = found
+        self._search.offer(found)
+        if self.stuck:
+            self.stop_search()
+
+
+def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
+    """A solver that repeats itself: one thread, seeded, deterministic work."""
+    solver = cp_model.CpSolver()
+    # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
+    solver.parameters.presolve_inclusion_work_limit = 0
+    solver.parameters.num_workers = 1
+    # It would leave the process with Ctrl-C's default action, to die at once.
+    solver.parameters.catch_sigint_signal = False
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.max_deterministic_time = work
+    return solver

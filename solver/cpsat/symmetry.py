@@ -1,0 +1,124 @@
+"""Of plans that differ only by exchanging equals, the model keeps one.
+
+Both orders can hold at once: exchanging equal rows leaves every broker's load alone.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable
+from itertools import pairwise
+
+from ortools.sat.python import cp_model
+
+from solver.cpsat.objective import Term
+from solver.cpsat.variables import Variables
+from solver.problem.placement import Placement
+from solver.problem.problem import Problem
+
+
+class Symmetry:
+    """The two orders, as constraints and as an exchange that brings them about."""
+
+    def __init__(
+        self, problem: Problem, variables: Variables, terms: Iterable[Term]
+    ) -> None:
+        self._problem, self._variables = problem, variables
+        first = {t.broker: t.deviation for t in terms if t.goal == 0}
+        self._filled = first
+        self._rows = equal_rows(problem, variables)
+        self._brokers = equal_brokers(problem, variables) if first else []
+
+    def post(self) -> None:
+        """Of equal rows an earlier one is not led by a later broker; of equal
+        brokers an earlier one is not filled less in the first resource."""
+        model = self._variables.model
+        for group in self._rows:
+            led = [self._led(row) for row in group]
+            for earlier, later in pairwise(led):
+                model.add(earlier <= later)
+        for group in self._brokers:
+            for one, other in pairwise(group):
+                model.add(self._filled[one] >= self._filled[other])
+
+    def ordered(self, placement: Placement) -> Placement:
+        """An equal placement that keeps both orders."""
+        on = placement.on(len(self._problem.brokers))
+        leader = placement.leader.copy()
+        known = self._variables.values(placement)
+        for group in self._brokers:
+            filled = {b: known[self._filled[b].index] for b in group}
+            order = [b for _, b in sorted((-filled[b], b) for b in group)]
+            on[:, group] = on[:, order]
+            before = leader.copy()
+            for old, new in zip(order, group, strict=True):
+                leader[before == old] = new
+        for group in self._rows:
+            order = sorted(group, key=lambda row: (int(leader[row]), row))
+            on[group], leader[group] = on[order], leader[order]
+        return Placement.of(on, leader, placement.replicas.shape[1])
+
+    def _led(self, row: int) -> cp_model.LinearExpr:
+        leaders = self._variables.leaders[row]
+        by = [self._variables.lead[row, b] for b in leaders]
+        return cp_model.LinearExpr.weighted_sum(by, list(leaders))
+
+
+def equal_rows(problem: Problem, variables: Variables) -> list[list[int]]:
+    """Rows that may be exchanged: same loads, homes, prices and choices."""
+    spreading, topic = problem.may.spreading, problem.snapshot.partitions.topic
+    budgets = problem.goals.budgets
+    by_topic = (
+        bool(problem.topic_share)
+        or budgets.replica_moves_per_topic is not None
+        or budgets.partitions_per_topic is not None
+    )
+    # Bytes count only where there is a budget of them.
+    size = problem.copied_bytes * (budgets.bytes is not None)
+
+    def key(row: int) -> Hashable:
+        return (
+            problem.home[row].tobytes(),
+            problem.leader[row].item(),
+            problem.lead[row].tobytes(),
+            problem.follow[row].tobytes(),
+            int(spreading.group[row]),
+            bool(problem.may.forced[row]),
+            topic[row].item() if by_topic else None,
+            int(size[row]),
+            problem.prices.replica[row].item(),
+            variables.holders[row],
+            variables.leaders[row],
+        )
+
+    return _groups(variables.rows, key)
+
+
+def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
+    """Empty brokers that may be exchanged: same room, same choices, like racks."""
+    spreading = problem.may.spreading
+    racks = Counter(spreading.rack.tolist())
+    rows = list(variables.rows)
+    empty = [b for b in variables.terms if not problem.home[:, b].any()]
+
+    def key(b: int) -> Hashable:
+        # A rack's name is of no account where it holds one broker.
+        rack = int(spreading.rack[b])
+        alone = racks[rack] == 1 or not (spreading.mode > 0).any()
+        return (
+            None if alone else rack,
+            problem.slope[b].tobytes(),
+            problem.allowed[b].tobytes(),
+            int(problem.allowed_replicas[b]),
+            spreading.wanted[:, rack].tobytes(),
+            problem.hold[rows, b].tobytes(),
+            problem.may_lead[rows, b].tobytes(),
+        )
+
+    return _groups(sorted(empty), key)
+
+
+def _groups(items: Iterable[int], key: Callable[[int], Hashable]) -> list[list[int]]:
+    """Items with equal keys, two or more together, in order."""
+    found: dict[Hashable, list[int]] = defaultdict(list)
+    for item in items:
+        found[key(item)].append(item)
+    return [group for group in found.values() if len(group) > 1]

@@ -1,0 +1,119 @@
+"""The levelling of topics one by one, as terms of the exact model.
+
+A topic's replicas on a broker are a whole number: the lines between neighbouring
+numbers are all that a square needs, and none has to be added later.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from model.snapshot.snapshot import Count, Floats, Ints
+from solver.cpsat.variables import Known, Variables
+from solver.problem.placement import Placement, topic_counts, topic_totals
+from solver.problem.problem import Problem
+
+
+def topic_terms(
+    problem: Problem, variables: Variables, units: int
+) -> tuple[list[cp_model.IntVar], int]:
+    """Costs of counts that can change, and the sum of the others, in units of F."""
+    costs: list[cp_model.IntVar] = []
+    constant = 0.0
+    for measure, weight in problem.topic_share:
+        cost, level = _weights(problem, measure, weight)
+        fixed = _fixed(problem, variables, measure)
+        varying = _varying(problem, variables, measure)
+        for topic, b in np.argwhere(np.ones(fixed.shape, np.bool_)).tolist():
+            if not problem.may.holding[b]:
+                continue
+            held = varying.get((topic, b), [])
+            square = _Square(cost[topic] * units, level[topic], fixed[topic, b])
+            if held:
+                name = f"{measure},{topic},{problem.brokers[b]}"
+                costs.append(_term(variables, square, held, name))
+            else:
+                constant += float(square.of(np.zeros(1, np.int64))[0])
+    return costs, math.floor(constant)
+
+
+def worst_of_topics(problem: Problem) -> float:
+    """More than the levelling of topics can ever cost: all on one broker."""
+    brokers = int(problem.may.holding.sum())
+    return sum(weight for _, weight in problem.topic_share) * brokers * (brokers + 1)
+
+
+class _Square:
+    """height x ((count + fixed) / level - 1)^2, of a whole count."""
+
+    def __init__(self, height: float, level: float, fixed: int) -> None:
+        self._height, self._level, self._fixed = height, level, fixed
+
+    def of(self, count: Ints) -> Floats:
+        """Its value at whole counts."""
+        relative = (count + self._fixed) / self._level - 1.0
+        value: Floats = self._height * relative * relative
+        return value
+
+    def lines(self, most: int) -> Iterator[tuple[int, int]]:
+        """Slopes and heights; none lies above the square at a whole count."""
+        count = np.arange(most + 1)
+        value = self.of(count)
+        for slope in sorted({math.floor(s) for s in np.diff(value).tolist()}):
+            yield slope, math.floor(float((value - slope * count).min())) - 1
+
+
+def _term(
+    variables: Variables, square: _Square, held: list[cp_model.IntVar], name: str
+) -> cp_model.IntVar:
+    lines = list(square.lines(len(held)))
+    highest = max(0, *(s * c + h for s, h in lines for c in (0, len(held))))
+    indices = [v.index for v in held]
+
+    def number(_: Placement, known: Known) -> int:
+        return sum(known[i] for i in indices)
+
+    # Lines over the decisions themselves would be as many as they are, and as long.
+    count = variables.integer(0, len(held), f"count[{name}]", number)
+    variables.model.add(count == cp_model.LinearExpr.sum(held))
+
+    def value(_: Placement, known: Known) -> int:
+        return max(0, *(s * known[count.index] + h for s, h in lines))
+
+    cost = variables.integer(0, highest, f"uneven[{name}]", value)
+    for slope, height in lines:
+        variables.model.add(cost >= slope * count + height)
+    return cost
+
+
+def _weights(problem: Problem, measure: Count, weight: float) -> tuple[Floats, Floats]:
+    """(topics,) height of the square of each topic, and its level."""
+    total = topic_totals(problem, measure)
+    brokers = max(1, int(problem.may.holding.sum()))
+    share = weight * total / max(1.0, float(total.sum()))
+    return share, np.maximum(total, 1.0) / brokers
+
+
+def _fixed(problem: Problem, variables: Variables, measure: Count) -> Ints:
+    """(topics, B) counts of the rows without a choice."""
+    replicas, leader = problem.replicas.copy(), problem.leader.copy()
+    rows = list(variables.rows)
+    replicas[rows], leader[rows] = -1, -1
+    stay = Placement(replicas=replicas, leader=leader)
+    return topic_counts(problem, stay, measure)
+
+
+def _varying(
+    problem: Problem, variables: Variables, measure: Count
+) -> dict[tuple[int, int], list[cp_model.IntVar]]:
+    """By topic and broker: the decisions that count."""
+    leads = measure is Count.TOPIC_LEADERS
+    decisions = variables.lead if leads else variables.on
+    topic = problem.snapshot.partitions.topic.tolist()
+    found: dict[tuple[int, int], list[cp_model.IntVar]] = defaultdict(list)
+    for (row, b), variable in decisions.items():
+        found[topic[row], b].append(variable)
+    return found

@@ -1,0 +1,168 @@
+"""What a conflict may consist of, as things that a person can name and change."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from model.goals.goals import Pin
+from model.snapshot.snapshot import Bools
+from solver.problem.co_location import RackMode, rack_mode
+from solver.problem.problem import Problem
+
+BUDGETS = (
+    "replica_moves",
+    "bytes",
+    "leader_changes",
+    "replica_moves_per_topic",
+    "replica_moves_in_per_broker",
+    "replica_moves_out_per_broker",
+    "partitions",
+    "partitions_per_topic",
+)
+"""Budgets by number; names of the fields of `Budgets`."""
+
+
+class Kind(IntEnum):
+    """Kinds of things. Where sets are equally small, earlier kinds are named."""
+
+    STATE = 0
+    """`at` a broker: it takes nothing new, and ends empty if it is leaving."""
+    PIN = 1
+    """`at` a position in the goals' pins."""
+    PLACEMENT = 2
+    """`at` a position in the goals' placements."""
+    RACKS = 3
+    """The rack rule."""
+    RETURN = 4
+    """No partition goes back where it came from within the return window."""
+    STAYS = 5
+    """`at` a number of `WhyFixed`: partitions that stay for this reason."""
+    BUDGET = 6
+    """`at` a position in `BUDGETS`."""
+    REPLICA_LIMIT = 7
+    """Replicas per broker."""
+    CAPACITY = 8
+    """`at` a broker, `part` a position in the header's resources."""
+    NEW_BROKER = 9
+    """`at` a rack: no broker is added there."""
+    ROW = 10
+    """`at` a row: its replication factor is kept, on distinct brokers."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Thing:
+    """One thing; brokers, racks and rows are meant by position."""
+
+    kind: Kind
+    at: int = 0
+    part: int = 0
+
+
+RACKS = Thing(Kind.RACKS)
+RETURN = Thing(Kind.RETURN)
+REPLICA_LIMIT = Thing(Kind.REPLICA_LIMIT)
+
+
+@dataclass(frozen=True)
+class Barriers:
+    """Which things forbid what, broker by broker."""
+
+    problem: Problem
+
+    def of(self, row: int, broker: int) -> Iterator[Thing]:
+        """Things that forbid a row's replica on a broker after the plan."""
+        may = self.problem.may
+        home = broker in self.problem.replicas[row]
+        if may.leaving[broker] or not (home or may.alive[broker]):
+            yield Thing(Kind.STATE, broker)
+        for pin in self._pins_of(row):
+            if not self._pinned[pin, broker]:
+                yield Thing(Kind.PIN, pin)
+        if not home and broker in may.barred.get(row, ()):
+            yield RETURN
+
+    def of_added(self, row: int, rack: int) -> Iterator[Thing]:
+        """Pins that forbid a row's replica on a broker added in a rack.
+
+        An added broker gets an id of its own, so it is in no pin that lists ids.
+        """
+        name = self.problem.may.spreading.racks[rack]
+        for number in self._pins_of(row):
+            pin = self.problem.goals.pins[number]
+            if pin.brokers or (pin.racks and name not in pin.racks):
+                yield Thing(Kind.PIN, number)
+
+    def of_leading(self, row: int, broker: int) -> Iterator[Thing]:
+        """Things that forbid a row to be led by a broker that holds it."""
+        may = self.problem.may
+        if not may.alive[broker] and self.problem.leader[row] != broker:
+            yield Thing(Kind.STATE, broker)
+
+    def stays(self, row: int) -> Thing | None:
+        """Why a row stays as it is, None if it may move."""
+        why = int(self.problem.may.why_fixed[row])
+        return Thing(Kind.STAYS, why - 1) if why else None
+
+    def placements_of(self, row: int) -> tuple[Thing, ...]:
+        """The explicit placements that match a row; the first one binds it."""
+        numbers = self._placements[self._topic(row)]
+        return tuple(Thing(Kind.PLACEMENT, number) for number in numbers)
+
+    @cached_property
+    def rack_mode(self) -> RackMode:
+        """What the rack rule asks of rows without an explicit placement."""
+        return rack_mode(self.problem.snapshot, self.problem.goals)
+
+    def takers(self, row: int) -> Bools:
+        """(B,) brokers that may get new replicas of a row, as states and pins say."""
+        taking = self.problem.may.alive.copy()
+        for pin in self._pins_of(row):
+            taking &= self._pinned[pin]
+        return taking
+
+    def _topic(self, row: int) -> int:
+        return int(self.problem.snapshot.partitions.topic[row])
+
+    def _pins_of(self, row: int) -> tuple[int, ...]:
+        number = int(self.problem.snapshot.partitions.partition[row])
+        pins = self.problem.goals.pins
+        return tuple(
+            i
+            for i in self._pins_by_topic[self._topic(row)]
+            if not pins[i].partitions or number in pins[i].partitions
+        )
+
+    @cached_property
+    def _pins_by_topic(self) -> tuple[tuple[int, ...], ...]:
+        pins = self.problem.goals.pins
+        return tuple(
+            tuple(i for i, p in enumerate(pins) if p.topics.match(t.name))
+            for t in self.problem.snapshot.header.topics
+        )
+
+    @cached_property
+    def _pinned(self) -> Bools:
+        """(pins, B) whether a pin permits a broker."""
+        brokers = self.problem.snapshot.header.brokers
+
+        def permits(pin: Pin) -> list[bool]:
+            return [
+                (not pin.brokers or b.id in pin.brokers)
+                and (not pin.racks or b.rack in pin.racks)
+                for b in brokers
+            ]
+
+        found = [permits(pin) for pin in self.problem.goals.pins]
+        return np.array(found, np.bool_).reshape(len(found), len(brokers))
+
+    @cached_property
+    def _placements(self) -> tuple[tuple[int, ...], ...]:
+        """(topics,) positions of the placements that match each topic."""
+        rules = self.problem.goals.placements
+        return tuple(
+            tuple(i for i, r in enumerate(rules) if r.topics.match(t.name))
+            for t in self.problem.snapshot.header.topics
+        )

@@ -1,0 +1,268 @@
+"""Conflicts and brokers in words."""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from model.exchange.confluent_placement import USER_TOPICS
+from model.goals.goals import RackRule
+from model.names import Names
+from model.snapshot.snapshot import BrokerState, Measure, Resource
+from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
+from solver.infeasible.assumptions import BUDGETS, Barriers, Kind, Thing
+from solver.infeasible.minimal_conflict import Conflict
+from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.problem import Problem
+
+MOST_NAMED = 5
+"""Partitions or brokers of one kind that are told by name; more help nobody."""
+
+ALL_TOPICS = Names(regex=(USER_TOPICS,))
+"""What a placement file without topics is for: all but internal topics."""
+
+_OF_ONE_ROW = {Kind.STATE, Kind.PIN, Kind.RETURN}
+
+
+def conflict_words(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
+    """What cannot all be kept, a clause for each thing."""
+    kinds = {t.kind for t in conflict.things}
+    if len(conflict.rows) == 1 and kinds <= _OF_ONE_ROW:
+        return ("; ".join(_one_row(problem, conflict)),)
+    told = [_rows(problem, conflict.rows), *thing_words(problem, conflict)]
+    if not conflict.smallest:
+        told.append("a smaller conflict may exist")
+    return ("; ".join([*told, "not all of this can be kept"]),)
+
+
+def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
+    (row,) = conflict.rows
+    rf = int(problem.rf[row])
+    yield f"{problem.snapshot.id(row)} has {count_text(rf, 'replica')}"
+    barriers = Barriers(problem)
+    able = [
+        b
+        for b in range(len(problem.brokers))
+        if not set(barriers.of(row, b)) & set(conflict.things)
+    ]
+    states = {
+        problem.snapshot.header.brokers[t.at].state
+        for t in conflict.things
+        if t.kind is Kind.STATE
+    }
+    if {t.kind for t in conflict.things} == {Kind.STATE}:
+        yield _left(problem, able, states)
+    else:
+        yield from thing_words(problem, conflict)
+        ids = [str(problem.brokers[b]) for b in able]
+        who = f"only {named('broker', ids)}" if able else "no broker"
+        yield f"{who} may hold one"
+    yield f"replication factor {rf} cannot be kept"
+
+
+def _left(problem: Problem, able: Sequence[int], states: set[BrokerState]) -> str:
+    """`racks a and b have 2 brokers that are not draining`."""
+    order = sorted(states)
+    none = f"not {order[0]}" if len(order) == 1 else f"neither {' nor '.join(order)}"
+    if not able:
+        return f"no broker is {none}"
+    racks = sorted({str(problem.snapshot.header.brokers[b].rack) for b in able})
+    if "None" in racks:
+        ids = [str(problem.brokers[b]) for b in able]
+        return f"only {named('broker', ids)} {_be(able)} {none}"
+    has = "has" if len(racks) == 1 else "have"
+    brokers = count_text(len(able), "broker")
+    return f"{named('rack', racks)} {has} {brokers} that {_be(able)} {none}"
+
+
+def _be(things: Sequence[object]) -> str:
+    return "is" if len(things) == 1 else "are"
+
+
+def _rows(problem: Problem, rows: Sequence[int]) -> str:
+    if len(rows) > MOST_NAMED:
+        return f"{count_text(len(rows), 'partition')} have to be placed"
+    names = [
+        f"{problem.snapshot.id(r)} ({count_text(int(problem.rf[r]), 'replica')})"
+        for r in rows
+    ]
+    return f"{listed(names)} {'has' if len(rows) == 1 else 'have'} to be placed"
+
+
+def thing_words(problem: Problem, conflict: Conflict) -> Iterator[str]:
+    """A clause for each kind of thing in a conflict."""
+    by_kind: dict[Kind, list[Thing]] = defaultdict(list)
+    for thing in conflict.things:
+        by_kind[thing.kind].append(thing)
+    for kind, things in sorted(by_kind.items()):
+        yield from _told(problem, kind, things, conflict.rows)
+
+
+def _told(
+    problem: Problem, kind: Kind, things: Sequence[Thing], rows: Sequence[int]
+) -> Iterator[str]:
+    match kind:
+        case Kind.STATE:
+            yield from _states(problem, things)
+        case Kind.PIN:
+            yield from (pin_text(problem, t.at) for t in things)
+        case Kind.PLACEMENT:
+            yield from (placement_text(problem, t.at) for t in things)
+        case Kind.RACKS:
+            even = problem.goals.rack_rule is RackRule.EVEN
+            yield f"replicas lie {'evenly in' if even else 'spread over'} racks"
+        case Kind.RETURN:
+            yield from _returns(problem, rows)
+        case Kind.STAYS:
+            yield from (_staying(problem, t) for t in things)
+        case Kind.BUDGET:
+            yield from (f"the budget is {budget_text(problem, t)}" for t in things)
+        case Kind.REPLICA_LIMIT:
+            limit = problem.goals.replicas_per_broker
+            yield f"a broker may hold {count_text(limit, 'replica')}"
+        case _:
+            yield from _capacities(problem, things)
+
+
+def _states(problem: Problem, things: Sequence[Thing]) -> Iterator[str]:
+    by_state: dict[BrokerState, list[int]] = defaultdict(list)
+    for thing in things:
+        by_state[problem.snapshot.header.brokers[thing.at].state].append(thing.at)
+    for state, positions in sorted(by_state.items()):
+        ids = [str(problem.brokers[b]) for b in positions]
+        yield f"{named('broker', ids)} {_be(ids)} {state}"
+
+
+def _capacities(problem: Problem, things: Sequence[Thing]) -> Iterator[str]:
+    by_resource: dict[Resource, list[str]] = defaultdict(list)
+    for thing in things:
+        resource = problem.snapshot.header.resources[thing.part]
+        by_resource[resource].append(str(problem.brokers[thing.at]))
+    for resource, ids in by_resource.items():
+        limit = percent_text(problem.goals.limit_of(resource))
+        yield f"{named('broker', ids)} may be filled to {limit} in {resource}"
+
+
+def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
+    """Partitions among these that may not go back where they came from."""
+    barred = [r for r in rows if r in problem.may.barred]
+    if not barred or len(barred) > MOST_NAMED:
+        yield "partitions may not go back to brokers that they left lately"
+        return
+    header = problem.snapshot.header
+    for row in barred:
+        pid = problem.snapshot.id(row)
+        topic = header.topics[int(problem.snapshot.partitions.topic[row])]
+        window = problem.goals.rest_of(topic.storage).return_window_s
+        left = [str(problem.brokers[b]) for b in problem.may.barred[row]]
+        yield (
+            f"{pid} left {named('broker', left)} less than {seconds_text(window)} ago "
+            "and may not return yet"
+        )
+
+
+def _staying(problem: Problem, thing: Thing) -> str:
+    count = int((problem.may.why_fixed == thing.at + 1).sum())
+    return staying_text(count, WHY[thing.at])
+
+
+def staying_text(count: int, why: WhyFixed) -> str:
+    """`1 partition rests after a recent move`, `2 partitions have no leader`."""
+    verb, _, rest = why.partition(" ")
+    if count == 1:
+        verb = {"have": "has", "are": "is", "rest": "rests"}[verb]
+    return f"{count_text(count, 'partition')} {verb} {rest}"
+
+
+def pin_text(problem: Problem, number: int) -> str:
+    """What one pin asks for."""
+    pin = problem.goals.pins[number]
+    where = []
+    if pin.brokers:
+        where.append(named("broker", [str(b) for b in pin.brokers]))
+    if pin.racks:
+        where.append(named("rack", pin.racks))
+    return f"a pin keeps {names_text(pin.topics)} on {' in '.join(where) or 'any'}"
+
+
+def placement_text(problem: Problem, number: int) -> str:
+    """What one placement rule asks for."""
+    rule = problem.goals.placements[number]
+    counts = [
+        *(f"{c} in rack {r}" for r, c in sorted(rule.placement.replica_racks.items())),
+        *(
+            f"{count_text(c, 'observer')} in rack {r}"
+            for r, c in sorted(rule.placement.observer_racks.items())
+        ),
+    ]
+    return f"the placement of {names_text(rule.topics)} asks for {listed(counts)}"
+
+
+def no_such_rack(problem: Problem, rack: str | None) -> str:
+    """That no broker is in a rack, and which racks there are; empty if one is."""
+    racks = {b.rack for b in problem.snapshot.header.brokers}
+    if rack in racks:
+        return ""
+    known = sorted(r for r in racks if r is not None)
+    told = f"racks: {listed(known)}" if known else "no broker's rack is known"
+    return f"no broker is in rack {rack!r} ({told})"
+
+
+def budget_text(problem: Problem, thing: Thing, limit: int | None = None) -> str:
+    """A budget with its unit: `10 moves`; as it is, or as it would be."""
+    name = BUDGETS[thing.at]
+    most = getattr(problem.goals.budgets, name) if limit is None else limit
+    moves = count_text(most, "replica move")
+    changed = count_text(most, "changed partition")
+    return {
+        "replica_moves": moves,
+        "bytes": f"{bytes_text(most)} to copy",
+        "leader_changes": count_text(most, "leader change"),
+        "replica_moves_per_topic": f"{moves} per topic",
+        "replica_moves_in_per_broker": f"{moves} into a broker",
+        "replica_moves_out_per_broker": f"{moves} out of a broker",
+        "partitions": changed,
+        "partitions_per_topic": f"{changed} per topic",
+    }[name]
+
+
+def names_text(names: Names) -> str:
+    """A set of topics: `orders`, `orders and audit.*`, `all topics`."""
+    if names == ALL_TOPICS:
+        return "all topics"
+    told = [
+        *names.exact,
+        *(f"{prefix}*" for prefix in names.prefix),
+        *(f"/{expression}/" for expression in names.regex),
+    ]
+    return listed(told) if told else "no topic"
+
+
+def broker_names(problem: Problem, positions: Sequence[int]) -> str:
+    """`broker 2`, `broker 2 (draining)`, `brokers 1 and 2`."""
+    found = [problem.snapshot.header.brokers[b] for b in positions]
+    told = [
+        str(b.id) if b.state is BrokerState.ALIVE else f"{b.id} ({b.state})"
+        for b in found
+    ]
+    return named("broker", told)
+
+
+def named(noun: str, names: Sequence[str]) -> str:
+    """`broker 2`, `brokers 1 and 2`."""
+    return f"{noun}{'s' if len(names) > 1 else ''} {listed(names)}"
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`; a long list is cut, and the rest counted."""
+    if len(names) > 2 * MOST_NAMED:
+        rest = len(names) - MOST_NAMED
+        names = [*names[:MOST_NAMED], f"{rest} more"]
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def amount_text(measure: Measure, value: float) -> str:
+    """A load with its unit."""
+    if measure in (Resource.NET_IN, Resource.NET_OUT):
+        return rate_text(value)
+    return bytes_text(value) if measure is Resource.DISK else f"{value:.4g}"

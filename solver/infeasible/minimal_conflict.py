@@ -1,0 +1,291 @@
+"""The smallest set of things that conflict.
+
+First a set of which nothing can be left out, by halving (QuickXplain; Junker, AAAI
+2004). Then the smallest one: a set conflicts exactly where it shares a member with
+every set whose absence would make the rest possible, so by turns the least set that
+meets all such sets known so far is tried, and where it does not conflict, the largest
+possible set around it gives one more (implicit hitting sets; Ignatiev, Previti,
+Liffiton and Marques-Silva, CP 2015).
+
+Things are kept and dropped by fixing their decisions: as assumptions, which presolve
+does not see, the same questions take CP-SAT up to a hundred times longer.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from ortools.sat.python import cp_model
+
+from solver.budget import Budget
+from solver.cpsat.model import new_solver
+from solver.cpsat.stopping import solve_heeding
+from solver.infeasible.assumptions import Kind, Thing
+from solver.infeasible.feasibility import Feasibility
+from solver.infeasible.limits import keep_limits
+from solver.problem.problem import Problem
+
+T = TypeVar("T")
+
+MOST_PAIRS: Final = 3_000
+"""Rows x brokers up to which all rows are placed anew; above, those that must move."""
+
+MOST_FORCED_PAIRS: Final = 50_000
+"""Rows that must move x brokers above which no conflict is looked for."""
+
+MOST_ROUNDS: Final = 200
+"""Sets tried for the smallest; after that the one is named of which nothing can be
+left out, though a smaller one may exist."""
+
+MOST_ROWS: Final = 12
+"""Rows up to which those without which there is no conflict are looked for."""
+
+WORK_OF_TIME: Final = 2.0
+"""Work of a unit of CP-SAT's deterministic time in these models; measured."""
+
+WORK_OF_KEEP: Final = 1e-5
+"""Work of one question, by thing that is kept or dropped; measured."""
+
+WORK_OF_PAIR: Final = 1e-4
+"""Work of building a model, by pair of row and broker; measured."""
+
+FREE_WORK: Final = 0.5
+"""Work of a model that is built even where less of the search budget is left."""
+
+_ONE: Final = 1_000_000
+"""Weight of one thing; its kind only decides between sets that are equally small."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conflict:
+    """Things that cannot all be kept."""
+
+    things: tuple[Thing, ...]
+    """None of them can be left out."""
+    rows: tuple[int, ...]
+    """The rows that cannot all be placed under them."""
+    smallest: bool
+    """No set of fewer things conflicts."""
+    rows_needed: bool
+    """None of the rows can be left out."""
+
+
+def find_conflict(problem: Problem, budget: Budget) -> Conflict | None:
+    """The smallest conflict; None where none was found within the search budget."""
+    rows = modelled_rows(problem)
+    return conflict_of_rows(problem, rows, budget) if rows else None
+
+
+def conflict_of_rows(
+    problem: Problem, rows: Sequence[int], budget: Budget
+) -> Conflict | None:
+    """A conflict that shows where only these rows are placed again.
+
+    None where none was found within the search budget.
+    """
+    if not affordable(problem, rows, budget):
+        return None
+    feasibility = Feasibility(problem, rows)
+    keep_limits(feasibility)
+    try:
+        return _Core(feasibility, budget).conflict()
+    except _BudgetError:
+        return None
+
+
+def affordable(problem: Problem, rows: Sequence[int], budget: Budget) -> bool:
+    """Charge a model of these rows; whether the search budget has room for it."""
+    work = WORK_OF_PAIR * len(rows) * len(problem.brokers)
+    if budget.over() or work > budget.work_left + FREE_WORK:
+        return False
+    budget.work += work
+    return True
+
+
+def modelled_rows(problem: Problem) -> list[int]:
+    """Rows that are placed anew; empty where they are too many."""
+    brokers = len(problem.brokers)
+    rows: list[int] = (problem.leader >= 0).nonzero()[0].tolist()
+    if len(rows) * brokers > MOST_PAIRS:
+        rows = problem.may.forced.nonzero()[0].tolist()
+    return rows if len(rows) * brokers <= MOST_FORCED_PAIRS else []
+
+
+def quick_solver(budget: Budget, work: float) -> cp_model.CpSolver:
+    """A solver for many easy questions: most of their time would be presolve's.
+
+    403 rows of three replicas on 50 brokers: 2 s a question, 18 s with all of presolve.
+    """
+    solver = new_solver(budget.limits, work / WORK_OF_TIME)
+    solver.parameters.cp_model_probing_level = 0
+    solver.parameters.symmetry_level = 0
+    solver.parameters.max_presolve_iterations = 1
+    return solver
+
+
+class _TooManyError(Exception):
+    """More is needed than is wanted."""
+
+
+class _BudgetError(Exception):
+    """The search budget is exhausted, or the observer asks to stop."""
+
+
+class _Core:
+    """Solves the same model with this or that kept."""
+
+    def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
+        self._feasibility, self._budget = feasibility, budget
+        self._rules = feasibility.rules
+        self._rows = [Thing(Kind.ROW, row) for row in feasibility.rows]
+
+    def conflict(self) -> Conflict | None:
+        if not self._conflicts([*self._rules, *self._rows]):
+            return None
+        rules = self._needed(
+            self._rules, lambda kept: self._conflicts([*kept, *self._rows])
+        )
+        least = self._within(lambda: self._smallest(len(rules)), None)
+        rules = rules if least is None else least
+        rows, needed = self._within(
+            lambda: self._needed_rows(rules), (self._rows, False)
+        )
+        return Conflict(
+            things=tuple(sorted(rules)),
+            rows=tuple(sorted(t.at for t in rows)),
+            smallest=least is not None,
+            rows_needed=needed,
+        )
+
+    def _within(self, find: Callable[[], T], otherwise: T) -> T:
+        """What is found within the search budget."""
+        try:
+            return find()
+        except _BudgetError:
+            return otherwise
+
+    # ---- nothing can be left out
+
+    def _needed(
+        self,
+        things: Sequence[Thing],
+        conflicts: Callable[[Collection[Thing]], bool],
+        most: int | None = None,
+    ) -> list[Thing]:
+        """Things that conflict, of which none can be left out, by halving.
+
+        Raises
+        ------
+        _TooManyError
+            More than `most` are needed.
+        """
+        found: list[Thing] = []
+
+        def search(
+            known: list[Thing], added: bool, left: Sequence[Thing]
+        ) -> list[Thing]:
+            if added and conflicts(known):
+                return []
+            if len(left) == 1:
+                found.append(left[0])
+                if most is not None and len(found) > most:
+                    raise _TooManyError
+                return list(left)
+            half = len(left) // 2
+            first, second = left[:half], left[half:]
+            later = search([*known, *first], bool(first), second)
+            return search([*known, *later], bool(later), first) + later
+
+        if not things or conflicts([]):
+            return []
+        return search([], False, things)
+
+    def _needed_rows(self, rules: Sequence[Thing]) -> tuple[list[Thing], bool]:
+        """The rows in conflict, and whether none of them can be left out."""
+
+        def conflicts(kept: Collection[Thing]) -> bool:
+            return self._conflicts([*rules, *kept])
+
+        forced = self._feasibility.problem.may.forced
+        rows = [t for t in self._rows if forced[t.at]]
+        if len(rows) == len(self._rows) or not conflicts(rows):
+            rows = self._rows
+        if len(rows) * len(self._feasibility.places) > MOST_PAIRS:
+            return rows, False
+        try:
+            return self._needed(rows, conflicts, MOST_ROWS), True
+        except _TooManyError:
+            return rows, False
+
+    # ---- the smallest set
+
+    def _smallest(self, known: int) -> list[Thing] | None:
+        """The smallest set of rules that conflict over all rows.
+
+        known: the size of a set that conflicts.
+        """
+        missed: list[set[Thing]] = []
+        for _ in range(MOST_ROUNDS):
+            tried = self._least_that_meets(missed)
+            kept = self._most_beside(tried)
+            if kept is None:
+                return tried
+            if len(tried) > known:
+                return None
+            missed.append(set(self._rules) - kept)
+        return None
+
+    def _least_that_meets(self, sets: Sequence[set[Thing]]) -> list[Thing]:
+        model = cp_model.CpModel()
+        takes = {t: model.new_bool_var("") for t in self._rules}
+        for members in sets:
+            model.add_bool_or([takes[t] for t in sorted(members)])
+        weight = [_ONE + 10 * t.kind + t.part for t in self._rules]
+        model.minimize(cp_model.LinearExpr.weighted_sum([*takes.values()], weight))
+        solver = self._solver()
+        if self._solve(solver, model) not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise _BudgetError
+        return [t for t in self._rules if solver.value(takes[t])]
+
+    def _most_beside(self, tried: Sequence[Thing]) -> set[Thing] | None:
+        """The most rules that can be kept beside these and all rows; None if none."""
+        keeps, model = self._feasibility.keeps, self._feasibility.model
+        self._fix([*tried, *self._rows], others=None)
+        model.maximize(cp_model.LinearExpr.sum([keeps[t] for t in self._rules]))
+        solver = self._solver()
+        status = self._solve(solver, model)
+        model.clear_objective()  # type: ignore[no-untyped-call]  # untyped upstream
+        if status == cp_model.INFEASIBLE:
+            return None
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            raise _BudgetError
+        return {t for t in self._rules if solver.value(keeps[t])}
+
+    # ---- questions
+
+    def _conflicts(self, kept: Iterable[Thing]) -> bool:
+        """Whether these cannot all be kept, whatever else is dropped."""
+        self._fix(kept, others=0)
+        status = self._solve(self._solver(), self._feasibility.model)
+        return status == cp_model.INFEASIBLE
+
+    def _fix(self, kept: Iterable[Thing], *, others: int | None) -> None:
+        """Keep these, and drop all others or leave them open."""
+        keeps, variables = (
+            self._feasibility.keeps,
+            self._feasibility.model.proto.variables,
+        )
+        wanted = set(kept)
+        for thing, keep in keeps.items():
+            domain = variables[keep.index].domain
+            domain[0] = 1 if thing in wanted else 0
+            domain[1] = 1 if thing in wanted or others is None else others
+
+    def _solver(self) -> cp_model.CpSolver:
+        if self._budget.over():
+            raise _BudgetError
+        return quick_solver(self._budget, self._budget.work_left)
+
+    def _solve(self, solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
+        self._budget.work += WORK_OF_KEEP * len(self._feasibility.keeps)
+        return int(solve_heeding(self._budget, solver, model, rate=WORK_OF_TIME))

@@ -1,0 +1,354 @@
+"""Simulated annealing towards the band: the price of moves plus that of the excess.
+
+A step puts a replica of one row on a broker that may matter, hands its leadership
+over, takes a changed row home, or does both at once with two rows. Metropolis et al.,
+1953; all rules are kept at each step.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.move_deltas import (
+    State,
+    affordable,
+    fits,
+    hand_over,
+    holds,
+    may_lead,
+    move,
+    racks_hold,
+)
+from solver.kernels.problem_arrays import Columns
+from solver.kernels.xorshift import below
+
+
+class Walk(NamedTuple):
+    """Working memory of one run."""
+
+    cost: Floats
+    """(B,) price of each broker's deviations."""
+    most: Floats
+    """(K,) price of one level outside the band."""
+    uneven: Floats
+    """(K,) price of a squared deviation, 0 where only the band counts."""
+    tolerance: Floats
+    """(K,)"""
+    changed: Ints
+    """(n,) rows that are not at home; the first `length[0]` are valid."""
+    place: Ints
+    """(n,) position in `changed`, -1 outside."""
+    length: Ints
+    """(1,)"""
+    log: Ints
+    """(steps, 3) of one try: row, slot and the broker it came from, -1 where the slot
+    got the leadership."""
+    size: Ints
+    """(1,) entries of `log`."""
+    random: Ints
+    """(1,) uint64 state of the generator."""
+
+
+WalkStruct, WalkReference = reference_to(Walk)
+
+
+@compiled
+def _link_walk(parts: Any) -> Any:
+    return WalkReference(*parts)
+
+
+def new_walk(
+    c: Columns, most: Floats, uneven: Floats, tolerance: Floats, seed: int
+) -> Walk:
+    """Working memory for columns of this size."""
+    n = len(c.rf)
+    record = Walk(
+        cost=np.zeros(len(c.scale)),
+        most=most,
+        uneven=uneven,
+        tolerance=tolerance,
+        changed=np.zeros(n, np.int64),
+        place=np.full(n, -1, np.int64),
+        length=np.zeros(1, np.int64),
+        log=np.zeros((8 * c.home.shape[1], 3), np.int64),
+        size=np.zeros(1, np.int64),
+        random=np.array([2 * seed + 0x9E3779B97F4A7C15], np.uint64),
+    )
+    return linked(_link_walk, record)
+
+
+@compiled
+def walk(
+    c: Columns,
+    s: State,
+    w: Walk,
+    row: Ints,
+    broker: Ints,
+    start: Ints,
+    part: tuple[int, int, int],
+    heat: Floats,
+    noise: Floats,
+    least_gain: float,
+    best: Ints,
+    value: float,
+    least: float,
+) -> tuple[float, float]:
+    """Walk, and fill `best`, (n, M), with the cheapest placement seen.
+
+    Parameters
+    ----------
+    part
+        The first step, the one before which to pause, and the steps in all.
+    value, least
+        Cost of the state and of `best`, as `begin_walk` or the part before left them.
+    row, broker
+        (m,) pairs that a step may bring together, by row.
+    start
+        (n + 1,) where the pairs of each row begin.
+    heat
+        (stages,) temperatures, each for an equal part of the steps.
+    noise
+        (size,) quantiles of the exponential distribution.
+    least_gain
+        What a placement must be cheaper by than the best before it.
+
+    Returns
+    -------
+    `value` and `least` after these steps.
+    """
+    first, end, steps = part
+    for step in range(first, end):
+        delta, gained = _try(c, s, w, row, broker, start)
+        hot = heat[step * len(heat) // steps]
+        if gained and delta <= hot * noise[below(w.random, len(noise))]:
+            _settle(c, s, w)
+            value += delta
+            if value < least - least_gain:
+                least = value
+                best[:] = s.at
+        else:
+            _undo(c, s, w)
+    return value, least
+
+
+@compiled
+def begin_walk(c: Columns, s: State, w: Walk) -> float:
+    """Work out what the brokers and the rows of a state cost; the sum of that."""
+    value = 0.0
+    for b in range(len(w.cost)):
+        w.cost[b] = _uneven(c, s, w, b)
+        value += w.cost[b]
+    w.length[0] = 0
+    for p in range(len(c.rf)):
+        w.place[p] = -1
+        value += _price(c, s, p)
+        _list(c, s, w, p)
+    return value
+
+
+@compiled
+def _uneven(c: Columns, s: State, w: Walk, b: int) -> float:
+    cost = 0.0
+    for d in range(len(w.most)):
+        if c.scale[b, d] > 0.0:
+            v = abs(s.v[b, d])
+            cost += w.most[d] * max(0.0, v - w.tolerance[d]) + w.uneven[d] * v * v
+    return cost
+
+
+@compiled
+def _price(c: Columns, s: State, p: int) -> float:
+    """What a row costs as it lies."""
+    if s.at[p, 0] == c.home[p, 0] and c.rf[p] == 1:
+        return 0.0
+    price = 0.0 if s.at[p, 0] == c.home[p, 0] else c.leader_price
+    for k in range(c.rf[p]):
+        if not _at_home(c, p, s.at[p, k]):
+            price += c.price[p]
+    return price
+
+
+@compiled
+def _at_home(c: Columns, p: int, b: int) -> bool:
+    home = False
+    for k in range(c.rf[p]):
+        home |= c.home[p, k] == b
+    return home
+
+
+@compiled
+def _list(c: Columns, s: State, w: Walk, p: int) -> None:
+    """Keep the list of changed rows up to date for one row."""
+    changed = s.at[p, 0] != c.home[p, 0]
+    for k in range(c.rf[p]):
+        changed |= not _at_home(c, p, s.at[p, k])
+    if changed == (w.place[p] >= 0):
+        return
+    if changed:
+        w.place[p] = w.length[0]
+        w.changed[w.length[0]] = p
+        w.length[0] += 1
+        return
+    last = w.changed[w.length[0] - 1]
+    w.changed[w.place[p]] = last
+    w.place[last] = w.place[p]
+    w.place[p] = -1
+    w.length[0] -= 1
+
+
+@compiled
+def _try(
+    c: Columns, s: State, w: Walk, row: Ints, broker: Ints, start: Ints
+) -> tuple[float, bool]:
+    """Take one random step, or two; the change of cost, and whether it is allowed."""
+    w.size[0] = 0
+    done, delta, first = True, 0.0, -1
+    for _ in range(1 + below(w.random, 2)):
+        kind = below(w.random, 4) if w.length[0] > 0 else 0
+        if kind < 2:
+            at = below(w.random, len(row))
+            p, b = row[at], broker[at]
+        else:
+            p = w.changed[below(w.random, w.length[0])]
+            b = _elsewhere(c, w, p, broker, start)
+        if p == first:
+            break
+        first = p
+        before = _price(c, s, p)
+        done = _go_home(c, s, w, p) if kind == 2 else _put(c, s, w, p, b)
+        if not done:
+            break
+        delta += _price(c, s, p) - before
+    return _judged(c, s, w, delta, done)
+
+
+@compiled
+def _elsewhere(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> int:
+    """One of the brokers that a row may use, those of its home among them."""
+    listed = start[p + 1] - start[p]
+    at = below(w.random, listed + c.rf[p])
+    found: int = broker[start[p] + at] if at < listed else c.home[p, at - listed]
+    return found
+
+
+@compiled
+def _judged(
+    c: Columns, s: State, w: Walk, delta: float, done: bool
+) -> tuple[float, bool]:
+    """The whole change of cost after the steps logged; whether all are allowed."""
+    if not done:
+        return 0.0, False
+    for i in range(w.size[0]):
+        p, k, came = w.log[i, 0], w.log[i, 1], w.log[i, 2]
+        # Only who gains can break a limit; who is over one already may still lose.
+        gains = s.at[p, k] if came >= 0 else s.at[p, 0]
+        if not racks_hold(c, s, p) or not fits(c, s, gains):
+            return 0.0, False
+        if not affordable(c, s, p, max(came, 0), gains):
+            return 0.0, False
+    return delta + _deviations_change(c, s, w), True
+
+
+@compiled
+def _deviations_change(c: Columns, s: State, w: Walk) -> float:
+    """How the cost of excess differs from `cost` on all brokers of the rows logged."""
+    change = 0.0
+    for i in range(w.size[0]):
+        p, came = w.log[i, 0], w.log[i, 2]
+        if came >= 0 and _first(s, w, c, i, came, True):
+            change += _uneven(c, s, w, came) - w.cost[came]
+        for j in range(c.rf[p]):
+            b = s.at[p, j]
+            if _first(s, w, c, i, b, False):
+                change += _uneven(c, s, w, b) - w.cost[b]
+    return change
+
+
+@compiled
+def _first(s: State, w: Walk, c: Columns, i: int, b: int, came: bool) -> bool:
+    """Whether broker b is not among those of earlier log entries."""
+    for h in range(i):
+        if w.log[h, 2] == b or holds(s, w.log[h, 0], c.rf[w.log[h, 0]], b):
+            return False
+    return came or w.log[i, 2] != b
+
+
+@compiled
+def _put(c: Columns, s: State, w: Walk, p: int, b: int) -> bool:
+    """Bring a replica of a row to a broker, or the leadership if it has one."""
+    rf = c.rf[p]
+    for k in range(rf):
+        if s.at[p, k] == b:
+            if k == 0 or not may_lead(c, p, b):
+                return False
+            _swap(c, s, w, p, k)
+            return True
+    slot = below(w.random, rf)
+    if rf > 1 and c.mode[c.group[p]] != 0:
+        for k in range(rf):
+            if c.rack[s.at[p, k]] == c.rack[b]:
+                slot = k
+    if slot == 0 and not may_lead(c, p, b):
+        return False
+    _go(c, s, w, p, slot, b)
+    return True
+
+
+@compiled
+def _go_home(c: Columns, s: State, w: Walk, p: int) -> bool:
+    """Take a whole row home, if it may stay there."""
+    rf = c.rf[p]
+    if c.forced[p]:
+        return False
+    for k in range(rf):
+        if _at_home(c, p, s.at[p, k]):
+            continue
+        for j in range(rf):
+            if not holds(s, p, rf, c.home[p, j]):
+                _go(c, s, w, p, k, c.home[p, j])
+                break
+    for k in range(1, rf):
+        if s.at[p, k] == c.home[p, 0]:
+            _swap(c, s, w, p, k)
+            break
+    return True
+
+
+@compiled
+def _go(c: Columns, s: State, w: Walk, p: int, k: int, b: int) -> None:
+    at = w.size[0]
+    w.log[at, 0], w.log[at, 1], w.log[at, 2] = p, k, s.at[p, k]
+    w.size[0] += 1
+    move(c, s, p, k, b)
+
+
+@compiled
+def _swap(c: Columns, s: State, w: Walk, p: int, k: int) -> None:
+    at = w.size[0]
+    w.log[at, 0], w.log[at, 1], w.log[at, 2] = p, k, -1
+    w.size[0] += 1
+    hand_over(c, s, p, k)
+
+
+@compiled
+def _undo(c: Columns, s: State, w: Walk) -> None:
+    for i in range(w.size[0] - 1, -1, -1):
+        p, k, came = w.log[i, 0], w.log[i, 1], w.log[i, 2]
+        if came < 0:
+            hand_over(c, s, p, k)
+        else:
+            move(c, s, p, k, came)
+
+
+@compiled
+def _settle(c: Columns, s: State, w: Walk) -> None:
+    """Make the steps logged last."""
+    for i in range(w.size[0]):
+        p, came = w.log[i, 0], w.log[i, 2]
+        if came >= 0:
+            w.cost[came] = _uneven(c, s, w, came)
+        for j in range(c.rf[p]):
+            w.cost[s.at[p, j]] = _uneven(c, s, w, s.at[p, j])
+        _list(c, s, w, p)

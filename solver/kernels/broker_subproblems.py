@@ -1,0 +1,289 @@
+"""What each broker would hold if rows were paid for: one small problem a broker.
+
+A broker b may hold any of its choices i, each at the cost c_i less what the row pays:
+
+    least over sets S of  sum_S (c_i - mu_i) + sum_d w_d (v_d + sum_S a_id)^2
+
+With any eta, and reduced costs r_i = c_i - mu_i + eta . a_i, the value of S is exactly
+a base plus |r_i| of each choice that S decides against the sign of r_i, a flip, plus
+sum_d w_d z_d^2 of the residual z = v(S) - eta / 2 w. The higher the base, the fewer
+flips can pay. Geoffrion, 1974.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.kernels.compiled import compiled, linked, reference_to
+from solver.kernels.pricing import Scratch, price_row
+from solver.kernels.problem_arrays import Columns
+from solver.kernels.single_broker_bnb import (
+    LEAST_GAIN,
+    Tree,
+    branch,
+    descend,
+    lift,
+    pair_up,
+    scale_grid,
+    squares,
+    sum_rests,
+)
+
+PAIRED = 96
+"""Flips of least cost that are also tried two at a time."""
+
+FINER = 0.04
+"""What a grid's largest square of prices becomes where nothing higher is found."""
+
+FINEST = 1e-6
+"""And at which share of the first one's the search ends."""
+
+MOST_ROUNDS = 30
+"""Most grids in the search for a broker's prices."""
+
+
+class Subproblems(NamedTuple):
+    """The choices of B brokers, broker after broker; K counted dimensions."""
+
+    start: Ints
+    """(B + 1,) first choice of each broker."""
+    row: Ints
+    """(I,) int32"""
+    cost: Floats
+    """(I,) price of the change; 0 at home."""
+    load: Floats
+    """(I, K) deviation that the row brings."""
+    fixed: Floats
+    """(B, K) deviation by what is decided."""
+    weight: Floats
+    """(K,)"""
+
+
+SubproblemsStruct, SubproblemsReference = reference_to(Subproblems)
+
+
+@compiled
+def _link_subproblems(parts: Any) -> Any:
+    return SubproblemsReference(*parts)
+
+
+def link_subproblems(record: Subproblems) -> Subproblems:
+    """As compiled loops take it."""
+    return linked(_link_subproblems, record)
+
+
+@compiled
+def choice_costs(c: Columns, rows: Ints, r: Scratch, cost: Floats) -> None:
+    """Fill cost (rows, B): price of each row on each broker; infinite where barred."""
+    free = np.zeros((c.lead.shape[1], len(c.scale)))
+    for i in range(len(rows)):
+        price_row(c, free, rows[i], 0.0, r)
+        for b in range(len(c.scale)):
+            cost[i, b] = r.lead[b]
+
+
+@compiled
+def solve_brokers(
+    p: Subproblems,
+    first: int,
+    end: int,
+    mu: Floats,
+    eta: Floats,
+    held: Bools,
+    within: float,
+    nodes: int,
+    t: Tree,
+) -> tuple[float, float, int]:
+    """Solve some brokers' problems at the multipliers mu (n,) of rows.
+
+    Parameters
+    ----------
+    first, end
+        The brokers from `first` to before `end`, by position.
+    eta
+        (B, K) any prices; those of a broker are moved to where its base is higher.
+    held
+        (I,) a set of each broker to start at; the best one found is left there.
+    within
+        How exact the values shall be, unless `nodes` branchings are too few.
+
+    Returns
+    -------
+    Sum of the proved values, how far the sets found may be from them together, and
+    about how many operations that took.
+    """
+    total, open_, effort = 0.0, 0.0, 0
+    for b in range(first, end):
+        base = _reduce(p, mu, eta, b, t)
+        best, done = _improve(p, eta, b, held, t)
+        effort += done + _centre(p, eta, b, t, best)
+        higher = _reduce(p, mu, eta, b, t)
+        best += base - higher
+        least, best, done = _prove(p, eta, b, held, best, within, nodes, t)
+        total += higher + least
+        open_ += best - least
+        effort += done
+    return total, open_, effort
+
+
+@compiled
+def _reduce(p: Subproblems, mu: Floats, eta: Floats, b: int, t: Tree) -> float:
+    """Reduced costs of a broker's choices; the base, which any set costs at least."""
+    base = 0.0
+    for d in range(len(p.weight)):
+        x = eta[b, d]
+        base += x * p.fixed[b, d] - x * x / (4.0 * p.weight[d])
+    first = p.start[b]
+    for i in range(first, p.start[b + 1]):
+        r = p.cost[i] - mu[p.row[i]]
+        for d in range(len(p.weight)):
+            r += eta[b, d] * p.load[i, d]
+        t.reduced[i - first] = r
+        base += min(0.0, r)
+    return base
+
+
+@compiled
+def _residual(p: Subproblems, eta: Floats, b: int, t: Tree, z: Floats) -> None:
+    """Residual (K,) of the set that the signs of the reduced costs choose."""
+    first = p.start[b]
+    for d in range(len(z)):
+        z[d] = p.fixed[b, d] - eta[b, d] / (2.0 * p.weight[d])
+    for i in range(p.start[b + 1] - first):
+        if t.reduced[i] < 0.0:
+            for d in range(len(z)):
+                z[d] += p.load[first + i, d]
+
+
+@compiled
+def _improve(
+    p: Subproblems, eta: Floats, b: int, held: Bools, t: Tree
+) -> tuple[float, int]:
+    """A good set for a broker; its value over the base, and the operations taken."""
+    z = np.empty(len(p.weight))
+    _residual(p, eta, b, t, z)
+    best = _start(p, b, held, t, z)
+    many = _gather(p, b, t, best, by_size=False)
+    best, singles = descend(p.weight, t, many, z, best)
+    many = _gather(p, b, t, best, by_size=False)
+    best, pairs = pair_up(p.weight, t, min(many, PAIRED), z, best)
+    _write(p, b, held, t)
+    return best, singles + pairs
+
+
+@compiled
+def _prove(
+    p: Subproblems,
+    eta: Floats,
+    b: int,
+    held: Bools,
+    best: float,
+    within: float,
+    nodes: int,
+    t: Tree,
+) -> tuple[float, float, int]:
+    """Values over the base, proved and found, and the operations taken.
+
+    `best` is the value of the set in `held`, which is replaced by a better one.
+    """
+    root = np.empty(len(p.weight))
+    _residual(p, eta, b, t, root)
+    first, count = p.start[b], p.start[b + 1] - p.start[b]
+    for i in range(count):
+        t.flipped[i] = held[first + i] != (t.reduced[i] < 0.0)
+    many = _gather(p, b, t, best, by_size=True)
+    scale_grid(p.weight, best, t)
+    sum_rests(t, many)
+    least, best, done = branch(p.weight, t, many, root, best, within, nodes)
+    _write(p, b, held, t)
+    grid = len(t.square) * len(root)
+    return least, best, grid * (many + 2 * done) + 4 * len(root) * count
+
+
+@compiled
+def _write(p: Subproblems, b: int, held: Bools, t: Tree) -> None:
+    first = p.start[b]
+    for i in range(p.start[b + 1] - first):
+        held[first + i] = (t.reduced[i] < 0.0) != t.flipped[i]
+
+
+@compiled
+def _start(p: Subproblems, b: int, held: Bools, t: Tree, z: Floats) -> float:
+    """Start at the set given or at that of the signs; its value over the base."""
+    first, count = p.start[b], p.start[b + 1] - p.start[b]
+    plain, value = squares(p.weight, z), 0.0
+    warm = z.copy()
+    for i in range(count):
+        t.flipped[i] = held[first + i] != (t.reduced[i] < 0.0)
+        if t.flipped[i]:
+            sign = -1.0 if t.reduced[i] < 0.0 else 1.0
+            value += abs(t.reduced[i])
+            for d in range(len(z)):
+                warm[d] += sign * p.load[first + i, d]
+    value += squares(p.weight, warm)
+    if value < plain:
+        for d in range(len(z)):
+            z[d] = warm[d]
+        return value
+    for i in range(count):
+        t.flipped[i] = False
+    return plain
+
+
+@compiled
+def _gather(p: Subproblems, b: int, t: Tree, value: float, by_size: bool) -> int:
+    """List flips that a set better than `value` may make, and those made now."""
+    first, count, dims = p.start[b], p.start[b + 1] - p.start[b], len(p.weight)
+    key, found = np.empty(count), np.empty(count, np.int64)
+    many = 0
+    for i in range(count):
+        if abs(t.reduced[i]) < value or t.flipped[i]:
+            key[many] = abs(t.reduced[i])
+            if by_size:
+                key[many] = -squares(p.weight, p.load[first + i])
+            elif t.flipped[i]:
+                key[many] = -1.0
+            found[many] = i
+            many += 1
+    order = np.argsort(key[:many], kind="mergesort")
+    for k in range(many):
+        i = found[order[k]]
+        t.choice[k] = i
+        t.flip[k] = abs(t.reduced[i])
+        sign = -1.0 if t.reduced[i] < 0.0 else 1.0
+        for d in range(dims):
+            t.shift[k, d] = sign * p.load[first + i, d]
+    return many
+
+
+@compiled
+def _centre(p: Subproblems, eta: Floats, b: int, t: Tree, value: float) -> int:
+    """Move a broker's eta to where its base is highest; the operations that took.
+
+    A pattern search over the grid, which is made finer where it finds nothing higher.
+    `value` is that of the best set known.
+    """
+    dims, grid = len(p.weight), len(t.square)
+    many = _gather(p, b, t, value, by_size=False)
+    root, here, price = np.empty(dims), np.zeros(dims), np.empty(dims)
+    _residual(p, eta, b, t, root)
+    best, scale, rounds = 0.0, value, 0
+    while scale > FINEST * value and rounds < MOST_ROUNDS:
+        rounds += 1
+        scale_grid(p.weight, scale, t)
+        at = -1
+        for g in range(grid):
+            for d in range(dims):
+                price[d] = here[d] + t.price[g, d]
+            found = lift(p.weight, t, many, root, price)
+            if found > best + LEAST_GAIN:
+                at, best = g, found
+        if at < 0:
+            scale *= FINER
+            continue
+        for d in range(dims):
+            here[d] += t.price[at, d]
+    for d in range(dims):
+        eta[b, d] += here[d]
+    return rounds * grid * dims * many

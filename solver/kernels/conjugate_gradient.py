@@ -1,0 +1,142 @@
+"""Rows mixed over the brokers that they are split over, by conjugate gradients.
+
+A place that becomes empty leaves the mix, and the directions start anew: Polyak, 1969.
+"""
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.compiled import compiled
+from solver.kernels.relaxed_point import Relaxed, price_of, quote
+
+UNSPLIT = 1e-12
+"""Mass that is none."""
+
+
+@compiled
+def _list_split(x: Relaxed) -> tuple[Ints, Ints]:
+    """Where rows are that are split: (M,) rows one after the other, (M,) brokers."""
+    room = 0
+    for p in range(len(x.cost)):
+        for b in range(len(x.fixed)):
+            room += x.mass[p, b] > 0.0
+    row, broker, many = np.empty(room, np.int64), np.empty(room, np.int64), 0
+    for p in range(len(x.cost)):
+        for b in range(len(x.fixed)):
+            if x.mass[p, b] > 0.0:
+                row[many], broker[many] = p, b
+                many += 1
+    many = _drop_whole(x, row, broker, many)
+    return row[:many].copy(), broker[:many].copy()
+
+
+@compiled
+def _drop_whole(x: Relaxed, row: Ints, broker: Ints, many: int) -> int:
+    """Take empty places, and rows that are whole, out of the list; its new length."""
+    kept, first = 0, 0
+    while first < many:
+        p, last, start = row[first], first, kept
+        while last < many and row[last] == p:
+            if x.mass[p, broker[last]] > 0.0:
+                row[kept], broker[kept] = p, broker[last]
+                kept += 1
+            last += 1
+        if kept - start < 2:
+            kept = start
+        first = last
+    return kept
+
+
+@compiled
+def _project(x: Relaxed, row: Ints, broker: Ints, many: int, slope: Floats) -> float:
+    """Fill slope (many,): how F falls if mass goes there from the row's other places.
+
+    In units of load, so that all rows bend F about as much. Its square is returned.
+    """
+    total, first = 0.0, 0
+    while first < many:
+        p, last, mean = row[first], first, 0.0
+        while last < many and row[last] == p:
+            slope[last] = -price_of(x, p, broker[last])
+            mean += slope[last]
+            last += 1
+        mean /= last - first
+        size = x.size[p]
+        for i in range(first, last):
+            slope[i] = (slope[i] - mean) / size
+            total += slope[i] * slope[i]
+        first = last
+    return total
+
+
+@compiled
+def _along(
+    x: Relaxed, row: Ints, broker: Ints, many: int, way: Floats, v: Floats
+) -> float:
+    """Fill v (B, K): deviations along a way; half of how much F bends there."""
+    v[:, :] = 0.0
+    for i in range(many):
+        p, b = row[i], broker[i]
+        m = way[i] / x.size[p]
+        for d in range(len(x.weight)):
+            v[b, d] += m * x.load[p, d] * x.scale[b, d]
+    bend = 0.0
+    for b in range(len(v)):
+        for d in range(len(x.weight)):
+            bend += x.weight[d] * v[b, d] * v[b, d]
+    return bend
+
+
+@compiled
+def _step(
+    x: Relaxed, row: Ints, broker: Ints, many: int, way: Floats, far: float, v: Floats
+) -> bool:
+    """Go along a way until F is least, or a place is empty; whether one became so."""
+    most = np.inf
+    for i in range(many):
+        if way[i] < 0.0:
+            m = x.mass[row[i], broker[i]] * x.size[row[i]]
+            most = min(most, -m / way[i])
+    stopped = most <= far
+    far = min(most, far)
+    for i in range(many):
+        p, b = row[i], broker[i]
+        x.mass[p, b] += far * way[i] / x.size[p]
+        if x.mass[p, b] < UNSPLIT:
+            x.mass[p, b] = 0.0
+            stopped = True
+    for b in range(len(v)):
+        for d in range(len(x.weight)):
+            x.v[b, d] += far * v[b, d]
+        quote(x, b)
+    return stopped
+
+
+@compiled
+def mix(x: Relaxed, small: float, steps: int) -> int:
+    """Bring rows that are split to where F is least, on the same brokers.
+
+    Ends after so many steps, or where one gains less than `small`. Returns about how
+    many operations that took.
+    """
+    row, broker = _list_split(x)
+    many, before, effort = len(row), 0.0, x.cost.size
+    slope, way, v = np.empty(many), np.zeros(many), np.empty(x.fixed.shape)
+    for _ in range(steps):
+        if many == 0:
+            break
+        square = _project(x, row, broker, many, slope)
+        effort += 6 * many * len(x.weight)
+        ratio = square / before if before > 0.0 else 0.0
+        along = 0.0
+        for i in range(many):
+            way[i] = slope[i] + ratio * way[i]
+            along += way[i] * slope[i]
+        before = square
+        bend = _along(x, row, broker, many, way, v)
+        far = along / (2.0 * bend) if bend > 0.0 else np.inf
+        if along <= 0.0 or along * min(far, 1.0) < small:
+            break
+        if _step(x, row, broker, many, way, far, v):
+            many, before = _drop_whole(x, row, broker, many), 0.0
+    return effort

@@ -1,0 +1,55 @@
+"""Descent over changes of leader alone, the most profitable ones first."""
+
+from solver.kernels.compiled import compiled
+from solver.kernels.move_deltas import (
+    State,
+    affordable,
+    fits,
+    hand_over,
+    lead_delta,
+    may_lead,
+)
+from solver.kernels.problem_arrays import Columns
+
+
+@compiled
+def best_leader(c: Columns, s: State, p: int) -> tuple[int, float]:
+    """Slot of row p that should lead, and the change of F; slot 0 and 0 for none."""
+    best, least = 0, 0.0
+    if not c.free[p] or not c.led[p]:
+        return best, least
+    for k in range(1, c.rf[p]):
+        if may_lead(c, p, s.at[p, k]):
+            change = lead_delta(c, s, p, k)
+            if change < least:
+                best, least = k, change
+    return best, least
+
+
+@compiled
+def largest_gain(c: Columns, s: State) -> float:
+    """What the best single change of leader would lower F by; 0 where none does."""
+    gain = 0.0
+    for p in range(len(s.at)):
+        gain = max(gain, -best_leader(c, s, p)[1])
+    return gain
+
+
+@compiled
+def sweep_leaders(c: Columns, s: State, threshold: float) -> int:
+    """Change the leader of each row where F falls by more than `threshold`.
+
+    Returns how many rows changed. Limits and budgets hold throughout.
+    """
+    changed = 0
+    for p in range(len(s.at)):
+        k, change = best_leader(c, s, p)
+        if change >= -threshold:
+            continue
+        before, after = s.at[p, 0], s.at[p, k]
+        hand_over(c, s, p, k)
+        if fits(c, s, after) and affordable(c, s, p, before, after):
+            changed += 1
+        else:
+            hand_over(c, s, p, k)
+    return changed

@@ -1,0 +1,396 @@
+"""A state under change: the delta of F of one step, and the step itself."""
+
+from typing import Any, NamedTuple, cast
+
+import numpy as np
+
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.pricing import had, paid
+from solver.kernels.problem_arrays import Columns
+
+
+class State(NamedTuple):
+    """Where replicas lie, and the sums that follow from it."""
+
+    at: Array
+    """(n, M) brokers of each row, leader first; -1 fills."""
+    v: Array
+    """(B, K) deviations."""
+    used: Array
+    """(B, C) loads of the limited dimensions."""
+    held: Array
+    """(B,) replicas."""
+    spent: Array
+    """(4,) new replicas, bytes, leader changes and changed partitions so far."""
+    topic_moves: Array
+    """(T,) new replicas of each topic."""
+    topic_changed: Array
+    """(T,) changed partitions of each topic."""
+    into: Array
+    """(B,) new replicas"""
+    out: Array
+    """(B,) replicas of the snapshot that left."""
+    topics: Array
+    """(2, T, B) replicas, leaders of each topic; (2, 0, B) where not levelled."""
+
+
+StateStruct, StateReference = reference_to(State)
+
+
+@compiled
+def _link_state(parts: Any) -> Any:
+    return StateReference(*parts)
+
+
+def copied(state: State) -> State:
+    """A state of its own."""
+    parts = (part.copy() for part in cast("Any", state).record)
+    return linked(_link_state, State(*parts))
+
+
+def adopt(state: State, other: State, rows: Array, brokers: Array) -> None:
+    """Take over what another state, once equal, has done to some rows and brokers.
+
+    What all brokers share, the topics' spread and the budgets' sums, is left as it is.
+    """
+    state.at[rows] = other.at[rows]
+    for name in ("v", "used", "held", "into", "out"):
+        getattr(state, name)[brokers] = getattr(other, name)[brokers]
+
+
+def new_state(c: Columns, at: Array) -> State:
+    """The state of a placement, (n, M) leader first."""
+    brokers, topics = len(c.scale), c.topic_weight.shape[1]
+    most_topics = int(c.topic.max(initial=-1)) + 1
+    state = linked(
+        _link_state,
+        State(
+            at=at.copy(),
+            v=np.where(c.holding[:, None], -1.0, 0.0) + np.zeros(c.scale.shape),
+            used=np.zeros(c.limit.shape),
+            held=np.zeros(brokers, np.int64),
+            spent=np.zeros(4, np.int64),
+            topic_moves=np.zeros(most_topics, np.int64),
+            topic_changed=np.zeros(most_topics, np.int64),
+            into=np.zeros(brokers, np.int64),
+            out=np.zeros(brokers, np.int64),
+            topics=np.zeros((2, topics, brokers), np.int64),
+        ),
+    )
+    _sum_up(c, state)
+    return state
+
+
+@compiled
+def _sum_up(c: Columns, s: State) -> None:
+    for p in range(len(s.at)):
+        for k in range(c.rf[p]):
+            _carry(c, s, p, k, s.at[p, k], 1)
+        if c.free[p]:
+            _count(c, s, p, 1)
+
+
+@compiled
+def _carry(c: Columns, s: State, p: int, k: int, b: int, sign: int) -> None:
+    """Put the replica in slot k of row p on a broker, or take it off."""
+    loads = c.lead if k == 0 else c.follow
+    for d in range(s.v.shape[1]):
+        s.v[b, d] += sign * loads[p, d] * c.scale[b, d]
+    taken = c.limit_lead if k == 0 else c.limit_follow
+    for d in range(s.used.shape[1]):
+        s.used[b, d] += sign * taken[p, d]
+    s.held[b] += sign
+    if s.topics.shape[1]:
+        s.topics[0, c.topic[p], b] += sign
+        if k == 0 and c.led[p]:
+            s.topics[1, c.topic[p], b] += sign
+
+
+@compiled
+def _count(c: Columns, s: State, p: int, sign: int) -> None:
+    """Enter what row p changes into the budgets' counters, or take it out."""
+    for k in range(c.rf[p]):
+        b = s.at[p, k]
+        if not had(c, p, b):
+            s.spent[0] += sign
+            s.spent[1] += sign * c.bytes_[p]
+            s.topic_moves[c.topic[p]] += sign
+            s.into[b] += sign
+        if not holds(s, p, c.rf[p], c.home[p, k]):
+            s.out[c.home[p, k]] += sign
+    if s.at[p, 0] != c.home[p, 0]:
+        s.spent[2] += sign
+    _count_changed(c, s, p, sign)
+
+
+@compiled
+def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
+    """Count row p as changed, or take it out, if it has a new replica or leader."""
+    changed = s.at[p, 0] != c.home[p, 0]
+    for k in range(c.rf[p]):
+        changed |= not had(c, p, s.at[p, k])
+    if changed:
+        s.spent[3] += sign
+        s.topic_changed[c.topic[p]] += sign
+
+
+@compiled
+def switch(c: Columns, s: State, p: int, to: Array) -> None:
+    """Bring a whole row to a configuration."""
+    _count(c, s, p, -1)
+    for k in range(c.rf[p]):
+        _carry(c, s, p, k, s.at[p, k], -1)
+    for k in range(c.rf[p]):
+        s.at[p, k] = to[k]
+        _carry(c, s, p, k, to[k], 1)
+    _count(c, s, p, 1)
+
+
+@compiled
+def holds(s: State, p: int, rf: int, b: int) -> bool:
+    """Whether broker b holds a replica of row p."""
+    for k in range(rf):
+        if s.at[p, k] == b:
+            return True
+    return False
+
+
+@compiled
+def may_take(c: Columns, p: int, b: int) -> bool:
+    """Whether a replica of row p may lie on b afterwards."""
+    for k in range(c.rf[p]):
+        if c.home[p, k] == b:
+            return bool(c.stays[p, k])
+    if not c.allow[c.group[p], b]:
+        return False
+    for i in range(c.barred_start[p], c.barred_start[p + 1]):
+        if c.barred[i] == b:
+            return False
+    return True
+
+
+@compiled
+def may_lead(c: Columns, p: int, b: int) -> bool:
+    """Whether b may lead row p, if it may hold a replica of it."""
+    return bool(c.may_lead[c.group[p], b]) or (c.home[p, 0] == b and c.leads_on[p])
+
+
+@compiled
+def topic_delta(c: Columns, s: State, t: int, which: int, i: int, j: int) -> float:
+    """Change of the cost of one topic when one of its replicas goes from i to j."""
+    w, level = c.topic_weight[which, t], c.topic_level[which, t]
+    if w == 0.0:
+        return 0.0
+    change = 0.0
+    if c.holding[i]:
+        x = s.topics[which, t, i]
+        change += (x - 1.0 - level) ** 2 - (x - level) ** 2
+    if c.holding[j]:
+        x = s.topics[which, t, j]
+        change += (x + 1.0 - level) ** 2 - (x - level) ** 2
+    return w * change / (level * level)
+
+
+@compiled
+def shift_delta(
+    c: Columns, s: State, loads: Array, less: Array, p: int, i: int, j: int
+) -> float:
+    """Change of the squares when load `loads[p] - less[p]` goes from i to j."""
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        a = loads[p, d] - less[p, d]
+        x, y = -a * c.scale[i, d], a * c.scale[j, d]
+        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
+    return change
+
+
+@compiled
+def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
+    """Change of F when the replica in slot k of row p goes to broker j."""
+    i = s.at[p, k]
+    loads = c.lead if k == 0 else c.follow
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        a = loads[p, d]
+        x, y = -a * c.scale[i, d], a * c.scale[j, d]
+        change += c.weight[d] * (x * (2 * s.v[i, d] + x) + y * (2 * s.v[j, d] + y))
+    if not had(c, p, j):
+        change += c.price[p]
+    if not had(c, p, i):
+        change -= c.price[p]
+    if k == 0:
+        h = c.home[p, 0]
+        change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+    if s.topics.shape[1]:
+        change += topic_delta(c, s, c.topic[p], 0, i, j)
+        if k == 0:
+            change += topic_delta(c, s, c.topic[p], 1, i, j)
+    return change
+
+
+@compiled
+def meeting_delta(
+    c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool
+) -> float:
+    """What two moves together change F beyond what each does alone.
+
+    The replica in slot k of row p goes to the broker of slot k2 of row q, which goes
+    elsewhere: `back` if to where the first one came from.
+    """
+    i, j = s.at[p, k], s.at[q, k2]
+    one = c.lead if k == 0 else c.follow
+    two = c.lead if k2 == 0 else c.follow
+    change = 0.0
+    for d in range(s.v.shape[1]):
+        squares = c.scale[j, d] * c.scale[j, d]
+        if back:
+            squares += c.scale[i, d] * c.scale[i, d]
+        change -= 2.0 * c.weight[d] * one[p, d] * two[q, d] * squares
+    if s.topics.shape[1] and c.topic[p] == c.topic[q]:
+        t = c.topic[p]
+        times = c.holding[j] + (1 if back and c.holding[i] else 0)
+        for which in range(2 if k == 0 and k2 == 0 else 1):
+            level = c.topic_level[which, t]
+            change -= 2.0 * c.topic_weight[which, t] * times / (level * level)
+    return change
+
+
+@compiled
+def move(c: Columns, s: State, p: int, k: int, j: int) -> None:
+    """Bring the replica in slot k of row p to broker j."""
+    i = s.at[p, k]
+    _count_changed(c, s, p, -1)
+    _carry(c, s, p, k, i, -1)
+    _carry(c, s, p, k, j, 1)
+    s.at[p, k] = j
+    if had(c, p, j):
+        s.out[j] -= 1
+    else:
+        s.spent[0] += 1
+        s.spent[1] += c.bytes_[p]
+        s.topic_moves[c.topic[p]] += 1
+        s.into[j] += 1
+    if had(c, p, i):
+        s.out[i] += 1
+    else:
+        s.spent[0] -= 1
+        s.spent[1] -= c.bytes_[p]
+        s.topic_moves[c.topic[p]] -= 1
+        s.into[i] -= 1
+    if k == 0:
+        h = c.home[p, 0]
+        s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+    _count_changed(c, s, p, 1)
+
+
+@compiled
+def lead_delta(c: Columns, s: State, p: int, k: int) -> float:
+    """Change of F when slot k of row p leads instead of slot 0."""
+    i, j = s.at[p, 0], s.at[p, k]
+    change = shift_delta(c, s, c.lead, c.follow, p, i, j)
+    h = c.home[p, 0]
+    change += c.leader_price * ((j != h) * 1.0 - (i != h) * 1.0)
+    if s.topics.shape[1]:
+        change += topic_delta(c, s, c.topic[p], 1, i, j)
+    return change
+
+
+@compiled
+def hand_over(c: Columns, s: State, p: int, k: int) -> None:
+    """Let slot k of row p lead; slots 0 and k change places."""
+    i, j = s.at[p, 0], s.at[p, k]
+    _count_changed(c, s, p, -1)
+    _carry(c, s, p, 0, i, -1)
+    _carry(c, s, p, k, j, -1)
+    s.at[p, 0], s.at[p, k] = j, i
+    _carry(c, s, p, 0, j, 1)
+    _carry(c, s, p, k, i, 1)
+    h = c.home[p, 0]
+    s.spent[2] += (1 if j != h else 0) - (1 if i != h else 0)
+    _count_changed(c, s, p, 1)
+
+
+@compiled
+def fits(c: Columns, s: State, b: int) -> bool:
+    """Whether a broker is within its limits."""
+    for d in range(s.used.shape[1]):
+        if s.used[b, d] > c.limit[b, d]:
+            return False
+    return bool(s.held[b] <= c.most_replicas[b])
+
+
+@compiled
+def affordable(c: Columns, s: State, p: int, i: int, j: int) -> bool:
+    """Whether the budgets hold after row p has gone from i to j."""
+    for x in range(4):
+        if s.spent[x] > c.budgets[x]:
+            return False
+    return bool(
+        s.topic_moves[c.topic[p]] <= c.budgets[4]
+        and s.into[j] <= c.budgets[5]
+        and s.out[i] <= c.budgets[6]
+        and s.topic_changed[c.topic[p]] <= c.budgets[7]
+    )
+
+
+@compiled
+def racks_hold(c: Columns, s: State, p: int) -> bool:
+    """Whether row p lies in racks as it may."""
+    g = c.group[p]
+    mode = c.mode[g]
+    if mode == 0:
+        return True
+    rf = c.rf[p]
+    if mode != 3 and not c.forced[p]:
+        moved = False
+        for k in range(rf):
+            moved |= not had(c, p, s.at[p, k])
+        if not moved:
+            return True
+    if mode == 1:
+        racks = 0
+        for k in range(rf):
+            new = 1
+            for j in range(k):
+                if c.rack[s.at[p, j]] == c.rack[s.at[p, k]]:
+                    new = 0
+            racks += new
+        return bool(racks >= c.distinct[g])
+    most = 0
+    least = rf + 1
+    for q in range(c.usable.shape[1]):
+        here = 0
+        free = c.usable[g, q]
+        for k in range(rf):
+            b = s.at[p, k]
+            here += c.rack[b] == q
+            free -= c.rack[b] == q and c.allow[g, b]
+        if mode == 3 and here != c.wanted[g, q]:
+            return False
+        most = max(most, here)
+        # A rack whose takers all hold a replica has no room for more.
+        if free > 0:
+            least = min(least, here)
+    return mode == 3 or most - least <= 1
+
+
+@compiled
+def objective(c: Columns, s: State) -> float:
+    """F of a state, less the refund of forced moves."""
+    total = 0.0
+    for b in range(len(s.v)):
+        if c.holding[b]:
+            for d in range(s.v.shape[1]):
+                total += c.weight[d] * s.v[b, d] * s.v[b, d]
+    for p in range(len(s.at)):
+        if c.free[p]:
+            total += paid(c, p, s.at[p])
+    for which in range(2):
+        for t in range(s.topics.shape[1]):
+            w, level = c.topic_weight[which, t], c.topic_level[which, t]
+            if w > 0.0:
+                for b in range(len(s.v)):
+                    if c.holding[b]:
+                        x = s.topics[which, t, b] - level
+                        total += w * x * x / (level * level)
+    return total

@@ -1,0 +1,176 @@
+"""Which changes are worth trying: those of small reduced cost.
+
+The reduced cost of a change is what the row's cheapest configuration with it costs
+more than its cheapest one at the dual prices. What is far from free is never part of
+a good plan.
+"""
+
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from solver.kernels.compiled import Array, compiled, linked, reference_to
+from solver.kernels.move_deltas import may_lead, may_take
+from solver.kernels.pricing import (
+    Scratch,
+    cheapest,
+    had,
+    lowest_prices,
+    price_row,
+    stays_cheapest,
+)
+from solver.kernels.problem_arrays import Columns
+
+HOLD: Final = 1
+LEAD: Final = 2
+
+
+class Candidates(NamedTuple):
+    """m rows that could change."""
+
+    row: Array
+    """(m,)"""
+    may: Array
+    """(m, B) uint8: `HOLD`, `LEAD` or both, where a replica, the leader may lie."""
+
+
+CandidatesStruct, CandidatesReference = reference_to(Candidates)
+
+
+@compiled
+def _link_candidates(parts: Any) -> Any:
+    return CandidatesReference(*parts)
+
+
+def new_candidates(row: Array, may: Array) -> Candidates:
+    """Candidates from their columns."""
+    return linked(_link_candidates, Candidates(row=row, may=may))
+
+
+@compiled
+def find_candidates(
+    c: Columns,
+    q: Array,
+    rows: Array,
+    within: float,
+    lead_within: float,
+    r: Scratch,
+    row: Array,
+    may: Array,
+) -> int:
+    """Fill `row` and `may` with changes of reduced cost up to the limits; how many."""
+    brokers = q.shape[1]
+    lowest = lowest_prices(q)
+    found = 0
+    for i in range(len(rows)):
+        p = rows[i]
+        if stays_cheapest(c, q, lowest, p, within + lead_within):
+            continue
+        price_row(c, q, p, 0.0, r)
+        least = cheapest(c, p, r)
+        bits = may[found]
+        for b in range(brokers):
+            bits[b] = 0
+        if c.rf[p] == 1:
+            choices = 0
+            for b in range(brokers):
+                if r.lead[b] - least <= within:
+                    bits[b] = HOLD | LEAD
+                    choices += b != c.home[p, 0]
+        else:
+            choices = _set_candidates(c, p, within, lead_within, r, bits)
+        if choices == 0:
+            continue
+        for k in range(c.rf[p]):
+            if c.stays[p, k]:
+                b = c.home[p, k]
+                bits[b] |= HOLD
+                if k == 0 and r.lead[b] < np.inf:
+                    bits[b] |= LEAD
+        row[found] = p
+        found += 1
+        if found == len(row):
+            break
+    return found
+
+
+@compiled
+def _set_candidates(
+    c: Columns, p: int, within: float, lead_within: float, r: Scratch, bits: Array
+) -> int:
+    """Single exchanges with the cheapest configuration; how many differ from home."""
+    rf, g = c.rf[p], c.group[p]
+    leader = r.best[0]
+    choices = 0
+    for b in range(len(r.follow)):
+        held, led = _exchange_costs(c, g, rf, b, leader, r)
+        if led <= lead_within:
+            bits[b] |= HOLD | LEAD
+        elif held <= within:
+            bits[b] |= HOLD
+        if bits[b]:
+            leads = bits[b] & LEAD and b != c.home[p, 0]
+            choices += 1 if leads or not had(c, p, b) else 0
+    return choices
+
+
+@compiled
+def _exchange_costs(
+    c: Columns, g: int, rf: int, b: int, leader: int, r: Scratch
+) -> tuple[float, float]:
+    """Reduced cost of broker b as a follower, and as the leader."""
+    if r.follow[b] == np.inf:
+        return np.inf, np.inf
+    in_rack, inside = 0, False
+    for k in range(rf):
+        in_rack += c.rack[r.best[k]] == c.rack[b]
+        inside |= r.best[k] == b
+    if inside:
+        if b == leader:
+            return 0.0, 0.0
+        return 0.0, r.lead[b] - r.follow[b] + r.follow[leader] - r.lead[leader]
+    full = in_rack >= c.most[g, c.rack[b]]
+    held, led = np.inf, np.inf
+    for k in range(rf):
+        out = r.best[k]
+        if full and c.rack[out] != c.rack[b]:
+            continue
+        if k > 0:
+            held = min(held, r.follow[b] - r.follow[out])
+            led = min(
+                led, r.lead[b] + r.follow[leader] - r.lead[leader] - r.follow[out]
+            )
+        else:
+            led = min(led, r.lead[b] - r.lead[leader])
+            for j in range(1, rf):
+                heir = r.best[j]
+                held = min(
+                    held,
+                    r.follow[b] + r.lead[heir] - r.follow[heir] - r.lead[leader],
+                )
+    return held, led
+
+
+@compiled
+def large_rows(c: Columns, rows: Array, size: float, row: Array, may: Array) -> int:
+    """Rows whose replicas weigh at least `size` levels, free to go anywhere allowed.
+
+    Giants: prices split them, so reduced costs say little of where they belong.
+    """
+    found = 0
+    for i in range(len(rows)):
+        p = rows[i]
+        largest = 0.0
+        for d in range(c.lead.shape[1]):
+            largest = max(largest, c.lead[p, d])
+        if largest < size:
+            continue
+        for b in range(len(c.scale)):
+            may[found, b] = 0
+            if may_take(c, p, b):
+                may[found, b] = HOLD | (LEAD if may_lead(c, p, b) else 0)
+        row[found] = p
+        found += 1
+        if found == len(row):
+            break
+    return found

@@ -1,0 +1,213 @@
+"""What rows should pay, given the sets that brokers were seen to choose.
+
+    most over mu of  sum_p mu_p + sum_b min_j (V_bj - sum_j mu) - |mu - centre|^2 / 2 t
+
+over the sets j known of each broker b: the proximal bundle method (Lemarechal, 1975;
+Kiwiel, 1990), one model a broker. Solved in the dual, where each broker mixes its sets:
+weight goes from its dearest set to its cheapest, by an exact step.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.kernels.broker_subproblems import Subproblems
+from solver.kernels.compiled import compiled, linked, reference_to
+
+SWEEPS = 300
+"""Most rounds over all brokers in one solution."""
+
+MOST_EFFORT = 200_000_000
+"""Operations after which no further round begins."""
+
+
+class Master(NamedTuple):
+    """Up to C sets of each of B brokers, of up to L rows each."""
+
+    row: Ints
+    """(B, C, L) int32 rows of each set."""
+    length: Ints
+    """(B, C)"""
+    value: Floats
+    """(B, C) price of the changes and squares of the deviations."""
+    weight: Floats
+    """(B, C) how the broker mixes them."""
+    cost: Floats
+    """(B, C) value less what the rows pay."""
+    idle: Ints
+    """(B, C) rounds without weight."""
+    used: Ints
+    """(B,) sets known."""
+
+
+MasterStruct, MasterReference = reference_to(Master)
+
+
+@compiled
+def _link_master(parts: Any) -> Any:
+    return MasterReference(*parts)
+
+
+def new_master(brokers: int, sets: int, length: int) -> Master:
+    """No set known yet."""
+    shape = (brokers, sets)
+    return linked(
+        _link_master,
+        Master(
+            row=np.zeros((*shape, length), np.int32),
+            length=np.zeros(shape, np.int64),
+            value=np.zeros(shape),
+            weight=np.zeros(shape),
+            cost=np.zeros(shape),
+            idle=np.zeros(shape, np.int64),
+            used=np.zeros(brokers, np.int64),
+        ),
+    )
+
+
+@compiled
+def add_sets(m: Master, p: Subproblems, held: Bools) -> None:
+    """Learn the set that each broker holds, held: (I,); too long ones are left out."""
+    for b in range(len(m.used)):
+        length = 0
+        for i in range(p.start[b], p.start[b + 1]):
+            length += held[i]
+        if length > m.row.shape[2]:
+            continue
+        j = _room(m, b)
+        _fill(m, p, held, b, j)
+
+
+@compiled
+def _room(m: Master, b: int) -> int:
+    """A free place; else that of the set that was idle for longest."""
+    j = m.used[b]
+    if j < m.value.shape[1]:
+        m.used[b] += 1
+        m.weight[b, j] = 1.0 if j == 0 else 0.0
+        m.idle[b, j] = 0
+        return int(j)
+    j = 0
+    for k in range(m.used[b]):
+        if m.idle[b, k] > m.idle[b, j]:
+            j = k
+    if m.weight[b, j] > 0.0:
+        best = 0 if j > 0 else 1
+        for k in range(m.used[b]):
+            if k != j and m.weight[b, k] > m.weight[b, best]:
+                best = k
+        m.weight[b, best] += m.weight[b, j]
+        m.weight[b, j] = 0.0
+    m.idle[b, j] = 0
+    return j
+
+
+@compiled
+def _fill(m: Master, p: Subproblems, held: Bools, b: int, j: int) -> None:
+    value, length = 0.0, 0
+    v = p.fixed[b].copy()
+    for i in range(p.start[b], p.start[b + 1]):
+        if held[i]:
+            m.row[b, j, length] = p.row[i]
+            length += 1
+            value += p.cost[i]
+            for d in range(len(v)):
+                v[d] += p.load[i, d]
+    for d in range(len(v)):
+        value += p.weight[d] * v[d] * v[d]
+    m.value[b, j], m.length[b, j] = value, length
+
+
+@compiled
+def _price(m: Master, mu: Floats, b: int) -> int:
+    """What each set of a broker costs; the operations that took."""
+    effort = 0
+    for j in range(m.used[b]):
+        cost = m.value[b, j]
+        for i in range(m.length[b, j]):
+            cost -= mu[m.row[b, j, i]]
+        m.cost[b, j] = cost
+        effort += m.length[b, j]
+    return effort
+
+
+@compiled
+def _mix(m: Master, b: int, t: float, mu: Floats, mark: Ints) -> float:
+    """Shift weight between two sets of a priced broker; what the mix cost too much.
+
+    mark: (n,) zeros, left as zeros.
+    """
+    low, high, over = 0, -1, 0.0
+    for j in range(m.used[b]):
+        if m.cost[b, j] < m.cost[b, low]:
+            low = j
+    for j in range(m.used[b]):
+        if m.weight[b, j] > 0.0:
+            over += m.weight[b, j] * (m.cost[b, j] - m.cost[b, low])
+            if high < 0 or m.cost[b, j] > m.cost[b, high]:
+                high = j
+    if low == high or m.cost[b, high] <= m.cost[b, low]:
+        return over
+    differ = 0
+    for i in range(m.length[b, low]):
+        mark[m.row[b, low, i]] += 1
+    for i in range(m.length[b, high]):
+        mark[m.row[b, high, i]] -= 1
+    for i in range(m.length[b, low]):
+        differ += mark[m.row[b, low, i]] != 0
+    for i in range(m.length[b, high]):
+        differ += mark[m.row[b, high, i]] != 0
+    step = m.weight[b, high]
+    if differ > 0:
+        step = min(step, (m.cost[b, high] - m.cost[b, low]) / (t * differ))
+    m.weight[b, high] -= step
+    m.weight[b, low] += step
+    for i in range(m.length[b, low]):
+        p = m.row[b, low, i]
+        mu[p] -= t * step * mark[p]
+        mark[p] = 0
+    for i in range(m.length[b, high]):
+        p = m.row[b, high, i]
+        mu[p] -= t * step * mark[p]
+        mark[p] = 0
+    return over
+
+
+@compiled
+def solve_master(
+    m: Master, centre: Floats, t: float, mu: Floats, small: float
+) -> tuple[float, int]:
+    """Fill mu (R,) with the best multipliers near the centre.
+
+    Returns
+    -------
+    The model's value there, and about how many operations that took.
+    """
+    for p in range(len(mu)):
+        mu[p] = centre[p] + t
+    for b in range(len(m.used)):
+        for j in range(m.used[b]):
+            if m.weight[b, j] > 0.0:
+                for i in range(m.length[b, j]):
+                    mu[m.row[b, j, i]] -= t * m.weight[b, j]
+    mark = np.zeros(len(mu), np.int64)
+    effort = 0
+    for _ in range(SWEEPS):
+        over = 0.0
+        for b in range(len(m.used)):
+            effort += _price(m, mu, b)
+            over += _mix(m, b, t, mu, mark)
+        if over <= small or effort >= MOST_EFFORT:
+            break
+    total = 0.0
+    for p in range(len(mu)):
+        total += mu[p]
+    for b in range(len(m.used)):
+        effort += _price(m, mu, b)
+        low = np.inf
+        for j in range(m.used[b]):
+            low = min(low, m.cost[b, j])
+            m.idle[b, j] = 0 if m.weight[b, j] > 0.0 else m.idle[b, j] + 1
+        total += low
+    return total, effort

@@ -1,0 +1,243 @@
+"""Directories for all brokers of a placement, with what they cost and why."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.goals.goals import SolveLimits
+from model.ids import BrokerId
+from model.plan.plan import ANY_DIR, Move
+from solver.budget import Budget
+from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs, find_dirs
+from solver.log_dirs.dual_bound import price_bound
+from solver.log_dirs.exact_directories import fit, is_small, solve_exactly
+from solver.log_dirs.gains import Levelled, change_words, gains, paths_of
+from solver.log_dirs.moves_and_swaps import improve, settle
+from solver.problem.placement import Placement
+from solver.problem.problem import Problem
+
+WORK_SHARE: Final = 0.05
+"""Share of the limit on work that directories may use, more where there are many."""
+
+MOST_SHARE: Final = 0.2
+"""The same at most."""
+
+WORK_OF_REPLICA: Final = 1e-4
+"""Work that one replica may take, whose broker has several directories."""
+
+FREE_WORK: Final = 0.25
+"""Work that moves and swaps may do beyond that."""
+
+BROKER_SHARE: Final = 0.25
+"""Share of what is left for one broker's exact model, so that each gets some."""
+
+LEAST_WORK: Final = 0.005
+"""With less an exact model ends before it finds anything."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DirectoryUse:
+    """One log directory before and after the plan."""
+
+    broker: BrokerId
+    path: str
+    capacity_bytes: float | None
+    before: float
+    """Bytes of the replicas that lie in it."""
+    after: float
+    """The same after the plan; what its broker chooses for itself is left out."""
+    deviation_before: float
+    """Utilisation over that of all the broker's directories together - 1."""
+    deviation_after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Directories:
+    """What is chosen, what that is worth, and what is left to the brokers.
+
+    All costs are in units of F, of the brokers whose directories are levelled.
+    """
+
+    chosen: dict[int, dict[BrokerId, str]]
+    """By row, ascending: the directory of each replica that is told one."""
+    use: tuple[DirectoryUse, ...] = ()
+    """By broker, then in the order of its directories."""
+    cost_before: float = 0.0
+    """Of all deviations, before the plan."""
+    cost: float = 0.0
+    """Of all deviations, after the plan."""
+    price: float = 0.0
+    """Of the replicas that stay on their broker and change their directory."""
+    bound: float = 0.0
+    """Proved: no directories make cost + price less, brokers as they are placed."""
+    changes: int = 0
+    """Replicas that stay on their broker and change their directory."""
+    gain: dict[int, float]
+    """By changed row: what cost + price would rise by if the row stayed as it was,
+    brokers included and others kept."""
+    reason: dict[int, str]
+    """By row with a replica that changes its directory: why, in words."""
+    homeless: tuple[tuple[int, BrokerId], ...] = ()
+    """Row and broker of arrivals for which no directory has room."""
+    work: float = 0.0
+    """Deterministic work done."""
+
+    @property
+    def rows(self) -> tuple[int, ...]:
+        """Rows in which a replica is told its directory, ascending."""
+        return tuple(self.chosen)
+
+    def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
+        """As `Move.log_dirs_after`, for the replica list that a plan gives a row."""
+        told = self.chosen.get(row)
+        if not told:
+            return ()
+        return tuple(told.get(b, ANY_DIR) for b in replicas)
+
+
+def work_aside(problem: Problem, limits: SolveLimits) -> float:
+    """Work that directories may do after the brokers are settled."""
+    if not problem.goals.level_directories:
+        return 0.0
+    several = [len(b.log_dirs) > 1 for b in problem.snapshot.header.brokers]
+    held = problem.replicas[problem.replicas >= 0]
+    replicas = int(np.array(several, np.bool_)[held].sum())
+    work = WORK_SHARE * limits.work + WORK_OF_REPLICA * replicas
+    return min(MOST_SHARE * limits.work, work) if replicas else 0.0
+
+
+def level_directories(
+    problem: Problem, placement: Placement, budget: Budget | None = None
+) -> Directories:
+    """Choose directories on every broker that may take load and has several.
+
+    Each broker's are the best where few replicas may lie in several, elsewhere no
+    single move or swap betters them: both as far as the search budget allows.
+    """
+    whole = budget or Budget(limits=SolveLimits())
+    part = whole.part(
+        max(WORK_SHARE * whole.limits.work, work_aside(problem, whole.limits))
+    )
+    levelled = [_level(dirs, part) for dirs in find_dirs(problem, placement)]
+    whole.spend(part)
+    return _gather(problem, placement, levelled, part.work)
+
+
+def keep_directories(
+    problem: Problem, placement: Placement, moves: Iterable[Move]
+) -> Directories | None:
+    """The log directories that the moves name; all other replicas keep theirs.
+
+    None if a directory would exceed its limit.
+    """
+    named = {
+        (problem.snapshot.row_of[move.id], broker): path
+        for move in moves
+        for broker, path in zip(move.replicas_after, move.log_dirs_after, strict=False)
+        if path != ANY_DIR
+    }
+    found = [_with_named(problem, d, named) for d in find_dirs(problem, placement)]
+    if not all(levelled.dirs.fits(levelled.where) for levelled in found):
+        return None
+    return _gather(problem, placement, found, work=0.0)
+
+
+def _with_named(
+    problem: Problem, dirs: BrokerDirs, named: Mapping[tuple[int, BrokerId], str]
+) -> Levelled:
+    broker, paths = problem.brokers[dirs.broker], paths_of(problem, dirs)
+    where = dirs.home.copy()
+    for i, row in enumerate(dirs.row.tolist()):
+        if (row, broker) in named:
+            where[i] = paths.index(named[row, broker])
+    lies = where >= 0
+    return Levelled(
+        dirs=dirs.only(lies),
+        where=where[lies],
+        homeless=tuple(dirs.row[~lies].tolist()),
+    )
+
+
+def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:
+    if not dirs.counts(dirs.total):
+        stays = dirs.home >= 0
+        return Levelled(dirs=dirs.only(stays), where=dirs.home[stays])
+    steps = budget.part(budget.work_left + FREE_WORK)
+    where = settle(dirs, steps)
+    work = budget.work_left * BROKER_SHARE
+    small = is_small(dirs) and work >= LEAST_WORK
+    exact = budget.part(work)
+    if small and (where < 0).any():
+        where = fit(dirs, where, exact)
+    homeless = dirs.row[where < 0]
+    if len(homeless):
+        dirs, where = dirs.only(where >= 0), where[where >= 0]
+        where = improve(dirs, where, steps)
+    bound = price_bound(dirs, where, steps)
+    if small and dirs.objective(where) * (1 - CLOSE) - bound > budget.limits.gap:
+        where, proved = solve_exactly(dirs, where, exact)
+        bound = max(bound, proved)
+    budget.spend(steps)
+    budget.spend(exact)
+    return Levelled(
+        dirs=dirs,
+        where=where,
+        bound=min(bound, dirs.objective(where)),
+        homeless=tuple(homeless.tolist()),
+    )
+
+
+def _gather(
+    problem: Problem, placement: Placement, levelled: list[Levelled], work: float
+) -> Directories:
+    chosen: dict[int, dict[BrokerId, str]] = {}
+    reason: dict[int, str] = {}
+    for found in levelled:
+        broker = problem.brokers[found.dirs.broker]
+        paths = paths_of(problem, found.dirs)
+        for i in np.flatnonzero(found.where != found.dirs.home).tolist():
+            path = paths[int(found.where[i])]
+            chosen.setdefault(int(found.dirs.row[i]), {})[broker] = path
+        for i in np.flatnonzero(found.changed).tolist():
+            row = int(found.dirs.row[i])
+            reason.setdefault(row, change_words(problem, found, i))
+    return Directories(
+        chosen=dict(sorted(chosen.items())),
+        use=tuple(use for found in levelled for use in _use(problem, found)),
+        cost_before=_cost_before(problem),
+        cost=sum(found.dirs.uneven(found.used) for found in levelled),
+        price=sum(found.dirs.paid(found.where) for found in levelled),
+        bound=sum(found.bound for found in levelled),
+        changes=sum(int(found.changed.sum()) for found in levelled),
+        gain=gains(problem, placement, levelled),
+        reason=reason,
+        homeless=tuple(
+            (row, problem.brokers[found.dirs.broker])
+            for found in levelled
+            for row in found.homeless
+        ),
+        work=work,
+    )
+
+
+def _cost_before(problem: Problem) -> float:
+    home = Placement.home(problem)
+    return sum(dirs.uneven(dirs.before) for dirs in find_dirs(problem, home))
+
+
+def _use(problem: Problem, found: Levelled) -> Iterator[DirectoryUse]:
+    dirs, used = found.dirs, found.used
+    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
+    before, after = dirs.deviation(dirs.before), dirs.deviation(used)
+    for j, entry in enumerate(listed):
+        yield DirectoryUse(
+            broker=problem.brokers[dirs.broker],
+            path=entry.path,
+            capacity_bytes=entry.capacity_bytes,
+            before=float(dirs.before[j]),
+            after=float(used[j]),
+            deviation_before=float(before[j]),
+            deviation_after=float(after[j]),
+        )

@@ -1,0 +1,269 @@
+"""The log directories of one broker, and what may lie where, as numpy columns."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from model.goals.goals import Goal
+from model.snapshot.snapshot import (
+    Bools,
+    Floats,
+    Ints,
+    Resource,
+    StorageKind,
+)
+from solver.problem.placement import Placement, excess_price
+from solver.problem.problem import Problem
+
+CLOSE: Final = 1e-4
+"""A bound this near to the objective, as a share of it, is good enough."""
+
+
+WORK_OF_CALL: Final = 1e-4
+"""Work of one look at any number of replicas; measured."""
+
+WORK_OF_PLACE: Final = 2e-8
+"""Work of judging one replica in one directory, or one swap; measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerDirs:
+    """One broker with m log directories and k replicas that may lie in several.
+
+    A `where` is (k,) directories by position, -1 for an arrival without one.
+    """
+
+    broker: int
+    """Position in the problem's brokers."""
+    row: Ints
+    """(k,) row of each replica, ascending."""
+    size: Floats
+    """(k,) bytes, above 0."""
+    home: Ints
+    """(k,) its directory, -1 for those that arrive."""
+    price: Floats
+    """(k,) of any directory but its home; 0 for those that arrive."""
+    fixed: Floats
+    """(m,) bytes that stay where they are."""
+    before: Floats
+    """(m,) bytes before the plan."""
+    capacity: Floats
+    """(m,) 1 each where one is unknown."""
+    limit: Floats
+    """(m,) most bytes: its share of the capacity, or those before; infinite where
+    the capacity is unknown."""
+    open: Bools
+    """(m,) takes what is new there."""
+    weight: float
+    floor: float
+    """Bytes of the broker under which nothing is levelled."""
+    tolerance: float
+    excess: float | None
+    """`band`: price of a deviation of one level beyond the tolerance; else None."""
+
+    @property
+    def total(self) -> float:
+        """Bytes to lie in all directories together."""
+        return float(self.fixed.sum() + self.size.sum())
+
+    @property
+    def slope(self) -> Floats:
+        """(m,) deviation per byte: 1 / (capacity x level of the broker)."""
+        scale: Floats = self.capacity.sum() / (self.capacity * max(1.0, self.total))
+        return scale
+
+    def allowed(self, items: Ints) -> Bools:
+        """(items, m) where replicas may lie, capacity aside."""
+        places = np.arange(len(self.open))
+        may: Bools = self.open | (self.home[items, None] == places)
+        return may
+
+    def used(self, where: Ints) -> Floats:
+        """(m,) bytes in each directory."""
+        here = where >= 0
+        sizes = self.size[here]
+        added = np.bincount(where[here], sizes, minlength=len(self.fixed))
+        return self.fixed + added.astype(np.float64)
+
+    def fits(self, where: Ints) -> bool:
+        """Whether no directory holds more than its limit."""
+        return bool((self.used(where) <= self.limit).all())
+
+    def cost(self, deviation: Floats) -> Floats:
+        """Cost of each deviation from the level, in units of F."""
+        if self.excess is None:
+            squares: Floats = self.weight * deviation * deviation
+            return squares
+        over: Floats = np.maximum(0.0, np.abs(deviation) - self.tolerance)
+        return self.weight * self.excess * over
+
+    def cost_slope(self, deviation: Floats) -> Floats:
+        """What each cost rises by per unit of deviation."""
+        if self.excess is None:
+            slopes: Floats = 2 * self.weight * deviation
+            return slopes
+        outside = np.abs(deviation) > self.tolerance
+        return np.where(outside, np.sign(deviation) * self.weight * self.excess, 0.0)
+
+    def paid(self, where: Ints) -> float:
+        """Price of the replicas that change their directory."""
+        return float(self.price[where != self.home].sum())
+
+    def counts(self, total: float) -> bool:
+        """Whether so many bytes are levelled: not in a broker that is near empty."""
+        return total > 0 and total >= self.floor
+
+    def deviation(self, used: Floats) -> Floats:
+        """(m,) utilisation over that of the broker - 1; 0 where it does not count."""
+        total = float(used.sum())
+        if not self.counts(total):
+            return np.zeros(len(used))
+        relative: Floats = used * self.capacity.sum() / (self.capacity * total) - 1.0
+        return relative
+
+    def uneven(self, used: Floats) -> float:
+        """Cost of all deviations."""
+        return float(self.cost(self.deviation(used)).sum())
+
+    def objective(self, where: Ints) -> float:
+        """Cost of all deviations, and the prices."""
+        return self.uneven(self.used(where)) + self.paid(where)
+
+    def only(self, keep: Bools) -> "BrokerDirs":
+        """The same without some of the replicas. keep: (k,)"""
+        return replace(
+            self,
+            row=self.row[keep],
+            size=self.size[keep],
+            home=self.home[keep],
+            price=self.price[keep],
+        )
+
+
+def find_dirs(problem: Problem, placement: Placement) -> Iterator[BrokerDirs]:
+    """The brokers that may take load and have two directories or more, by position.
+
+    Replicas on shared storage have no directory to choose; those of unknown size or
+    place, and rows that may not move, keep theirs.
+    """
+    goal = _goal(problem)
+    if problem.snapshot.partitions.replica_dir is None or goal.weight == 0:
+        return
+    replicas = _find_replicas(problem, placement)
+    listed = [len(b.log_dirs) for b in problem.snapshot.header.brokers]
+    before = _bytes(problem, problem.replicas, _positions(problem), max(listed))
+    for broker, count in enumerate(listed):
+        if count > 1 and problem.may.alive[broker]:
+            here = replicas.of(broker)
+            yield _broker(problem, goal, broker, here, before[broker, :count])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Replicas:
+    """Replicas of a placement, by broker, then row."""
+
+    row: Ints
+    broker: Ints
+    home: Ints
+    """Position of the directory, -1 where unknown or where the replica arrives."""
+    may: Bools
+    """May be given a directory."""
+
+    def of(self, broker: int) -> "_Replicas":
+        first, last = np.searchsorted(self.broker, [broker, broker + 1])
+        part = slice(int(first), int(last))
+        return _Replicas(
+            row=self.row[part],
+            broker=self.broker[part],
+            home=self.home[part],
+            may=self.may[part],
+        )
+
+
+def _goal(problem: Problem) -> Goal:
+    """The goal for disks, or a usual one where none is set."""
+    found = [g for g in problem.goals.balance if g.resource is Resource.DISK]
+    return found[0] if found else Goal(resource=Resource.DISK)
+
+
+def _positions(problem: Problem) -> Ints:
+    """(n, M) directory of each of the snapshot's replicas, -1 where unknown."""
+    columns = problem.snapshot.partitions
+    found = np.full(problem.replicas.shape, -1, np.int64)
+    if columns.replica_dir is not None:
+        found[problem.replicas >= 0] = columns.replica_dir
+    return found
+
+
+def _sizes(problem: Problem) -> Floats:
+    """(n,) local bytes of one replica; 0 where unknown."""
+    local = problem.snapshot.partitions.local_bytes
+    return np.maximum(0, local).astype(np.float64)
+
+
+def _bytes(problem: Problem, replicas: Ints, at: Ints, most: int) -> Floats:
+    """(B, most) bytes in each directory, as far as places are known."""
+    row, k = np.nonzero((replicas >= 0) & (at >= 0))
+    key = replicas[row, k] * most + at[row, k]
+    size = len(problem.brokers) * most
+    held = np.bincount(key, _sizes(problem)[row], minlength=size)
+    return held.astype(np.float64).reshape(len(problem.brokers), most)
+
+
+def _find_replicas(problem: Problem, placement: Placement) -> _Replicas:
+    after, before = placement.replicas, problem.replicas
+    same = after[:, :, None] == before[:, None, :]
+    stays = same.any(axis=2)
+    home = np.take_along_axis(_positions(problem), same.argmax(axis=2), axis=1)
+    row, k = np.nonzero(after >= 0)
+    broker, stays, home = after[row, k], stays[row, k], home[row, k]
+    movable = (problem.may.why_fixed[row] == 0) & (home >= 0)
+    may = (~stays | movable) & (_sizes(problem)[row] > 0) & ~_shared(problem)[row]
+    order = np.argsort(broker, kind="stable")
+    return _Replicas(
+        row=row[order],
+        broker=broker[order],
+        home=np.where(stays, home, -1)[order],
+        may=may[order],
+    )
+
+
+def _shared(problem: Problem) -> Bools:
+    """(n,) rows on shared storage."""
+    topics = problem.snapshot.header.topics
+    shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
+    found: Bools = shared[problem.snapshot.partitions.topic]
+    return found
+
+
+def _broker(
+    problem: Problem, goal: Goal, broker: int, here: _Replicas, before: Floats
+) -> BrokerDirs:
+    listed = problem.snapshot.header.brokers[broker].log_dirs
+    known = [d.capacity_bytes for d in listed]
+    limit = problem.goals.limit_of(Resource.DISK)
+    row, home = here.row[here.may], here.home[here.may]
+    stuck = ~here.may & (here.home >= 0)
+    sizes = _sizes(problem)
+    return BrokerDirs(
+        broker=broker,
+        row=row,
+        size=sizes[row],
+        home=home,
+        price=np.where(home >= 0, problem.prices.replica[row], 0.0),
+        fixed=np.bincount(
+            here.home[stuck], sizes[here.row[stuck]], minlength=len(listed)
+        ).astype(np.float64),
+        before=before,
+        capacity=np.array([1.0 if None in known else c for c in known], np.float64),
+        limit=np.array(
+            [np.inf if c is None else limit * c for c in known], np.float64
+        ).clip(min=before),
+        open=np.array([not d.cordoned for d in listed], np.bool_),
+        weight=goal.weight,
+        floor=goal.floor,
+        tolerance=goal.tolerance,
+        excess=excess_price(problem) if problem.band else None,
+    )

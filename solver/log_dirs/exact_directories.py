@@ -1,0 +1,219 @@
+"""The best directories of one broker, proved by CP-SAT where there are few replicas.
+
+As in the exact model of brokers, squares are tangents, which are added where solutions
+are found, and every figure is rounded so that the model's least value is a bound.
+"""
+
+import math
+from typing import Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from model.snapshot.snapshot import Ints
+from solver.budget import Budget
+from solver.cpsat.model import new_solver
+from solver.cpsat.objective import (
+    F_BITS,
+    FIRST_TANGENTS,
+    LEVEL_UNITS,
+    MOST_BITS,
+)
+from solver.cpsat.stopping import solve_heeding
+from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs
+
+MAX_PAIRS: Final = 400
+"""Replicas x directories up to which a broker is solved exactly."""
+
+ROOM_UNITS: Final = 2**32
+"""Parts of a broker's bytes that capacities are counted in. Sizes are rounded down, so
+no choice is lost; what a solution fills is checked in bytes."""
+
+
+def is_small(dirs: BrokerDirs) -> bool:
+    """Whether the exact model is quick."""
+    return 0 < len(dirs.row) * len(dirs.open) <= MAX_PAIRS
+
+
+class _Choices:
+    """Which replica lies in which directory, within the room that there is."""
+
+    def __init__(self, dirs: BrokerDirs, *, all_placed: bool) -> None:
+        self.dirs, self.model = dirs, cp_model.CpModel()
+        rows, places = np.nonzero(dirs.allowed(np.arange(len(dirs.row))))
+        self.on = {
+            (i, j): self.model.new_bool_var(f"on[{dirs.row[i]},{j}]")
+            for i, j in zip(rows.tolist(), places.tolist(), strict=True)
+        }
+        for i, home in enumerate(dirs.home.tolist()):
+            mine = [v for (item, _), v in self.on.items() if item == i]
+            if all_placed or home >= 0:
+                self.model.add_exactly_one(mine)
+            else:
+                self.model.add_at_most_one(mine)
+        self._post_room()
+
+    def _post_room(self) -> None:
+        dirs = self.dirs
+        unit = max(1.0, dirs.total / ROOM_UNITS)
+        for j in np.flatnonzero(np.isfinite(dirs.limit)).tolist():
+            here = [(v, dirs.size[i]) for (i, k), v in self.on.items() if k == j]
+            room = math.ceil((dirs.limit[j] - dirs.fixed[j]) / unit)
+            parts = [math.floor(size / unit) for _, size in here]
+            if sum(parts) > room:
+                variables = [v for v, _ in here]
+                filled = cp_model.LinearExpr.weighted_sum(variables, parts)
+                self.model.add(filled <= room)
+
+    def hint(self, where: Ints) -> None:
+        """Offer a `where` as the start."""
+        self.model.clear_hints()  # type: ignore[no-untyped-call]  # untyped upstream
+        for (i, j), variable in self.on.items():
+            self.model.add_hint(variable, int(where[i] == j))
+
+    def where(self, solver: cp_model.CpSolver) -> Ints:
+        """What the solver found."""
+        found = np.full(len(self.dirs.row), -1, np.int64)
+        for (i, j), variable in self.on.items():
+            if solver.boolean_value(variable):
+                found[i] = j
+        return found
+
+
+def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
+    """A `where` with as many bytes in directories as possible.
+
+    Others that could stay make room for arrivals that fit nowhere; costs do not count.
+    """
+    choices = _Choices(dirs, all_placed=False)
+    choices.hint(where)
+    unit = max(1.0, dirs.total / ROOM_UNITS)
+    parts = [1 + math.floor(dirs.size[i] / unit) for i, _ in choices.on]
+    placed = cp_model.LinearExpr.weighted_sum(list(choices.on.values()), parts)
+    choices.model.maximize(placed)
+    solver = new_solver(budget.limits, budget.work_left)
+    status = solve_heeding(budget, solver, choices.model)
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return where
+    found = choices.where(solver)
+    more = dirs.size[found >= 0].sum() > dirs.size[where >= 0].sum()
+    return found if more and dirs.fits(found) else where
+
+
+def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, float]:
+    """The best `where` from a start in which all are placed, and its bound.
+
+    Ends when the bound is close, at the latest when the search budget is exhausted.
+    """
+    most = dirs.objective(where)
+    model, gap = _Model(dirs, most), max(budget.limits.gap, CLOSE * most)
+    best, bound = where, 0.0
+    while not budget.over() and dirs.objective(best) - bound > gap:
+        solver = new_solver(budget.limits, budget.work_left)
+        solver.parameters.absolute_gap_limit = gap / 4 * model.units
+        model.choices.hint(best)
+        status = solve_heeding(budget, solver, model.choices.model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            break
+        bound = max(bound, model.bound(solver.best_objective_bound))
+        found = model.choices.where(solver)
+        finer = model.refine(found)
+        if dirs.fits(found) and dirs.objective(found) < dirs.objective(best):
+            best = found
+        if status != cp_model.OPTIMAL or not finer:
+            break
+    return best, bound
+
+
+class _Model:
+    """The objective of one broker in whole numbers, never above the true one."""
+
+    def __init__(self, dirs: BrokerDirs, most: float) -> None:
+        self.dirs, self._most = dirs, most
+        self.units: int = 2 ** min(F_BITS, MOST_BITS - math.ceil(math.log2(most + 1)))
+        self.choices = _Choices(dirs, all_placed=True)
+        self._slopes: list[set[int]] = [set() for _ in dirs.fixed]
+        terms = [self._term(j) for j in range(len(dirs.fixed))]
+        self._deviation = [deviation for deviation, _, _ in terms]
+        self._error = [error for _, error, _ in terms]
+        self._cost = [cost for _, _, cost in terms]
+        for j in range(len(terms)):
+            if dirs.excess is None:
+                for deviation in FIRST_TANGENTS:
+                    self._add_tangent(j, deviation)
+            else:
+                self._add_band(j, dirs.excess)
+        self._minimise()
+
+    def refine(self, where: Ints) -> bool:
+        """Add tangents where a solution lies; whether any was new."""
+        if self.dirs.excess is not None:
+            return False
+        relative = self.dirs.deviation(self.dirs.used(where)).tolist()
+        new = [self._add_tangent(j, at) for j, at in enumerate(relative)]
+        return any(new)
+
+    def bound(self, value: float) -> float:
+        """The true objective that a bound of the model proves."""
+        # The floats that the objective is summed in are good to 1e-13 of it.
+        return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
+
+    def _term(self, j: int) -> tuple[cp_model.IntVar, float, cp_model.IntVar]:
+        """Deviation in `LEVEL_UNITS`, by how much rounding shifts it, cost."""
+        dirs, model = self.dirs, self.choices.model
+        slope = float(dirs.slope[j]) * LEVEL_UNITS
+        held = [(v, dirs.size[i]) for (i, k), v in self.choices.on.items() if k == j]
+        exact = [float(size) * slope for _, size in held]
+        start = float(dirs.fixed[j]) * slope - LEVEL_UNITS
+        units = [round(value) for value in exact]
+        pairs = zip([*exact, start], [*units, round(start)], strict=True)
+        error = sum(abs(e - u) for e, u in pairs) / LEVEL_UNITS
+        reach = math.ceil(self._reach(error) * LEVEL_UNITS) + 1
+        low = max(round(start), -reach)
+        high = max(low, min(round(start) + sum(units), reach))
+        deviation = model.new_int_var(low, high, f"deviation[{j}]")
+        variables = [v for v, _ in held]
+        total = cp_model.LinearExpr.weighted_sum(variables, units) + round(start)
+        model.add(deviation == total)
+        most = math.ceil(self._most * self.units) + 1
+        return deviation, error, model.new_int_var(0, most, f"cost[{j}]")
+
+    def _reach(self, error: float) -> float:
+        """Deviations beyond this alone cost more than the start does."""
+        dirs = self.dirs
+        if dirs.excess is None:
+            return (math.sqrt(self._most / dirs.weight) + error) * (1 + 1e-9)
+        return dirs.tolerance + error + self._most / (dirs.weight * dirs.excess)
+
+    def _add_tangent(self, j: int, deviation: float) -> bool:
+        """Add the tangent that touches near a deviation; whether it is new."""
+        steep = 2 * self.dirs.weight * self.units / LEVEL_UNITS
+        slope = round(steep * deviation)
+        if slope in self._slopes[j]:
+            return False
+        height = -(slope * slope / steep * LEVEL_UNITS / 2)
+        height -= abs(slope) * LEVEL_UNITS * self._error[j]
+        self._add_line(j, slope, math.floor(height) - 1)
+        return True
+
+    def _add_band(self, j: int, excess: float) -> None:
+        """Add the two lines of what lies outside the band."""
+        slope = math.floor(self.dirs.weight * excess * self.units / LEVEL_UNITS)
+        inside = self.dirs.tolerance + self._error[j]
+        height = -math.ceil(slope * inside * LEVEL_UNITS) - 1
+        for sign in (slope, -slope):
+            self._add_line(j, sign, height)
+
+    def _add_line(self, j: int, slope: int, height: int) -> None:
+        self._slopes[j].add(slope)
+        self.choices.model.add(self._cost[j] >= slope * self._deviation[j] + height)
+
+    def _minimise(self) -> None:
+        dirs = self.dirs
+        costs, each = [*self._cost], [1] * len(self._cost)
+        for (i, j), variable in self.choices.on.items():
+            if j != dirs.home[i]:
+                costs.append(variable)
+                each.append(math.floor(dirs.price[i] * self.units))
+        total = cp_model.LinearExpr.weighted_sum(costs, each)
+        self.choices.model.minimize(total)

@@ -1,0 +1,117 @@
+"""What the directories of each changed row are worth, and why they change."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.log_dirs.broker_dirs import BrokerDirs
+from solver.problem.placement import Placement, changed_rows
+from solver.problem.problem import Problem
+from solver.report.reasons import to_level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Levelled:
+    """One broker, solved."""
+
+    dirs: BrokerDirs
+    """Without the replicas that are told no directory."""
+    where: Ints
+    """(k,) directory of each replica."""
+    bound: float = 0.0
+    homeless: tuple[int, ...] = ()
+    """Rows that fit nowhere."""
+
+    @property
+    def used(self) -> Floats:
+        """(m,) bytes in each directory."""
+        return self.dirs.used(self.where)
+
+    @property
+    def changed(self) -> Bools:
+        """(k,) replicas that stay on the broker but not in their directory."""
+        home = self.dirs.home
+        changed: Bools = (home >= 0) & (home != self.where)
+        return changed
+
+
+def paths_of(problem: Problem, dirs: BrokerDirs) -> list[str]:
+    """Paths of one broker's directories."""
+    listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
+    return [d.path for d in listed]
+
+
+def change_words(problem: Problem, found: Levelled, item: int) -> str:
+    """Why one replica changes its directory, by how full both were before."""
+    pair = int(found.dirs.home[item]), int(found.where[item])
+    source, target = (paths_of(problem, found.dirs)[j] for j in pair)
+    relative = found.dirs.deviation(found.dirs.before)
+    over, under = (float(relative[j]) for j in pair)
+    broker = problem.brokers[found.dirs.broker]
+    return (
+        f"{'relieves' if over > 0 else 'takes from'} {source} of broker {broker} "
+        f"(disk {to_level(over)}); {target} is {to_level(under)}"
+    )
+
+
+def gains(
+    problem: Problem, placement: Placement, levelled: list[Levelled]
+) -> dict[int, float]:
+    """By changed row: what cost and prices would rise by if it stayed as it was."""
+    used = {found.dirs.broker: found.used for found in levelled}
+    cost = {f.dirs.broker: f.dirs.uneven(f.used) for f in levelled}
+    of_broker = {found.dirs.broker: found.dirs for found in levelled}
+    told, price = _told(levelled)
+    gain = {}
+    for row in sorted({*changed_rows(problem, placement), *told}):
+        back: dict[int, Floats] = {}
+        for broker, j, size in _reverted(problem, placement, row, told[row]):
+            if broker in used:
+                back.setdefault(broker, used[broker].copy())[j] += size
+        rise = sum(of_broker[b].uneven(u) - cost[b] for b, u in back.items())
+        gain[row] = rise - price[row]
+    return gain
+
+
+def _told(
+    levelled: list[Levelled],
+) -> tuple[dict[int, dict[int, int]], dict[int, float]]:
+    """By row: the directory told on each broker, by position; prices paid."""
+    told: dict[int, dict[int, int]] = defaultdict(dict)
+    price: dict[int, float] = defaultdict(float)
+    for found in levelled:
+        for i in np.flatnonzero(found.where != found.dirs.home).tolist():
+            row = int(found.dirs.row[i])
+            told[row][found.dirs.broker] = int(found.where[i])
+            price[row] += float(found.dirs.price[i])
+    return told, price
+
+
+def _reverted(
+    problem: Problem, placement: Placement, row: int, told: dict[int, int]
+) -> Iterator[tuple[int, int, float]]:
+    """Broker, directory and bytes that it would have more if a row stayed."""
+    size = max(0.0, float(problem.snapshot.partitions.local_bytes[row]))
+    for broker, j in told.items():
+        yield broker, j, -size
+    after = set(placement.holders(row))
+    for broker, j in _home_dirs(problem, row):
+        if broker in told or broker not in after:
+            yield broker, j, size
+
+
+def _home_dirs(problem: Problem, row: int) -> list[tuple[int, int]]:
+    """Broker and directory of each of a row's replicas whose place is known."""
+    columns = problem.snapshot.partitions
+    if columns.replica_dir is None:
+        return []
+    start, end = columns.replica_start[row : row + 2].tolist()
+    pairs = zip(
+        problem.replicas[row].tolist(),
+        columns.replica_dir[start:end].tolist(),
+        strict=False,
+    )
+    return [(broker, j) for broker, j in pairs if j >= 0]

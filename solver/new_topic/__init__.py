@@ -1,0 +1,1 @@
+"""Assignment of the partitions of a topic that does not exist yet."""

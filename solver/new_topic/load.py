@@ -1,0 +1,149 @@
+"""What a new topic does to the brokers: room, and what each count costs."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints, Resource
+from solver.new_topic.replica_counts import Slopes
+from solver.new_topic.topic_problem import NewTopic
+from solver.problem.placement import deviations
+from solver.problem.problem import Problem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicLoad:
+    """Room and cost over B brokers."""
+
+    cap: Ints
+    """(B,) replicas that fit beside what is there."""
+    lead_cap: Ints
+    """(B,) leaders that fit."""
+    replica: Slopes
+    """Cost of replicas: of their load, or of their number where none is expected."""
+    leader: Slopes
+    """Cost of leaders alike; nothing where a partition is its leader alone."""
+    levels_replicas: bool
+    """Whether the replicas' load is levelled, rather than their number."""
+    levels_leaders: bool
+    before: float | None
+    """Cost with no piece of the topic placed; None where no expected load is
+    levelled."""
+
+    def after(self, given: Ints, led: Ints) -> "TopicLoad":
+        """The same once (B,) replicas and leaders of the topic lie there."""
+        return replace(
+            self,
+            cap=self.cap - given,
+            lead_cap=self.lead_cap - led,
+            replica=_shifted(self.replica, given),
+            leader=_shifted(self.leader, led),
+        )
+
+
+def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
+    """Room and cost of a new topic."""
+    fill = _fill_ranks(problem)
+    replicas = topic.partitions * topic.replication_factor
+    taken = _terms(problem, Resource.NET_IN, topic.taken, replicas)
+    served = _terms(problem, Resource.NET_OUT, topic.served, topic.partitions)
+    # With one replica each, the leader's load is the replica's.
+    alone = topic.replication_factor == 1
+    held = taken + served if alone else taken
+    led = [] if alone else served
+    terms = taken + served
+    count = np.bincount(
+        problem.replicas[problem.replicas >= 0], minlength=len(problem.brokers)
+    )
+    by_replicas = np.maximum(0, problem.allowed_replicas - count)
+    return TopicLoad(
+        cap=np.minimum(by_replicas, _fitting(problem, Resource.NET_IN, topic.taken)),
+        lead_cap=_fitting(problem, Resource.NET_OUT, topic.served),
+        replica=_slopes(held, fill),
+        leader=_slopes(led, fill),
+        levels_replicas=bool(held),
+        levels_leaders=bool(led),
+        before=sum(t.before for t in terms) if terms else None,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Term:
+    """One counted dimension: weight x (at + each x count)^2, over B brokers."""
+
+    weight: float
+    at: Floats
+    each: Floats
+
+    @property
+    def before(self) -> float:
+        return self.weight * float((self.at * self.at).sum())
+
+
+def _terms(
+    problem: Problem, resource: Resource, load: float, pieces: int
+) -> list[_Term]:
+    """The counted dimensions of a resource, at the level with the topic."""
+    holding = int(problem.may.holding.sum())
+    found = []
+    for k, column in enumerate(problem.column.tolist()):
+        if problem.dimensions[column].measure is not resource or not load:
+            continue
+        total = float(problem.level[k]) * holding
+        whole = total + pieces * load
+        slope = problem.slope[:, k] * (total / whole)
+        at = np.where(
+            problem.may.holding, problem.loads_before[:, column] * slope - 1.0, 0.0
+        )
+        weight = float(problem.weight[k])
+        found.append(_Term(weight=weight, at=at, each=load * slope))
+        found.append(_number(problem, weight * pieces * load / whole, pieces))
+    return found
+
+
+def _number(problem: Problem, weight: float, pieces: int) -> _Term:
+    """The number of pieces on each broker beside their mean.
+
+    Weighted by the topic's share of the load, it makes a broker that is a tenth under
+    its level get about a tenth more than the mean, however small the topic is.
+    """
+    alive = problem.may.alive.astype(np.float64)
+    return _Term(weight=weight, at=-alive, each=alive * alive.sum() / pieces)
+
+
+def _slopes(terms: list[_Term], fill: Floats) -> Slopes:
+    """Cost of one more by load, by number where no load counts."""
+    if not terms:
+        return Slopes(first=np.zeros(len(fill)), rise=np.ones(len(fill)), tie=fill)
+    first = sum((t.weight * t.each * (2 * t.at + t.each) for t in terms), 0 * fill)
+    rise = sum((2 * t.weight * t.each * t.each for t in terms), 0 * fill)
+    return Slopes(first=first, rise=rise, tie=fill)
+
+
+def _shifted(slopes: Slopes, count: Ints) -> Slopes:
+    first = slopes.first + slopes.rise * count
+    return Slopes(first=first, rise=slopes.rise, tie=slopes.tie)
+
+
+def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
+    """(B,) pieces of a load that fit under every limit of a resource."""
+    most = np.full(len(problem.brokers), np.iinfo(np.int32).max, np.float64)
+    for d, dimension in enumerate(problem.dimensions):
+        if dimension.measure is resource and load:
+            left = problem.allowed[:, d] - problem.loads_before[:, d]
+            most = np.minimum(most, np.floor(np.maximum(0.0, left) / load))
+    return most.astype(np.int64)
+
+
+def _fill_ranks(problem: Problem) -> Floats:
+    """(B,) place of each broker among all, the emptiest first, as a share of 1."""
+    size = len(problem.brokers)
+    fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(
+        np.float64
+    )
+    if len(problem.column):
+        where = deviations(problem, problem.loads_before) + 1.0
+        fill = (where * problem.weight).sum(axis=1)
+    ranks = np.zeros(size)
+    ranks[np.argsort(fill, kind="stable")] = np.arange(size) / max(1, size)
+    return ranks

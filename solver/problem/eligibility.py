@@ -1,0 +1,229 @@
+"""Which rows may move, and where to: the rules that only take choices away.
+
+Eligible brokers, drained brokers, movable partitions, pins, cooldown and no return
+need no constraint: what they forbid gets no variable and no candidate.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+
+from model.goals.goals import Cooldown, Goals, Stay
+from model.ids import PartitionId
+from model.snapshot.snapshot import (
+    LEAVING,
+    TAKING,
+    Bools,
+    BrokerState,
+    Count,
+    Ints,
+    Measure,
+    RecentMove,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
+from solver.problem.co_location import Spreading, find_spreading
+
+
+class WhyFixed(StrEnum):
+    """Why partitions stay, as what is said of several of them."""
+
+    NO_LEADER = "have no leader"
+    EXCLUDED = "are of excluded topics"
+    INTERNAL = "are of internal topics"
+    UNKNOWN = "have a load that is not known yet"
+    RESTING = "rest after a recent move"
+    KEPT = "are to stay"
+
+
+WHY = tuple(WhyFixed)
+"""Reasons by number - 1; 0 stands for a row that may move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Eligibility:
+    """What each of n rows may do on each of B brokers."""
+
+    alive: Bools
+    """(B,) may take new load."""
+    holding: Bools
+    """(B,) may keep load; these are levelled."""
+    leaving: Bools
+    """(B,) must end empty."""
+    must_go: Bools
+    """(n, M) this replica may not stay where it lies."""
+    forced: Ints
+    """(n,) replicas that may not stay; 1 where none must go, but the row may not stay
+    as it is."""
+    least_new: Ints
+    """(n,) new replicas that every allowed placement has at least; they are free."""
+    why_fixed: Ints
+    """(n,) 0 for rows that may move, else 1 + position in `WHY`."""
+    spreading: Spreading
+    """Pins and racks: where the replicas of each row may lie together."""
+    barred: dict[int, tuple[int, ...]]
+    """Brokers that a row left too lately to go back to."""
+
+    @property
+    def fixed(self) -> dict[int, WhyFixed]:
+        """Rows that stay, and why."""
+        rows = np.flatnonzero(self.why_fixed).tolist()
+        return {row: WHY[self.why_fixed[row] - 1] for row in rows}
+
+    def fixed_counts(self) -> Counter[WhyFixed]:
+        """How many rows stay for each reason."""
+        found = np.bincount(self.why_fixed, minlength=len(WHY) + 1)[1:].tolist()
+        return Counter({why: c for why, c in zip(WHY, found, strict=True) if c})
+
+    def may_take(self, row: int) -> Bools:
+        """(B,) brokers that may get a new replica of a row."""
+        spreading = self.spreading
+        may: Bools = self.alive & spreading.allow[spreading.group[row]]
+        may[list(self.barred.get(row, ()))] = False
+        return may
+
+    def may_hold(self, row: int, replicas: Ints) -> Bools:
+        """(B,) brokers that may hold a replica afterwards. replicas: (M,) at home."""
+        may = self.may_take(row)
+        here = replicas >= 0
+        may[replicas[here]] = ~self.must_go[row][here]
+        return may
+
+    def may_lead(self, row: int, replicas: Ints, leader: int) -> Bools:
+        """(B,) brokers that may lead afterwards, if they hold a replica."""
+        spreading = self.spreading
+        hold = self.may_hold(row, replicas)
+        may: Bools = hold & self.alive & spreading.lead[spreading.group[row]]
+        if leader >= 0:
+            may[leader] = hold[leader] & spreading.lead[spreading.group[row], leader]
+        return may
+
+
+def find_eligible(
+    snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints
+) -> Eligibility:
+    """Work out what is allowed from states, pins, exclusions and recent moves."""
+    alive = _in_states(snapshot, TAKING)
+    leaving = _in_states(snapshot, LEAVING)
+    spreading = find_spreading(snapshot, goals, alive)
+    must_go = _must_go(spreading, replicas, leaving)
+    # A row without a leader has nobody to copy it from; a deferred one has time.
+    free = leader >= 0
+    free[list(_rows(snapshot, goals.deferred))] = False
+    must_go &= free[:, None]
+    wrong = spreading.breaks(replicas, leader) & free
+    least_new = spreading.least_new(replicas, must_go) * free
+    forced = np.maximum(must_go.sum(axis=1), wrong).astype(np.int64)
+    return Eligibility(
+        alive=alive,
+        holding=~leaving,
+        leaving=leaving,
+        must_go=must_go,
+        forced=forced,
+        least_new=least_new.astype(np.int64),
+        why_fixed=_why_fixed(snapshot, goals, leader, forced),
+        spreading=spreading,
+        barred=_barred(snapshot, goals),
+    )
+
+
+def _in_states(snapshot: Snapshot, states: frozenset[BrokerState]) -> Bools:
+    return np.array([b.state in states for b in snapshot.header.brokers], np.bool_)
+
+
+def _must_go(spreading: Spreading, replicas: Ints, leaving: Bools) -> Bools:
+    """(n, M) replicas on leaving brokers or outside their pin."""
+    here = replicas >= 0
+    outside = spreading.outside[spreading.group[:, None], replicas]
+    found: Bools = here & (leaving[replicas] | outside)
+    return found
+
+
+def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> Ints:
+    header, topic = snapshot.header, snapshot.partitions.topic
+    by_topic = np.array(
+        [
+            _why_topic(goals, t.name, t.storage, internal=t.internal)
+            for t in header.topics
+        ],
+        np.int64,
+    )
+    why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
+    why[(why == 0) & _unknown(snapshot, goals)] = _number(WhyFixed.UNKNOWN)
+    resting = np.zeros(len(why), np.bool_)
+    resting[list(_resting(snapshot, goals))] = True
+    why[(why == 0) & resting] = _number(WhyFixed.RESTING)
+    kept = np.zeros(len(why), np.bool_)
+    kept[list(_rows(snapshot, (*goals.stay, *goals.deferred)))] = True
+    why[(why == 0) & kept] = _number(WhyFixed.KEPT)
+    why[forced > 0] = 0
+    why[leader < 0] = _number(WhyFixed.NO_LEADER)
+    return why
+
+
+def _number(why: WhyFixed) -> int:
+    return 1 + WHY.index(why)
+
+
+def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool) -> int:
+    if goals.excludes(name):
+        return _number(WhyFixed.EXCLUDED)
+    if internal and storage is not StorageKind.SHARED:
+        return _number(WhyFixed.INTERNAL)
+    return 0
+
+
+def _unknown(snapshot: Snapshot, goals: Goals) -> Bools:
+    """(n,) rows with a load that a goal asks for and nobody knows."""
+    wanted: set[Measure] = {g.resource for g in goals.balance}
+    if Count.LEADER_NET_IN in wanted:
+        wanted.add(Resource.NET_IN)
+    columns = [i for i, r in enumerate(snapshot.header.resources) if r in wanted]
+    loads = snapshot.partitions.loads[:, columns]
+    unknown: Bools = np.any(np.isnan(loads), axis=1)
+    return unknown
+
+
+def _rows(snapshot: Snapshot, stays: Iterable[Stay]) -> Iterator[int]:
+    for stay in stays:
+        for number in stay.partitions:
+            row = snapshot.find(PartitionId(stay.topic, number))
+            if row is not None:
+                yield row
+
+
+def _resting(snapshot: Snapshot, goals: Goals) -> Iterator[int]:
+    return (
+        row
+        for row, cooldown, age_s, _ in _recent(snapshot, goals)
+        if age_s < cooldown.rest_s
+    )
+
+
+def _barred(snapshot: Snapshot, goals: Goals) -> dict[int, tuple[int, ...]]:
+    ids = [b.id for b in snapshot.header.brokers]
+    barred: dict[int, set[int]] = {}
+    for row, cooldown, age_s, move in _recent(snapshot, goals):
+        if age_s < cooldown.return_window_s:
+            left = {ids.index(b) for b in move.left if b in ids}
+            barred.setdefault(row, set()).update(left)
+    return {row: tuple(sorted(left)) for row, left in sorted(barred.items()) if left}
+
+
+def _recent(
+    snapshot: Snapshot, goals: Goals
+) -> Iterator[tuple[int, Cooldown, float, RecentMove]]:
+    """Row, cooldown, age in seconds and the move itself, of moves still known."""
+    header = snapshot.header
+    if not header.recent_moves:
+        return
+    for move in header.recent_moves:
+        row = snapshot.find(PartitionId(move.topic, move.partition))
+        if row is not None:
+            storage = header.topics[int(snapshot.partitions.topic[row])].storage
+            age_s = (header.taken_at_ms - move.at_ms) / 1000
+            yield row, goals.rest_of(storage), age_s, move

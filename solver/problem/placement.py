@@ -1,0 +1,330 @@
+"""A placement of every row, and what it is worth by the solver's own arithmetic."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.snapshot.snapshot import Bools, Count, Floats, Ints
+from solver.budget import Budget
+from solver.problem.problem import (
+    CAPACITY_SLACK,
+    Problem,
+    spread_out,
+    sum_loads,
+)
+from solver.problem.rack_rule import keeps_racks
+
+WORK_OF_GAIN: Final = 2e-4
+"""Work of one look at what a change is worth; measured."""
+
+NOTHING: Final = 1e-12
+"""A difference of F under this is rounding of floats."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """Where replicas lie and who leads."""
+
+    replicas: Ints
+    """(n, M) brokers of each row, in any order; -1 fills shorter rows."""
+    leader: Ints
+    """(n,) position of the leading broker, -1 for none."""
+
+    @classmethod
+    def home(cls, problem: Problem) -> "Placement":
+        """The placement that the snapshot has."""
+        return cls(replicas=problem.replicas, leader=problem.leader)
+
+    @classmethod
+    def of(cls, on: Bools, leader: Ints, most: int) -> "Placement":
+        """From (n, B) truth; `most` is the largest replication factor, M."""
+        order = np.argsort(~on, axis=1, kind="stable")[:, :most]
+        held = np.take_along_axis(on, order, axis=1)
+        return cls(replicas=np.where(held, order, -1), leader=leader)
+
+    def on(self, brokers: int) -> Bools:
+        """(n, B) where replicas lie; for problems of the exact model's size."""
+        return spread_out(self.replicas, brokers)
+
+    def holders(self, row: int) -> list[int]:
+        """Brokers of one row, by position, ascending."""
+        return sorted(b for b in self.replicas[row].tolist() if b >= 0)
+
+    def same_as(self, other: "Placement") -> bool:
+        """Whether both are equal; for two that list replicas in the same order."""
+        return np.array_equal(self.replicas, other.replicas) and np.array_equal(
+            self.leader, other.leader
+        )
+
+    def reverted(self, problem: Problem, row: int) -> "Placement":
+        """The same with one row as the snapshot has it."""
+        replicas, leader = self.replicas.copy(), self.leader.copy()
+        replicas[row], leader[row] = problem.replicas[row], problem.leader[row]
+        return Placement(replicas=replicas, leader=leader)
+
+
+def changed_rows(problem: Problem, placement: Placement) -> list[int]:
+    """Rows that differ from the snapshot, as sets of brokers or in their leader.
+
+    So do all that may not stay as they are: of some only the order of the list changes.
+    """
+    differs = (placement.replicas != problem.replicas).any(axis=1)
+    rows = np.flatnonzero(differs)
+    moved = _new(problem, placement, rows).any(axis=1)
+    led = np.flatnonzero(placement.leader != problem.leader)
+    forced = np.flatnonzero(problem.may.forced)
+    return sorted({*rows[moved].tolist(), *led.tolist(), *forced.tolist()})
+
+
+def _new(problem: Problem, placement: Placement, rows: Ints) -> Bools:
+    """(len(rows), M) replicas on brokers that had none."""
+    after, before = placement.replicas[rows], problem.replicas[rows]
+    had = (after[:, :, None] == before[:, None, :]).any(axis=2)
+    new: Bools = ~had & (after >= 0)
+    return new
+
+
+def _gone(problem: Problem, placement: Placement, rows: Ints) -> Bools:
+    """(len(rows), M) replicas of the snapshot that lie elsewhere now."""
+    after, before = placement.replicas[rows], problem.replicas[rows]
+    kept = (before[:, :, None] == after[:, None, :]).any(axis=2)
+    gone: Bools = ~kept & (before >= 0)
+    return gone
+
+
+def loads_of(problem: Problem, placement: Placement) -> Floats:
+    """(B, D) load per broker."""
+    return sum_loads(
+        placement.replicas,
+        placement.leader,
+        problem.lead,
+        problem.follow,
+        len(problem.brokers),
+    )
+
+
+def deviations(problem: Problem, loads: Floats) -> Floats:
+    """(B, K) utilisation / level - 1; 0 for brokers that are not levelled."""
+    relative: Floats = loads[:, problem.column] * problem.slope - 1.0
+    relative[~problem.may.holding] = 0.0
+    return relative
+
+
+def objective(problem: Problem, placement: Placement) -> float:
+    """F: the cost of unevenness and the prices."""
+    uneven = deviation_cost(problem, loads_of(problem, placement))
+    return uneven + topic_cost(problem, placement) + price_of(problem, placement)
+
+
+def deviation_cost(problem: Problem, loads: Floats) -> float:
+    """The part of F that is balance, from (B, D) loads."""
+    return float(broker_costs(problem, deviations(problem, loads)).sum())
+
+
+def broker_costs(problem: Problem, relative: Floats) -> Floats:
+    """(B,) cost of (B, K) deviations: weighted squares, or priced excess."""
+    if problem.band:
+        excess = np.maximum(0.0, np.abs(relative) - problem.tolerance)
+        each: Floats = excess_price(problem) * (excess * problem.weight).sum(axis=1)
+        return each
+    squares: Floats = (relative**2 * problem.weight).sum(axis=1)
+    return squares
+
+
+def excess_price(problem: Problem) -> float:
+    """Cost of a deviation of one level beyond the band, in units of F."""
+    return problem.goals.excess_price * problem.prices.move
+
+
+def topic_cost(problem: Problem, placement: Placement) -> float:
+    """The part of F that levels topics one by one."""
+    return sum(
+        weight * float(topic_unevenness(problem, placement, measure).sum())
+        for measure, weight in problem.topic_share
+    )
+
+
+def topic_unevenness(problem: Problem, placement: Placement, measure: Count) -> Floats:
+    """(topics,) share x squared deviations of a topic's counts from its level."""
+    count = topic_counts(problem, placement, measure)[:, problem.may.holding]
+    total = topic_totals(problem, measure)
+    level = np.maximum(total, 1.0) / max(1, count.shape[1])
+    squares = ((count / level[:, None] - 1.0) ** 2).sum(axis=1)
+    share: Floats = total / max(1.0, float(total.sum())) * squares
+    return share
+
+
+def topic_totals(problem: Problem, measure: Count) -> Floats:
+    """(topics,) replicas or leaders of each topic."""
+    topics = len(problem.snapshot.header.topics)
+    each = problem.rf if measure is Count.TOPIC_REPLICAS else problem.leader >= 0
+    return np.bincount(
+        problem.snapshot.partitions.topic, each, minlength=topics
+    ).astype(np.float64)
+
+
+def topic_counts(problem: Problem, placement: Placement, measure: Count) -> Ints:
+    """(topics, B) replicas or leaders of each topic on each broker."""
+    topic, brokers = problem.snapshot.partitions.topic, len(problem.brokers)
+    lists = placement.replicas
+    if measure is Count.TOPIC_LEADERS:
+        lists = placement.leader[:, None]
+    rows, at = np.nonzero(lists >= 0)
+    key = topic[rows] * brokers + lists[rows, at]
+    topics = len(problem.snapshot.header.topics)
+    found: Ints = np.bincount(key, minlength=topics * brokers)
+    return found.reshape(topics, brokers)
+
+
+def price_of(problem: Problem, placement: Placement) -> float:
+    """The part of F that is prices."""
+    rows = changed_rows(problem, placement)
+    return float(prices_of(problem, placement, rows).sum())
+
+
+def prices_of(problem: Problem, placement: Placement, changed: list[int]) -> Floats:
+    """(changed,) price of each changed row; replicas new in any case are free."""
+    rows = np.array(changed, np.int64)
+    new = _new(problem, placement, rows).sum(axis=1)
+    free = problem.may.least_new[rows]
+    paid: Floats = np.maximum(0, new - free) * problem.prices.replica[rows]
+    led = placement.leader[rows] != problem.leader[rows]
+    paid += led * problem.prices.leader
+    return paid
+
+
+def gains(problem: Problem, placement: Placement) -> dict[int, float]:
+    """What F would rise by with one changed row left as it was, others kept."""
+    relative = deviations(problem, loads_of(problem, placement))
+    rows = changed_rows(problem, placement)
+    prices = prices_of(problem, placement, rows)
+    topics = topic_gains(problem, placement, rows)
+    found = {}
+    for row, price, topic in zip(rows, prices.tolist(), topics, strict=True):
+        brokers, shift = row_shift(problem, placement, row)
+        shift = shift[:, problem.column] * problem.slope[brokers]
+        without = relative[brokers] - shift
+        rise = broker_costs(problem, without) - broker_costs(problem, relative[brokers])
+        found[row] = float(rise.sum()) + topic - price
+    return found
+
+
+def topic_gains(problem: Problem, placement: Placement, rows: list[int]) -> list[float]:
+    """What the levelling of topics would lose with one row left as it was."""
+    found = [0.0] * len(rows)
+    if not problem.topic_share:
+        return found
+    cost = topic_cost(problem, placement)
+    for at, row in enumerate(rows):
+        found[at] = topic_cost(problem, placement.reverted(problem, row)) - cost
+    return found
+
+
+def row_shift(
+    problem: Problem, placement: Placement, row: int
+) -> tuple[list[int], Floats]:
+    """Brokers that a changed row touches, and what it brings each: (brokers, D)."""
+    after = _row_loads(problem, placement, row)
+    before = _row_loads(problem, Placement.home(problem), row)
+    brokers = sorted({*after, *before})
+    none = np.zeros(problem.lead.shape[1])
+    shift = [after.get(b, none) - before.get(b, none) for b in brokers]
+    return brokers, np.array(shift)
+
+
+def _row_loads(problem: Problem, placement: Placement, row: int) -> dict[int, Floats]:
+    led = int(placement.leader[row])
+    return {
+        b: problem.lead[row] if b == led else problem.follow[row]
+        for b in placement.holders(row)
+    }
+
+
+def is_allowed(problem: Problem, placement: Placement) -> bool:
+    """Whether limits, racks, budgets and leaving brokers are respected."""
+    return (
+        next(broken_limits(problem, placement), None) is None
+        and keeps_budgets(problem, placement)
+        and all(
+            keeps_racks(problem, row, placement.holders(row))
+            for row in changed_rows(problem, placement)
+        )
+    )
+
+
+def broken_limits(problem: Problem, placement: Placement) -> Iterator[int]:
+    """Brokers over a limit, or left with replicas that had to go."""
+    loads = loads_of(problem, placement)
+    size = len(problem.brokers)
+    count = np.bincount(placement.replicas[placement.replicas >= 0], minlength=size)
+    over = (loads > problem.allowed * (1 + CAPACITY_SLACK)).any(axis=1)
+    over |= count > problem.allowed_replicas
+    over[_stuck(problem, placement)] = True
+    yield from (int(b) for b in np.flatnonzero(over))
+
+
+def _stuck(problem: Problem, placement: Placement) -> Ints:
+    """Brokers that keep replicas which had to go."""
+    rows = np.flatnonzero(problem.may.must_go.any(axis=1))
+    stay = ~_gone(problem, placement, rows) & problem.may.must_go[rows]
+    brokers: Ints = problem.replicas[rows][stay]
+    return brokers
+
+
+def keeps_budgets(problem: Problem, placement: Placement) -> bool:
+    """Whether the changes stay within every budget."""
+    used = usage(problem, placement)
+    budgets = problem.goals.budgets
+    return all(
+        limit is None or used[name] <= limit
+        for name, limit in budgets.model_dump().items()
+    )
+
+
+def usage(problem: Problem, placement: Placement) -> dict[str, int]:
+    """What the changes use of each budget, by the budget's name."""
+    rows = np.array(changed_rows(problem, placement), np.int64)
+    new, gone = _new(problem, placement, rows), _gone(problem, placement, rows)
+    each = new.sum(axis=1)
+    columns = problem.snapshot.partitions
+    into = np.bincount(placement.replicas[rows][new], minlength=1)
+    out = np.bincount(problem.replicas[rows][gone], minlength=1)
+    topic = np.bincount(columns.topic[rows], each, minlength=1)
+    led = placement.leader[rows] != problem.leader[rows]
+    changed = led | (each > 0)
+    of_topic = np.bincount(columns.topic[rows][changed], minlength=1)
+    return {
+        "replica_moves": int(each.sum()),
+        "bytes": int((each * problem.copied_bytes[rows]).sum()),
+        "leader_changes": int(led.sum()),
+        "replica_moves_per_topic": int(topic.max(initial=0)),
+        "replica_moves_in_per_broker": int(into.max(initial=0)),
+        "replica_moves_out_per_broker": int(out.max(initial=0)),
+        "partitions": int(changed.sum()),
+        "partitions_per_topic": int(of_topic.max(initial=0)),
+    }
+
+
+def without_needless(
+    problem: Problem, placement: Placement, budget: Budget
+) -> Placement:
+    """The placement less those changes that F does not miss, within a budget."""
+    while not budget.over():
+        budget.work += WORK_OF_GAIN * len(changed_rows(problem, placement))
+        gain = gains(problem, placement)
+        needless = [
+            row
+            for row in sorted(gain, key=lambda r: (gain[r], r))
+            if gain[row] <= NOTHING and not problem.may.forced[row]
+        ]
+        for row in needless:
+            budget.work += WORK_OF_GAIN
+            reverted = placement.reverted(problem, row)
+            if is_allowed(problem, reverted):
+                placement = reverted
+                break
+        else:
+            break
+    return placement

@@ -1,0 +1,302 @@
+"""The compiled problem: a snapshot and goals as numpy columns.
+
+All of F's arithmetic and all rules are worked out here once more; the plain half in
+`model` is the truth that the tests compare with.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.goals.goals import Goal, Goals, ObjectiveKind
+from model.ids import BrokerId
+from model.snapshot.snapshot import (
+    Bools,
+    Count,
+    Floats,
+    Ints,
+    Resource,
+    Snapshot,
+    StorageKind,
+)
+from solver.problem.change_costs import Prices, find_prices
+from solver.problem.eligibility import Eligibility, find_eligible
+from solver.problem.load_columns import (
+    PER_TOPIC,
+    Dimension,
+    find_dimensions,
+    replica_loads,
+    weight_of,
+)
+
+CAPACITY_SLACK = 5e-10
+"""A limit counts as kept up to this share over it: half of what the plain check
+forgives, so that rounding to integers never breaks a plan."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """Columns over n rows (partitions), B brokers, D dimensions, K counted of them.
+
+    Rows are in the snapshot's order, brokers by id. Brokers are meant by position.
+    """
+
+    snapshot: Snapshot
+    goals: Goals
+    brokers: tuple[BrokerId, ...]
+    """(B,) ids; every other figure refers to brokers by position in here."""
+    dimensions: tuple[Dimension, ...]
+    """(D,)"""
+    replicas: Ints
+    """(n, M) who holds each row in the snapshot, in the order of its replica list;
+    -1 fills rows with fewer replicas."""
+    leader: Ints
+    """(n,) who leads in the snapshot; -1 for none."""
+    lead: Floats
+    """(n, D) what a row loads its leader's broker with."""
+    follow: Floats
+    """(n, D) what a row loads each follower's broker with."""
+    counted: tuple[Goal, ...]
+    """(K,) the goal behind each counted dimension: measured, over its floor."""
+    column: Ints
+    """(K,) each counted dimension's column."""
+    weight: Floats
+    """(K,)"""
+    slope: Floats
+    """(B, K) deviation per unit of load: 1 / (capacity x level); 0 for brokers that
+    are not levelled."""
+    level: Floats
+    """(K,) mean load per holding broker."""
+    topic_goals: tuple[Goal, ...]
+    """Goals levelled topic by topic that count."""
+    limit: Floats
+    """(B, D) limit x capacity; infinite where nothing limits."""
+    allowed: Floats
+    """(B, D) highest load: the limit, or what a broker over it may keep."""
+    allowed_replicas: Ints
+    """(B,)"""
+    may: Eligibility
+    prices: Prices
+    loads_before: Floats
+    """(B, D)"""
+    start: tuple[Ints, Ints] | None = None
+    """Replicas, (n, M), and leaders, (n,), of a placement to search from where the one
+    at home is not allowed; None where none is known."""
+
+    @property
+    def band(self) -> bool:
+        """Whether the objective is `band`."""
+        return self.goals.objective is ObjectiveKind.BAND
+
+    @property
+    def topic_share(self) -> tuple[tuple[Count, float], ...]:
+        """Measures levelled topic by topic, with their weights."""
+        if self.band:
+            return ()
+        found = [(Count(g.resource), g.weight) for g in self.topic_goals]
+        return tuple((measure, weight) for measure, weight in found if weight > 0)
+
+    @property
+    def rf(self) -> Ints:
+        """(n,) replicas of each row."""
+        counts: Ints = np.diff(self.snapshot.partitions.replica_start)
+        return counts
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """(K,) names of the counted dimensions."""
+        return tuple(self.dimensions[c].key for c in self.column.tolist())
+
+    @cached_property
+    def tolerance(self) -> Floats:
+        """(K,) half the width of each band."""
+        return np.array([g.tolerance for g in self.counted], np.float64)
+
+    @cached_property
+    def copied_bytes(self) -> Ints:
+        """(n,) bytes that one new replica copies; 0 on shared storage.
+
+        Where the size is unknown, more than a budget of bytes, if there is one.
+        """
+        columns, topics = self.snapshot.partitions, self.snapshot.header.topics
+        shared = np.array([t.storage is StorageKind.SHARED for t in topics], np.bool_)
+        here = shared[columns.topic] if len(topics) else np.zeros(0, np.bool_)
+        most = self.goals.budgets.bytes
+        unknown = 0 if most is None else most + 1
+        size = np.where(columns.local_bytes < 0, unknown, columns.local_bytes)
+        return np.where(here, 0, size).astype(np.int64)
+
+    @cached_property
+    def deviations_before(self) -> Floats:
+        """(B, K) utilisation / level - 1 in the snapshot; 0 where not levelled."""
+        relative: Floats = self.loads_before[:, self.column] * self.slope - 1.0
+        relative[~self.may.holding] = 0.0
+        return relative
+
+    @cached_property
+    def home(self) -> Bools:
+        """(n, B) where replicas lie; for problems of the exact model's size."""
+        return spread_out(self.replicas, len(self.brokers))
+
+    @cached_property
+    def hold(self) -> Bools:
+        """(n, B) a replica may lie here afterwards; of the exact model's size."""
+        rows = [self.may.may_hold(i, r) for i, r in enumerate(self.replicas)]
+        return np.array(rows, np.bool_).reshape(self.home.shape)
+
+    @cached_property
+    def may_lead(self) -> Bools:
+        """(n, B) may lead afterwards, if it holds; of the exact model's size."""
+        rows = [
+            self.may.may_lead(i, r, int(self.leader[i]))
+            for i, r in enumerate(self.replicas)
+        ]
+        return np.array(rows, np.bool_).reshape(self.home.shape)
+
+
+def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
+    """Compile a snapshot and goals into columns."""
+    dimensions = find_dimensions(snapshot, goals)
+    replicas, leader = _placement(snapshot)
+    lead, follow = replica_loads(snapshot, dimensions)
+    brokers = snapshot.header.brokers
+    before = sum_loads(replicas, leader, lead, follow, len(brokers))
+    may = find_eligible(snapshot, goals, replicas, leader)
+    total = before.sum(axis=0)
+    counted = _counted(goals, dimensions, total, int(may.holding.sum()))
+    column = np.array([d for _, d in counted], np.int64)
+    topics = _topic_goals(goals, replicas, leader, int(may.holding.sum()))
+    limit = _limits(snapshot, goals, dimensions, may.holding)
+    held = np.bincount(replicas[replicas >= 0], minlength=len(brokers))
+    return Problem(
+        snapshot=snapshot,
+        goals=goals,
+        brokers=tuple(b.id for b in brokers),
+        dimensions=dimensions,
+        replicas=replicas,
+        leader=leader,
+        lead=lead,
+        follow=follow,
+        counted=tuple(goal for goal, _ in counted),
+        column=column,
+        weight=np.array([weight_of(g, snapshot) for g, _ in counted], np.float64),
+        slope=_slopes(snapshot, dimensions, column, total, may.holding),
+        level=total[column] / max(1, int(may.holding.sum())),
+        topic_goals=topics,
+        limit=limit,
+        allowed=np.where(np.isfinite(limit), np.maximum(limit, before), np.inf),
+        allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
+        may=may,
+        prices=find_prices(snapshot, goals, (*(g for g, _ in counted), *topics), may),
+        loads_before=before,
+    )
+
+
+def sum_loads(
+    replicas: Ints, leader: Ints, lead: Floats, follow: Floats, brokers: int
+) -> Floats:
+    """Load per broker, (B, D), of rows on `replicas` (n, M) led by `leader` (n,)."""
+    loads = np.zeros((brokers, lead.shape[1]))
+    for k in range(replicas.shape[1]):
+        at = replicas[:, k]
+        here = np.flatnonzero(at >= 0)
+        leads = (at[here] == leader[here])[:, None]
+        for d in range(lead.shape[1]):
+            load = np.where(leads[:, 0], lead[here, d], follow[here, d])
+            loads[:, d] += np.bincount(at[here], load, minlength=brokers)
+    return loads
+
+
+def spread_out(replicas: Ints, brokers: int) -> Bools:
+    """(n, B) truth of lists of positions, (n, M) with -1 for none."""
+    on = np.zeros((len(replicas), brokers), np.bool_)
+    rows, at = np.nonzero(replicas >= 0)
+    on[rows, replicas[rows, at]] = True
+    return on
+
+
+def _placement(snapshot: Snapshot) -> tuple[Ints, Ints]:
+    columns = snapshot.partitions
+    ids = np.array([b.id for b in snapshot.header.brokers], np.int64)
+    rf = np.diff(columns.replica_start)
+    n, most = len(rf), int(rf.max(initial=1))
+    replicas = np.full((n, most), -1, np.int64)
+    row = np.repeat(np.arange(n), rf)
+    at = np.arange(len(row)) - np.repeat(columns.replica_start[:-1], rf)
+    replicas[row, at] = snapshot.replica_position
+    leader = snapshot.positions_of(columns.leader)
+    known = np.isin(columns.leader, ids)
+    return replicas, np.where(known, leader, -1).astype(np.int64)
+
+
+def _counted(
+    goals: Goals, dimensions: tuple[Dimension, ...], totals: Floats, holding: int
+) -> list[tuple[Goal, int]]:
+    """Goals and columns of what is measured and reaches its goal's floor."""
+    return [
+        (goal, d)
+        for goal in goals.balance
+        for d, dimension in enumerate(dimensions)
+        if holding
+        and dimension.measure is goal.resource
+        and totals[d] / holding >= goal.floor
+        and totals[d] > 0
+    ]
+
+
+def _topic_goals(
+    goals: Goals, replicas: Ints, leader: Ints, holding: int
+) -> tuple[Goal, ...]:
+    """Goals levelled topic by topic whose mean count reaches their floor."""
+    total = {
+        Count.TOPIC_REPLICAS: int((replicas >= 0).sum()),
+        Count.TOPIC_LEADERS: int((leader >= 0).sum()),
+    }
+    return tuple(
+        g
+        for g in goals.balance
+        if g.resource in PER_TOPIC
+        and holding
+        and total[Count(g.resource)]
+        and total[Count(g.resource)] / holding >= g.floor
+    )
+
+
+def _slopes(
+    snapshot: Snapshot,
+    dimensions: tuple[Dimension, ...],
+    column: Ints,
+    total: Floats,
+    holding: Bools,
+) -> Floats:
+    brokers = snapshot.header.brokers
+    slope = np.zeros((len(brokers), len(column)))
+    for k, d in enumerate(column.tolist()):
+        measure = dimensions[d].measure
+        capacity = np.ones(len(brokers))
+        if isinstance(measure, Resource):
+            known = [b.capacity.get(measure, np.nan) for b in brokers]
+            if not np.isnan(np.array(known)[holding]).any():
+                capacity = np.array(known)
+        level = total[d] / capacity[holding].sum()
+        slope[holding, k] = 1.0 / (capacity[holding] * level)
+    return slope
+
+
+def _limits(
+    snapshot: Snapshot,
+    goals: Goals,
+    dimensions: tuple[Dimension, ...],
+    holding: Bools,
+) -> Floats:
+    """(B, D) limit x capacity of brokers that may hold load."""
+    limits = np.full((len(snapshot.header.brokers), len(dimensions)), np.inf)
+    for d, dimension in enumerate(dimensions):
+        resource = dimension.measure
+        if not isinstance(resource, Resource):
+            continue
+        for b, broker in enumerate(snapshot.header.brokers):
+            if holding[b] and resource in broker.capacity:
+                limits[b, d] = goals.limit_of(resource) * broker.capacity[resource]
+    return limits

@@ -1,0 +1,52 @@
+"""Whether the replicas of one row lie in racks as they should."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from model.ids import BrokerId
+from solver.problem.co_location import RackMode
+from solver.problem.problem import Problem
+
+
+def keeps_racks(
+    problem: Problem, row: int, brokers: Sequence[int], *, as_if_moved: bool = False
+) -> bool:
+    """Whether a row may move to these brokers, as far as racks go.
+
+    A row whose replicas stay where they are is asked only where it may not stay, or if
+    it is judged as if it had moved there.
+    """
+    spreading = problem.may.spreading
+    g = int(spreading.group[row])
+    mode = spreading.mode[g]
+    count = np.bincount(spreading.rack[list(brokers)], minlength=len(spreading.racks))
+    if mode == RackMode.EXACT:
+        return bool((count == spreading.wanted[g]).all())
+    home = problem.replicas[row]
+    stays = set(brokers) == set(home[home >= 0].tolist())
+    stays = stays and not problem.may.forced[row]
+    if mode == RackMode.OFF or (stays and not as_if_moved):
+        return True
+    if mode == RackMode.SPREAD:
+        return int((count > 0).sum()) >= int(spreading.distinct[g])
+    free = problem.may.alive & spreading.allow[g]
+    free[list(brokers)] = False
+    # A rack whose takers all hold a replica has no room for more.
+    fewest = count[spreading.rack[free]].min(initial=len(brokers))
+    return bool(count.max(initial=0) - fewest <= 1)
+
+
+def observers_last(
+    problem: Problem, row: int, replicas: tuple[BrokerId, ...]
+) -> tuple[BrokerId, ...]:
+    """The same list with the observers that a placement asks for at its end."""
+    spreading = problem.may.spreading
+    left = spreading.observers[spreading.group[row]].copy()
+    observers = []
+    for broker in reversed(replicas):
+        rack = spreading.rack[problem.brokers.index(broker)]
+        if left[rack] and broker != replicas[0]:
+            left[rack] -= 1
+            observers.append(broker)
+    return (*(b for b in replicas if b not in observers), *reversed(observers))

@@ -1,0 +1,108 @@
+"""The solver's half of what is over a limit and which rows share racks."""
+
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from model.files import rounded
+from model.plan.remaining import OverLimit, RackViolation
+from model.snapshot.snapshot import Bools, Floats, Ints, Resource
+from solver.problem.eligibility import WhyFixed
+from solver.problem.placement import Placement, loads_of
+from solver.problem.problem import Problem
+
+ROUNDING: Final = 1e-9
+"""Share of a limit by which a load may be over it, as the plain half has it."""
+
+WHY_LEFT: Final[Mapping[WhyFixed, str]] = {
+    WhyFixed.NO_LEADER: "it has no leader",
+    WhyFixed.EXCLUDED: "its topic is excluded",
+    WhyFixed.INTERNAL: "its topic is internal",
+    WhyFixed.UNKNOWN: "its load is not known yet",
+    WhyFixed.RESTING: "it is in cooldown after a recent move",
+    WhyFixed.KEPT: "the goals let it stay",
+}
+"""Why a row's racks are not repaired, where it may not move at all."""
+
+NOT_ASKED: Final = "the goals do not repair racks"
+
+
+def sharing(problem: Problem, replicas: Ints) -> Bools:
+    """(n,) rows of a placement, (n, M), whose replicas share racks needlessly."""
+    return problem.may.spreading.shared(replicas, problem.may.alive)
+
+
+def over_limits(problem: Problem, placement: Placement) -> tuple[OverLimit, ...]:
+    """Limits that are exceeded before or after, by broker and dimension."""
+    found = (*_resources(problem, placement), *_counts(problem, placement))
+    return tuple(sorted(found, key=lambda o: (o.broker, o.dimension)))
+
+
+def _resources(problem: Problem, placement: Placement) -> Iterator[OverLimit]:
+    before, after = problem.loads_before, loads_of(problem, placement)
+    most = np.maximum(before, after)
+    for b, d in np.argwhere(most > problem.limit * (1 + ROUNDING)).tolist():
+        dimension, broker = problem.dimensions[d], problem.snapshot.header.brokers[b]
+        yield OverLimit(
+            broker=broker.id,
+            dimension=dimension.key,
+            before=rounded(float(before[b, d])),
+            after=rounded(float(after[b, d])),
+            limit=rounded(float(problem.limit[b, d])),
+            capacity=rounded(broker.capacity[Resource(dimension.measure)]),
+        )
+
+
+def _counts(problem: Problem, placement: Placement) -> Iterator[OverLimit]:
+    limit = problem.goals.replicas_per_broker
+    before, after = held(problem, problem.replicas), held(problem, placement.replicas)
+    over = (np.maximum(before, after) > limit) & problem.may.holding
+    for b in np.flatnonzero(over).tolist():
+        yield OverLimit(
+            broker=problem.brokers[b],
+            dimension="replicas",
+            before=int(before[b]),
+            after=int(after[b]),
+            limit=limit,
+        )
+
+
+def held(problem: Problem, replicas: Ints) -> Ints:
+    """(B,) replicas on each broker."""
+    at = replicas[replicas >= 0]
+    return np.bincount(at, minlength=len(problem.brokers)).astype(np.int64)
+
+
+def rack_violations(
+    problem: Problem, placement: Placement, reasons: Mapping[int, str]
+) -> tuple[RackViolation, ...]:
+    """Rows that share racks before the plan, by row.
+
+    reasons: why rows that may move are not repaired.
+    """
+    before = np.flatnonzero(sharing(problem, problem.replicas))
+    if not len(before):
+        return ()
+    after, fixed = sharing(problem, placement.replicas), problem.may.fixed
+    found = []
+    for row in before.tolist():
+        pid = problem.snapshot.id(row)
+        why = WHY_LEFT[fixed[row]] if row in fixed else reasons.get(row, NOT_ASKED)
+        found.append(
+            RackViolation(
+                topic=pid.topic,
+                partition=pid.partition,
+                repaired=not after[row],
+                reason=why if after[row] else "",
+            )
+        )
+    return tuple(found)
+
+
+def excess(problem: Problem, loads: Floats, count: Ints) -> float:
+    """Load over the limits, as shares of them, summed over brokers and dimensions."""
+    over = np.maximum(0.0, loads / problem.limit - 1.0)
+    over[over <= ROUNDING] = 0.0
+    more = np.maximum(0.0, count / problem.goals.replicas_per_broker - 1.0)
+    return float(over.sum()) + float(more[problem.may.holding].sum())

@@ -1,0 +1,1 @@
+"""Repairs of broken racks and exceeded limits, before plans are compared."""

@@ -1,0 +1,162 @@
+"""The best repair of a small cluster by CP-SAT: most racks, then least excess."""
+
+import math
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Bools
+from solver.cpsat.constraints import ALWAYS, LIMITS
+from solver.cpsat.model import WORK_OF_PAIR, new_solver, pairs
+from solver.cpsat.stopping import solve_heeding
+from solver.cpsat.variables import Variables, make_variables
+from solver.problem.placement import Placement, is_allowed
+from solver.problem.problem import Problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+
+LARGEST: Final = 2.0**61
+"""Of an objective's value; CP-SAT refuses more than 2^62."""
+
+UNITS: Final = 2**30
+"""Of one limit's excess; loads are rounded up, so that no excess is none."""
+
+MOST: Final = 2**10
+"""Limits that one partition's load counts as at most."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExactRepair:
+    """What came of the model."""
+
+    placement: Placement | None
+    proved: bool
+    """No allowed placement repairs more."""
+    work: float
+
+
+def repair_exactly(
+    problem: Problem,
+    broken: Bools,
+    known: Placement | None,
+    limits: SolveLimits,
+    observer: SolveObserver,
+    work: float,
+) -> ExactRepair:
+    """Look for a placement that repairs more than the one known, within the work.
+
+    Nothing is built where the work does not suffice for building it, or where excess
+    is so large a multiple of a limit that whole numbers of 64 bits do not hold it.
+    """
+    done = WORK_OF_PAIR * pairs(problem)
+    if done >= work or not _representable(problem, broken):
+        return ExactRepair(placement=known, proved=False, work=0.0)
+    variables = make_variables(problem, cp_model.CpModel())
+    for rule in (*ALWAYS, *LIMITS):
+        rule.post(problem, variables)
+    excess = _excesses(problem, variables)
+    shared = list(_shared(problem, variables, broken))
+    # One row's racks outweigh all excess.
+    heavy = 1 + sum(most for _, most in excess)
+    variables.model.minimize(
+        heavy * sum(shared) + sum(variable for variable, _ in excess)
+    )
+    if known is not None:
+        variables.hint(known)
+    solver = new_solver(limits, work - done)
+    limits = limits.model_copy(update={"work": work - done})
+    search = Search(problem=problem, limits=limits, observer=observer)
+    status = solve_heeding(search, solver, variables.model)
+    done += search.work
+    if status == cp_model.MODEL_INVALID:
+        raise ValueError(variables.model.validate())
+    if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+        return ExactRepair(placement=known, proved=False, work=done)
+    found = variables.placement(problem, solver.value)
+    if not is_allowed(problem, found):
+        return ExactRepair(placement=known, proved=False, work=done)
+    proved = status == cp_model.OPTIMAL and not _capped(problem)
+    return ExactRepair(placement=found, proved=proved, work=done)
+
+
+def _representable(problem: Problem, broken: Bools) -> bool:
+    """Whether the objective and every sum of the model stay within 64 bits."""
+    beyond = problem.allowed > problem.limit
+    with np.errstate(over="ignore"):
+        excess = float((problem.allowed[beyond] / problem.limit[beyond]).sum())
+    most = problem.goals.replicas_per_broker
+    held = problem.allowed_replicas
+    excess += float(held[held > most].sum()) / most
+    return 4.0 * UNITS * excess * (2 + int(broken.sum())) < LARGEST
+
+
+def _shared(
+    problem: Problem, variables: Variables, broken: Bools
+) -> list[cp_model.IntVar]:
+    """One variable for each row that shares racks now: whether its replicas stay."""
+    found = []
+    for row in np.flatnonzero(broken).tolist():
+        if row not in variables.holders:
+            continue
+        home = [b for b in problem.replicas[row].tolist() if (row, b) in variables.on]
+
+        def stays(placement: Placement, _: object, row: int = row) -> int:
+            here = problem.replicas[row]
+            return int(placement.holders(row) == sorted(here[here >= 0].tolist()))
+
+        stay = variables.boolean(f"shares[{problem.snapshot.id(row)}]", stays)
+        on = sum(variables.on[row, b] for b in home)
+        variables.model.add(on <= int(problem.rf[row]) - 1 + stay)
+        found.append(stay)
+    return found
+
+
+def _excesses(
+    problem: Problem, variables: Variables
+) -> list[tuple[cp_model.IntVar, int]]:
+    """The excess of each broker over each limit that it exceeds now, and its most."""
+    model, found = variables.model, []
+    beyond = problem.allowed > problem.limit
+    for b, d in np.argwhere(beyond).tolist():
+        limit = problem.limit[b, d]
+        most = math.ceil((problem.allowed[b, d] / limit - 1) * UNITS) + 1
+        variable = model.new_int_var(0, most * 2, f"excess[{b},{d}]")
+        terms = variables.terms.get(b, [])
+        shares = [min(float(MOST), float(load[d]) / limit) for _, load in terms]
+        total = cp_model.LinearExpr.weighted_sum(
+            [v for v, _ in terms], [math.ceil(share * UNITS) for share in shares]
+        )
+        fixed = math.ceil((variables.fixed[b, d] / limit - 1) * UNITS)
+        model.add(variable >= total + fixed)
+        found.append((variable, most * 2))
+    found += _replica_excesses(problem, variables)
+    return found
+
+
+def _capped(problem: Problem) -> bool:
+    """Whether a partition counts as less than its load, which proves nothing."""
+    most = np.maximum(problem.lead, problem.follow).max(axis=0, initial=0.0)
+    beyond = problem.allowed > problem.limit
+    return bool((beyond & (most > MOST * problem.limit)).any())
+
+
+def _replica_excesses(
+    problem: Problem, variables: Variables
+) -> list[tuple[cp_model.IntVar, int]]:
+    limit = problem.goals.replicas_per_broker
+    rows = list(variables.rows)
+    stay = problem.home.sum(axis=0) - problem.home[rows].sum(axis=0)
+    over = (problem.allowed_replicas > limit) & problem.may.holding
+    found = []
+    for b in np.flatnonzero(over).tolist():
+        on = [v for (_, holder), v in variables.on.items() if holder == b]
+        most = math.ceil((int(problem.allowed_replicas[b]) / limit - 1) * UNITS)
+        variable = variables.model.new_int_var(0, most, f"replicas[{b}]")
+        unit = math.ceil(UNITS / limit)
+        beyond = sum(on) + int(stay[b]) - limit
+        variables.model.add(variable >= unit * beyond)
+        found.append((variable, most))
+    return found

@@ -1,0 +1,381 @@
+"""Repairs what breaks a rule already, before plans are compared: racks, then limits.
+
+The placement found here is where the search starts, and sets what it keeps: rows whose
+racks are repaired may not stay as they are, and a broker over a limit may carry no more
+than it does here. So of two plans the one that repairs more is better, whatever their
+F; and since the placement keeps all of that itself, no repair makes a solve infeasible.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+
+from model.goals.goals import SolveLimits
+from model.snapshot.snapshot import Bools, Floats, Ints
+from solver.cpsat.model import pairs
+from solver.kernels.move_deltas import State, new_state, switch
+from solver.kernels.pricing import Scratch, scratch
+from solver.kernels.problem_arrays import (
+    NO_BUDGET,
+    Columns,
+    find_columns,
+    leader_first,
+    relinked,
+)
+from solver.kernels.repair_moves import (
+    Limits,
+    excess_of,
+    exchange,
+    new_limits,
+    relieve,
+    single_move_pays,
+    spread,
+    swap,
+)
+from solver.kernels.rounding import evacuate
+from solver.problem.placement import (
+    NOTHING,
+    Placement,
+    is_allowed,
+    loads_of,
+)
+from solver.problem.problem import Problem
+from solver.problem.remaining_violations import ROUNDING, excess, held, sharing
+from solver.repair.exact_repair import repair_exactly
+from solver.search.neighbourhoods import largest_first
+from solver.search.observer import SolveObserver
+
+SHARE: Final = 0.2
+"""Share of the work that repairs may take."""
+
+EXPLAINING_SHARE: Final = 0.25
+"""Share of that which may be added to say why the racks of rows are not repaired."""
+
+WORK_PER_TRY: Final = 1e-6
+"""Work of one configuration or pair tried; measured."""
+
+MOST_PAIRS: Final = 1_000_000
+"""Exchanges looked at for one broker at a time."""
+
+EXACT_PAIRS: Final = 2_000
+"""Choices up to which the exact model looks for a better repair, and proves it."""
+
+ROWS_AT_ONCE: Final = 1_000
+"""Rows that have to move, between two looks whether to stop."""
+
+MOST_EXPLAINED: Final = 1_000
+"""Rows left as they are of which each is asked what stands in its way."""
+
+IN_THE_WAY: Final = {
+    "budgets": "the budgets of the plan leave no move for it",
+    "limits": "no broker in another rack has room below its limits",
+    "both": "no broker in another rack has room within limits and budgets",
+    "brokers": "no broker in another rack may take it",
+    "work": "the search budget was exhausted before it was repaired",
+}
+"""Why the racks of a row that may move are not repaired."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repair:
+    """What a solve has to keep because it can be repaired."""
+
+    problem: Problem
+    """The problem in which the repair binds; as it was where there is none."""
+    proved: bool = True
+    """Whether no allowed plan repairs more."""
+    unrepaired: dict[int, str] = field(default_factory=dict)
+    """Rows that may move and still share racks, and why."""
+    work: float = 0.0
+
+    @property
+    def placement(self) -> Placement | None:
+        """The placement that repairs so much; None for the one at home."""
+        start = self.problem.start
+        return None if start is None else Placement(replicas=start[0], leader=start[1])
+
+
+def find_repair(
+    problem: Problem, limits: SolveLimits, observer: SolveObserver
+) -> Repair:
+    """Repair what can be, within a share of the work.
+
+    Nothing is repaired where no placement was found for what must move in any case.
+    """
+    broken = repairable(problem)
+    if not is_broken(problem):
+        return Repair(problem=problem)
+    task = _Task(problem, broken, limits.work * SHARE, observer)
+    found = task.run()
+    proved = found is not None and _complete(problem, broken, found)
+    if not proved and pairs(problem) <= EXACT_PAIRS and not task.ended:
+        exact = repair_exactly(problem, broken, found, limits, observer, task.left)
+        found, proved, task.work = exact.placement, exact.proved, task.work + exact.work
+    if found is None:
+        why = dict.fromkeys(np.flatnonzero(broken).tolist(), IN_THE_WAY["work"])
+        return Repair(problem=problem, proved=False, unrepaired=why, work=task.work)
+    kept = _binding(problem, broken, found)
+    if not is_allowed(kept, found):
+        raise AssertionError("a repair breaks a rule")
+    left = np.flatnonzero(broken & sharing(problem, found.replicas))
+    return Repair(
+        problem=kept,
+        proved=proved or _least(problem, broken, found),
+        unrepaired=dict(zip(left.tolist(), task.reasons(found, left), strict=True)),
+        work=task.work,
+    )
+
+
+def is_broken(problem: Problem) -> bool:
+    """Whether a limit is exceeded, or a row that may move shares racks."""
+    count = held(problem, problem.replicas)
+    over = excess(problem, problem.loads_before, count)
+    return over > 0.0 or bool(repairable(problem).any())
+
+
+def repairable(problem: Problem) -> Bools:
+    """(n,) rows that share racks and may move."""
+    if not problem.goals.repair_racks:
+        return np.zeros(len(problem.leader), np.bool_)
+    return np.asarray(sharing(problem, problem.replicas) & (problem.may.why_fixed == 0))
+
+
+def _binding(problem: Problem, broken: Bools, found: Placement) -> Problem:
+    """The problem whose plans repair as much as a placement does."""
+    loads, count = loads_of(problem, found), held(problem, found.replicas)
+    mended = broken & ~sharing(problem, found.replicas)
+    may = replace(
+        problem.may, forced=np.maximum(problem.may.forced, mended).astype(np.int64)
+    )
+    return replace(
+        problem,
+        may=may,
+        allowed=np.minimum(problem.allowed, np.maximum(problem.limit, loads)),
+        allowed_replicas=np.minimum(
+            problem.allowed_replicas,
+            np.maximum(problem.goals.replicas_per_broker, count),
+        ),
+        start=(found.replicas, found.leader),
+    )
+
+
+def _complete(problem: Problem, broken: Bools, found: Placement) -> bool:
+    """Whether everything is repaired."""
+    loads, count = loads_of(problem, found), held(problem, found.replicas)
+    left = bool((broken & sharing(problem, found.replicas)).any())
+    return not left and excess(problem, loads, count) == 0.0
+
+
+def _least(problem: Problem, broken: Bools, found: Placement) -> bool:
+    """Whether sums alone show that no placement repairs more.
+
+    A broker keeps what may not move; and all holding brokers together carry at least
+    what no leaving one has to give up.
+    """
+    if (broken & sharing(problem, found.replicas)).any():
+        return False
+    loads, count = loads_of(problem, found), held(problem, found.replicas)
+    holding = problem.may.holding
+    if (count > problem.goals.replicas_per_broker)[holding].any():
+        return False
+    over = np.maximum(0.0, loads / problem.limit - 1.0)[holding]
+    limit = problem.limit[holding]
+    for d in np.flatnonzero((over > ROUNDING).any(axis=0)).tolist():
+        beyond = float(loads[holding, d].sum() - limit[:, d].sum())
+        if over[:, d].sum() > max(0.0, beyond) / limit[:, d].max() + ROUNDING:
+            return False
+    return True
+
+
+class _Task:
+    """One search for a repair: greedy, one change at a time, then exchanges."""
+
+    def __init__(
+        self, problem: Problem, broken: Bools, work: float, observer: SolveObserver
+    ) -> None:
+        self._problem, self._broken, self._most = problem, broken, work
+        self._observer = observer
+        self.work, self.stopped = 0.0, False
+
+    @property
+    def left(self) -> float:
+        """Work that may still be done."""
+        return max(0.0, self._most - self.work)
+
+    @property
+    def ended(self) -> bool:
+        """Whether to stop here, as asked or at the end of the work."""
+        self.stopped = self.stopped or self._observer.stops()
+        return self.stopped or self.left <= 0
+
+    def run(self) -> Placement | None:
+        """The placement found; None where what must move has no place."""
+        problem = self._problem
+        c = find_columns(problem)
+        state = new_state(c, c.home)
+        forced, room = largest_first(c, np.flatnonzero(c.forced)), scratch(c)
+        for start in range(0, len(forced), ROWS_AT_ONCE):
+            rows = forced[start : start + ROWS_AT_ONCE]
+            if self.ended or not evacuate(c, state, rows, room):
+                return None
+        state = self._racks(state)
+        state = self._limits(state)
+        state = self._racks(state)
+        return _placement(problem, state)
+
+    def _racks(self, state: State) -> State:
+        """Repair the racks of what still shares them."""
+        problem = self._problem
+        here = sharing(problem, _placement(problem, state).replicas)
+        rows = np.flatnonzero(self._broken & here)
+        if not len(rows):
+            return state
+        c = find_columns(_forcing(problem, rows))
+        state, room = new_state(c, state.at), scratch(c)
+        for row in _order(c, rows).tolist():
+            if self.ended:
+                break
+            self._mended(c, state, row, room)
+        return state
+
+    def _limits(self, state: State) -> State:
+        """Take load off the brokers that are over a limit, the worst first."""
+        problem = self._problem
+        here = sharing(problem, _placement(problem, state).replicas)
+        c = find_columns(_forcing(problem, np.flatnonzero(self._broken & ~here)))
+        state, m = new_state(c, state.at), _limits_of(problem, c)
+        rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
+        while rest and not self.ended:
+            rest.sort(key=lambda b: (-excess_of(state, m, b), b))
+            if not self._relieved(c, state, m, rest[0]):
+                rest.pop(0)
+            rest = [b for b in rest if excess_of(state, m, b) > ROUNDING]
+        return state
+
+    def _relieved(self, c: Columns, state: State, m: Limits, b: int) -> bool:
+        """One change, else one exchange, for broker b; whether there was one."""
+        rows = np.flatnonzero((state.at == b).any(axis=1))
+        rows = rows[np.argsort(c.price[rows], kind="stable")]
+        before = int(m.tried[0])
+        row = relieve(c, state, m, b, rows)
+        if row >= 0:
+            switch(c, state, row, m.at.copy())
+        else:
+            found = self._exchanged(c, state, m, b, rows)
+            row = 0 if found else -1
+        tried = int(m.tried[0]) - before + len(rows)
+        self.work += WORK_PER_TRY * tried
+        return row >= 0
+
+    def _exchanged(
+        self, c: Columns, state: State, m: Limits, b: int, rows: Ints
+    ) -> bool:
+        others = np.argwhere((state.at >= 0) & (state.at != b) & c.free[:, None])
+        tries = min(MOST_PAIRS, round(self.left / WORK_PER_TRY))
+        pair = exchange(c, state, m, b, rows, others.astype(np.int64), tries)
+        if pair < 0:
+            return False
+        row, (other, place) = rows[pair // len(others)], others[pair % len(others)]
+        slot = int(np.flatnonzero(state.at[row] == b)[0])
+        swap(c, state, int(row), slot, int(other), int(place))
+        return True
+
+    def reasons(self, found: Placement, rows: Ints) -> Iterator[str]:
+        """Why each row that may move still shares racks."""
+        if not len(rows):
+            return
+        self._most = self.work + EXPLAINING_SHARE * self._most
+        problem = _forcing(self._problem, rows)
+        c = find_columns(problem)
+        at = leader_first(c, found.replicas, found.leader)
+        ways = {
+            name: (changed, new_state(changed, at), scratch(changed))
+            for name, changed in _without(c)
+        }
+        for i, row in enumerate(rows.tolist()):
+            words = "work" if self.ended or i >= MOST_EXPLAINED else "brokers"
+            if words == "brokers":
+                able = (n for n, way in ways.items() if self._could(way, row))
+                words = next(able, words)
+            yield IN_THE_WAY[words]
+
+    def _could(self, way: tuple[Columns, State, Scratch], row: int) -> bool:
+        """Whether a row can be mended; it is left as it is."""
+        c, state, room = way
+        back = state.at[row].copy()
+        could = self._mended(c, state, row, room)
+        if could:
+            switch(c, state, row, back)
+        return could
+
+    def _mended(self, c: Columns, state: State, row: int, room: Scratch) -> bool:
+        """Move one replica of a row, else all it takes; whether that was allowed."""
+        self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
+        rows = np.array([row], np.int64)
+        return bool(spread(c, state, row) or evacuate(c, state, rows, room))
+
+
+def ruled_out(problem: Problem, placement: Placement) -> str:
+    """What alone keeps a move that would pay from being made; empty if nothing does.
+
+    Of objective `variance`, whose price a single move can earn.
+    """
+    if problem.band or not problem.may.alive.any():
+        return ""
+    c = find_columns(problem)
+    at = leader_first(c, placement.replicas, placement.leader)
+    words = {
+        "budgets": "budgets rule out the moves that would pay",
+        "limits": "limits of capacity or replicas rule out the moves that would pay",
+        "both": "limits and budgets together rule out the moves that would pay",
+    }
+    for name, changed in _without(c):
+        if single_move_pays(changed, new_state(changed, at), NOTHING):
+            # One that pays as it is was not found, but nothing rules it out.
+            return words.get(name, "")
+    return ""
+
+
+def _without(c: Columns) -> Iterator[tuple[str, Columns]]:
+    """The columns as they are, without budgets, without limits, without both."""
+    free = np.full_like(c.budgets, NO_BUDGET)
+    most = np.full_like(c.most_replicas, NO_BUDGET)
+    anything = {"limit": np.full_like(c.limit, np.inf), "most_replicas": most}
+    yield "work", c
+    yield "budgets", relinked(c, budgets=free)
+    yield "limits", relinked(c, **anything)
+    yield "both", relinked(c, budgets=free, **anything)
+
+
+def _order(c: Columns, rows: Ints) -> Ints:
+    """Largest first, where room is short; by bytes where a budget is."""
+    if (c.budgets == NO_BUDGET).all():
+        return largest_first(c, rows)
+    return rows[np.argsort(c.bytes_[rows], kind="stable")]
+
+
+def _forcing(problem: Problem, rows: Ints) -> Problem:
+    """The problem in which these rows may not stay as they are."""
+    forced = problem.may.forced.copy()
+    forced[rows] = np.maximum(forced[rows], 1)
+    return replace(problem, may=replace(problem.may, forced=forced))
+
+
+def _limits_of(problem: Problem, c: Columns) -> Limits:
+    limited = np.flatnonzero(np.isfinite(problem.allowed).any(axis=0))
+    most = np.where(
+        problem.may.holding, float(problem.goals.replicas_per_broker), np.inf
+    )
+    cap: Floats = np.ascontiguousarray(problem.limit[:, limited])
+    return new_limits(cap, most, c.home.shape[1])
+
+
+def _placement(problem: Problem, state: State) -> Placement:
+    """The placement of a state of all rows."""
+    free = problem.may.why_fixed == 0
+    return Placement(
+        replicas=np.where(free[:, None], state.at, problem.replicas).astype(np.int64),
+        leader=np.where(free, state.at[:, 0], problem.leader).astype(np.int64),
+    )

@@ -1,0 +1,229 @@
+"""From what a search found to a result: status, words, sealed plan."""
+
+from collections.abc import Iterator
+from decimal import ROUND_FLOOR, Context
+from typing import Final
+
+import numpy as np
+
+from model.files import DIGITS, rounded
+from model.goals.goals import Goal
+from model.ids import BrokerId
+from model.plan.plan import (
+    ANY_DIR,
+    BrokerChange,
+    Move,
+    Plan,
+    PlanStatus,
+)
+from model.plan.warnings import plan_warnings
+from model.snapshot.snapshot import BrokerState, Count, Floats, Ints
+from solver.log_dirs import Directories, level_directories
+from solver.problem.placement import (
+    Placement,
+    deviations,
+    gains,
+    loads_of,
+    objective,
+    topic_totals,
+)
+from solver.problem.problem import Problem
+from solver.problem.rack_rule import observers_last
+from solver.problem.remaining_violations import over_limits, rack_violations
+from solver.report.proof_status import limited_by
+from solver.report.reasons import Reasons
+from solver.search.leaders_only import leaders_alone
+from solver.search.search import Search
+
+_DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+
+
+def build_plan(
+    search: Search,
+    placement: Placement,
+    status: PlanStatus,
+    directories: Directories | None = None,
+) -> Plan:
+    """The sealed plan that leads to a placement.
+
+    directories: the log directories of its replicas; None chooses the best ones.
+    """
+    problem = search.problem
+    header = search.problem.snapshot.header
+    live = (b.id for b in header.brokers if b.state is not BrokerState.DEAD)
+    if directories is None:
+        directories = _directories(search, placement)
+    moves = _moves(problem, placement, directories)
+    return Plan(
+        cluster_id=header.cluster_id,
+        snapshot_fingerprint=problem.snapshot.fingerprint,
+        snapshot_taken_at_ms=header.taken_at_ms,
+        live_brokers=tuple(live),
+        goals=problem.goals,
+        limits=search.limits,
+        status=status,
+        objective_before=rounded(
+            objective(problem, Placement.home(problem)) + directories.cost_before
+        ),
+        objective=rounded(
+            objective(problem, placement) + directories.cost + directories.price
+        ),
+        bound=float(_DOWN.create_decimal_from_float(search.bound)),
+        price_bound=float(_DOWN.create_decimal_from_float(search.price_bound)),
+        bound_method=search.method,
+        limited_by=limited_by(search),
+        move_price=rounded(problem.prices.move),
+        levels=_levels(problem),
+        brokers=_broker_changes(search, placement),
+        moves=moves,
+        forecast=header.forecast,
+        warnings=plan_warnings(
+            problem.snapshot, problem.goals, ignored_goals(problem), moves
+        ),
+        leaders_only=leaders_alone(problem, placement),
+        over_limit=over_limits(problem, placement),
+        rack_violations=rack_violations(problem, placement, search.unrepaired),
+    ).seal()
+
+
+def _directories(search: Search, placement: Placement) -> Directories:
+    if not search.problem.goals.level_directories:
+        return Directories(chosen={}, gain={}, reason={})
+    return level_directories(search.problem, placement, search)
+
+
+def _levels(problem: Problem) -> dict[str, float]:
+    """Mean load per holding broker of what counts."""
+    levels = dict(zip(problem.keys, problem.level.tolist(), strict=True))
+    holding = int(problem.may.holding.sum())
+    for goal in problem.topic_goals:
+        total = topic_totals(problem, Count(goal.resource)).sum()
+        levels[str(goal.resource)] = float(total) / holding
+    return {key: rounded(level) for key, level in levels.items()}
+
+
+def ignored_goals(problem: Problem) -> Iterator[tuple[Goal, float]]:
+    """Goals that count neither now nor in a slot, with the mean load per broker."""
+    holding = int(problem.may.holding.sum())
+    if not holding or not len(problem.leader):
+        return
+    measured = {d.measure: i for i, d in enumerate(problem.dimensions) if d.slot == 0}
+    for goal in problem.goals.balance:
+        if goal not in (*problem.counted, *problem.topic_goals):
+            column = measured.get(goal.resource)
+            total = 0.0 if column is None else problem.loads_before[:, column].sum()
+            yield goal, float(total) / holding
+
+
+def _moves(
+    problem: Problem, placement: Placement, directories: Directories
+) -> tuple[Move, ...]:
+    """Forced moves first, internal topics last, then by gain."""
+    gain = gains(problem, placement)
+    for row, more in directories.gain.items():
+        gain[row] = gain.get(row, 0.0) + more
+
+    def place(row: int) -> tuple[bool, bool, float, int]:
+        internal = problem.snapshot.row(row).internal
+        return internal, not problem.may.forced[row], -rounded(gain[row]), row
+
+    reasons = Reasons(problem, placement)
+    return tuple(
+        _move(reasons, row, gain[row], directories) for row in sorted(gain, key=place)
+    )
+
+
+def _move(reasons: Reasons, row: int, gain: float, directories: Directories) -> Move:
+    problem, placement = reasons.problem, reasons.placement
+    partition = problem.snapshot.row(row)
+    leader = problem.brokers[int(placement.leader[row])]
+    after = _replicas_after(problem, placement, row, leader)
+    added = len(set(after) - set(partition.replicas))
+    stays = added == 0 and leader == partition.leader
+    log_dirs = directories.log_dirs(row, after)
+    return Move(
+        topic=partition.id.topic,
+        topic_id=partition.topic_id,
+        partition=partition.id.partition,
+        storage=partition.storage,
+        replicas_before=partition.replicas,
+        replicas_after=after,
+        leader_before=partition.leader,
+        leader_after=leader,
+        bytes_to_copy=partition.bytes_to_copy(added),
+        gain=rounded(gain),
+        reason=directories.reason[row]
+        if stays and row in directories.reason
+        else reasons.of(row, gain),
+        log_dirs_before=_log_dirs_before(problem, row) if log_dirs else (),
+        log_dirs_after=log_dirs,
+        leader_load=_now(problem, problem.lead[row]),
+        follower_load=_now(problem, problem.follow[row]),
+    )
+
+
+def _now(problem: Problem, loads: Floats) -> dict[str, float]:
+    """(D,) loads by dimension, without those of other hours."""
+    pairs = zip(problem.dimensions, loads.tolist(), strict=True)
+    return {d.key: rounded(load) for d, load in pairs if d.slot == 0}
+
+
+def _log_dirs_before(problem: Problem, row: int) -> tuple[str, ...]:
+    snapshot = problem.snapshot
+    held = range(len(snapshot.replicas(row)))
+    return tuple(snapshot.log_dir(row, index) or ANY_DIR for index in held)
+
+
+def _replicas_after(
+    problem: Problem, placement: Placement, row: int, leader: BrokerId
+) -> tuple[BrokerId, ...]:
+    """Leader first, then those that stay in their old order, then new ones by id."""
+    before = problem.snapshot.replicas(row)
+    on = [problem.brokers[b] for b in placement.holders(row)]
+    stay = [b for b in before if b in on and b != leader]
+    new = [b for b in on if b not in before and b != leader]
+    return observers_last(problem, row, (leader, *stay, *new))
+
+
+def _broker_changes(search: Search, placement: Placement) -> tuple[BrokerChange, ...]:
+    problem = search.problem
+    before, after = problem.loads_before, loads_of(problem, placement)
+    now = {d.key: i for i, d in enumerate(problem.dimensions) if d.slot == 0}
+    held_before = _held(problem, problem.replicas)
+    held_after = _held(problem, placement.replicas)
+    counted = problem.keys
+
+    def deviation(loads: Floats, b: int) -> dict[str, float]:
+        if not problem.may.holding[b]:
+            return {}
+        row = deviations(problem, loads)[b].tolist()
+        return dict(zip(counted, map(rounded, row), strict=True))
+
+    return tuple(
+        BrokerChange(
+            id=broker.id,
+            rack=broker.rack,
+            state=broker.state,
+            before={key: rounded(float(before[b, d])) for key, d in now.items()},
+            after={key: rounded(float(after[b, d])) for key, d in now.items()},
+            deviation_before=deviation(before, b),
+            deviation_after=deviation(after, b),
+            bound_prices=_bound_prices(search, b),
+            replicas_before=held_before[b],
+            replicas_after=held_after[b],
+            capacity={r.value: rounded(c) for r, c in broker.capacity.items()},
+        )
+        for b, broker in enumerate(problem.snapshot.header.brokers)
+    )
+
+
+def _held(problem: Problem, replicas: Ints) -> list[int]:
+    """(B,) replicas on each broker."""
+    size = len(problem.brokers)
+    return list(np.bincount(replicas[replicas >= 0], minlength=size).tolist())
+
+
+def _bound_prices(search: Search, b: int) -> dict[str, float]:
+    if search.prices is None or not search.problem.may.holding[b]:
+        return {}
+    return dict(zip(search.problem.keys, search.prices[b].tolist(), strict=True))

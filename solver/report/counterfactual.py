@@ -1,0 +1,290 @@
+"""What each move is worth, and why another one is not made."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from model.evaluate import Evaluation, evaluate_proposal
+from model.files import rounded
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Plan
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import Snapshot
+from solver.problem.placement import (
+    Placement,
+    deviations,
+    loads_of,
+    prices_of,
+    row_shift,
+)
+from solver.problem.problem import Problem
+from solver.report.reasons import served, to_level
+
+# ---- moves that are made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effect:
+    """One broker in one dimension, as deviations from its level."""
+
+    broker: BrokerId
+    dimension: str
+    before: float
+    """As the snapshot has it."""
+    after: float
+    """After the whole plan."""
+    without: float
+    """After the plan without this move."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Worth:
+    """What one move of a plan does."""
+
+    number: int
+    """Its number in the plan, from 1."""
+    partition: PartitionId
+    gain: float
+    """What F would rise by without it."""
+    price: float
+    """What it costs; part of F, and counted in `gain`."""
+    relieved: BrokerId | None
+    """The broker that it relieves most; None where it changes no load that counts."""
+    goal: str | None
+    """The dimension that it serves most."""
+    reason: str
+    effects: tuple[Effect, ...]
+    """The brokers that it touches; empty where they are not levelled."""
+
+
+def placement_of(problem: Problem, plan: Plan) -> Placement:
+    """The placement after a plan's moves, by position."""
+    replicas, leader = problem.replicas.copy(), problem.leader.copy()
+    position = {broker: b for b, broker in enumerate(problem.brokers)}
+    for move in plan.moves:
+        row = problem.snapshot.find(move.id)
+        if row is not None:
+            replicas[row] = -1
+            held = sorted(position[b] for b in move.replicas_after)
+            replicas[row, : len(held)] = held
+            leader[row] = position[move.leader_after]
+    return Placement(replicas=replicas, leader=leader)
+
+
+def worths(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[Worth]:
+    """What moves of a plan do, by their numbers in it, from 1."""
+    placement = placement_of(problem, plan)
+    before = deviations(problem, problem.loads_before)
+    after = deviations(problem, loads_of(problem, placement))
+    for number in numbers:
+        move = plan.moves[number - 1]
+        row = problem.snapshot.row_of[move.id]
+        brokers, shift = row_shift(problem, placement, row)
+        without = after[brokers] - shift[:, problem.column] * problem.slope[brokers]
+        found = served(problem, placement, row)
+        yield Worth(
+            number=number,
+            partition=move.id,
+            gain=move.gain,
+            price=float(prices_of(problem, placement, [row])[0]),
+            relieved=problem.brokers[found.source] if found else None,
+            goal=problem.keys[found.goal] if found else None,
+            reason=move.reason,
+            effects=tuple(
+                Effect(
+                    broker=problem.brokers[b],
+                    dimension=key,
+                    before=float(before[b, k]),
+                    after=float(after[b, k]),
+                    without=float(without[i, k]),
+                )
+                for i, b in enumerate(brokers)
+                for k, key in enumerate(problem.keys)
+                if problem.may.holding[b]
+            ),
+        )
+
+
+# ---- moves that are not made
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WhyNot:
+    """Why a partition does not go to a broker."""
+
+    partition: PartitionId
+    broker: BrokerId
+    forbidden: tuple[str, ...]
+    """Rules that it would break, in words; empty where it is allowed."""
+    cost: float
+    """What F would change by, beside the rest of the plan; 0 where nothing changes."""
+    price: float
+    """The part of `cost` that is the price of moving."""
+    words: tuple[str, ...]
+    """The answer."""
+
+
+def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNot:
+    """What would come of sending a partition to a broker, beside the other moves.
+
+    Of the replicas that it could take the place of, the one that makes the best of it
+    is judged. The rules are those of `model.rules`, and so are their words.
+    """
+    planned = Proposal.of_moves(snapshot, plan.goals, plan.moves)
+    now = evaluate_proposal(planned)
+    known = {v.words for v in now.violations}
+    tried = [
+        (_new_faults(found, known), found, change)
+        for change in _ways(planned, row, broker)
+        for found in [_with(planned, change)]
+    ]
+    if not tried:
+        return _already(planned, row, broker)
+    faults, found, change = min(tried, key=lambda t: (len(t[0]), t[1].objective))
+    cost, price = found.objective - now.objective, found.prices - now.prices
+    return WhyNot(
+        partition=snapshot.id(row),
+        broker=broker,
+        forbidden=tuple(faults),
+        cost=cost,
+        price=price,
+        words=tuple(_answer(planned, change, now, found, faults, plan)),
+    )
+
+
+def _new_faults(found: Evaluation, known: set[str]) -> list[str]:
+    return [f"{v.rule}: {v.words}" for v in found.violations if v.words not in known]
+
+
+def _planned(proposal: Proposal, row: int) -> Change:
+    here = proposal.snapshot.row(row)
+    return proposal.changed.get(row, Change(row, here.replicas, here.leader))
+
+
+def _ways(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Change]:
+    """In place of each replica, leading or not; only the lead where it holds one."""
+    now = _planned(proposal, row)
+    if broker in now.replicas:
+        if broker != now.leader:
+            others = (b for b in now.replicas if b != broker)
+            yield Change(row, (broker, *others), broker)
+        return
+    for gone in now.replicas:
+        kept = [b for b in now.replicas if b != gone]
+        leaders = {broker, now.leader if now.leader != gone else broker}
+        for leader in sorted(leaders):
+            rest = sorted({*kept, broker} - {leader}, key=[*kept, broker].index)
+            yield Change(row, (leader, *rest), leader)
+
+
+def _with(proposal: Proposal, change: Change) -> Evaluation:
+    """The plan with one row changed otherwise."""
+    others = [c for c in proposal.changes if c.row != change.row]
+    here = proposal.snapshot.row(change.row)
+    same = set(change.replicas) == set(here.replicas) and change.leader == here.leader
+    changes = tuple(others) if same else (*others, change)
+    return evaluate_proposal(Proposal(proposal.snapshot, proposal.goals, changes))
+
+
+def _already(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
+    pid = proposal.snapshot.id(row)
+    moved = row in proposal.changed
+    where = (
+        "the plan sends it there" if moved else "it lies there, and the plan leaves it"
+    )
+    words = f"{pid} is led by broker {broker} after the plan: {where}"
+    return WhyNot(
+        partition=pid, broker=broker, forbidden=(), cost=0.0, price=0.0, words=(words,)
+    )
+
+
+# ---- words
+
+
+def _answer(
+    proposal: Proposal,
+    change: Change,
+    now: Evaluation,
+    found: Evaluation,
+    faults: Sequence[str],
+    plan: Plan,
+) -> Iterator[str]:
+    if faults:
+        yield from faults
+        return
+    pid = proposal.snapshot.id(change.row)
+    cost, price = found.objective - now.objective, found.prices - now.prices
+    even = cost - price
+    if set(change.replicas) == set(proposal.snapshot.replicas(change.row)):
+        yield f"it would undo the plan's move of {pid}"
+    parts = (
+        f"{even:+.3g} by how even the brokers are, {price:+.3g} by the price of moves"
+    )
+    how = f"allowed{_in_place(proposal, change)}"
+    if cost > 0:
+        yield f"{how}, and F would rise by {cost:.3g}: {parts}"
+    else:
+        yield (
+            f"{how}, and F would not rise ({cost:+.3g}: {parts}); the plan is within "
+            f"{plan.gap:.3g} of the proved bound"
+        )
+    yield from _shifts(proposal, change, now, found)
+    yield from _others(proposal, change)
+
+
+def _in_place(proposal: Proposal, change: Change) -> str:
+    """Which replica would make room, and whether the new one would lead."""
+    before = _planned(proposal, change.row).replicas
+    gone = [b for b in before if b not in change.replicas]
+    if len(before) == 1:
+        return ""
+    leads = "as leader" if change.leader not in before or not gone else "as follower"
+    return f" {leads}" + (f" in place of broker {gone[0]}" if gone else "")
+
+
+def _shifts(
+    proposal: Proposal, change: Change, now: Evaluation, found: Evaluation
+) -> Iterator[str]:
+    """The broker and dimension that get worst of those that change."""
+    touched = {*change.replicas, *_planned(proposal, change.row).replicas}
+    changes = [
+        (rounded(abs(after) - abs(before)), rounded(after), b, key, before)
+        for key, by_broker in found.deviations.items()
+        for b, after in by_broker.items()
+        for before in [now.deviations[key][b]]
+        if b in touched
+    ]
+    further, after, broker, key, before = max(changes, default=(0.0, 0.0, 0, "", 0.0))
+    if further > 0:
+        yield (
+            f"broker {broker} would be {to_level(after)} in {key}, with the plan it is "
+            f"{to_level(before)}"
+        )
+
+
+def _others(proposal: Proposal, change: Change) -> Iterator[str]:
+    """What the plan does with the broker instead."""
+    snapshot = proposal.snapshot
+    target = _new_of(proposal, change)
+    into, out_of = [], []
+    for other in proposal.changes:
+        before = snapshot.replicas(other.row)
+        if other.row == change.row:
+            continue
+        if target in other.replicas and target not in before:
+            into.append(str(snapshot.id(other.row)))
+        if target in before and target not in other.replicas:
+            out_of.append(str(snapshot.id(other.row)))
+    if into:
+        yield f"the plan sends {_some(into)} to broker {target} instead"
+    if out_of:
+        yield f"the plan takes {_some(out_of)} from broker {target}"
+
+
+def _new_of(proposal: Proposal, change: Change) -> BrokerId:
+    before = _planned(proposal, change.row).replicas
+    return next((b for b in change.replicas if b not in before), change.leader)
+
+
+def _some(names: Sequence[str]) -> str:
+    told = ", ".join(names[:3])
+    return told if len(names) <= 3 else f"{told} and {len(names) - 3} more"

@@ -1,0 +1,142 @@
+"""What a finished search amounts to: a status, and words where there are no moves."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from model.plan.plan import PlanStatus
+from model.plan.remaining import remaining_words
+from model.snapshot.snapshot import Measure
+from model.units import count_text, percent_text
+from solver.infeasible.messages import amount_text
+from solver.problem.placement import Placement, changed_rows, deviations
+from solver.problem.problem import Problem
+from solver.problem.remaining_violations import over_limits, rack_violations
+from solver.repair.repair import ruled_out
+from solver.report.unmovable import unmovable_words
+from solver.search.search import Search
+
+
+def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str, ...]]:
+    """Status of the best placement found, and words for what it leaves as it is."""
+    problem = search.problem
+    left = (*unmovable_words(problem), *_remaining(search, placement))
+    if search.stopped and not search.proved:
+        return PlanStatus.STOPPED, (_stopped(search), *left)
+    if changed_rows(problem, placement):
+        best = search.proved and search.repaired_most
+        return PlanStatus.OPTIMAL if best else PlanStatus.IMPROVED, left
+    idle = tuple(nothing_to_balance(problem))
+    if idle:
+        return PlanStatus.LEVEL_ALREADY, (*idle, *_remaining(search, placement))
+    if within_band(problem):
+        return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
+    if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
+        return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
+    reasons = [ruled_out(problem, placement) or _too_dear(search)]
+    if problem.may.why_fixed.all():
+        reasons = []
+    return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
+
+
+def _remaining(search: Search, placement: Placement) -> tuple[str, ...]:
+    """What stays over a limit or shares racks."""
+    problem = search.problem
+    over = over_limits(problem, placement)
+    racks = rack_violations(problem, placement, search.unrepaired)
+    return tuple(remaining_words(over, racks))
+
+
+def limited_by(search: Search) -> str:
+    """What ended a solve, in words; stands in the plan."""
+    if search.infeasible:
+        return "proved infeasible"
+    if search.proved and not search.repaired_most:
+        return "proved optimal among plans that repair as much"
+    if search.proved:
+        return "proved optimal"
+    if search.stopped:
+        return "stopped"
+    if search.exhausted or search.work_left <= 0:
+        return f"search budget exhausted ({work_text(search.limits.work)})"
+    return "no step of the search closes the gap further"
+
+
+def work_text(work: float) -> str:
+    """`1 unit of work`, `20 units of work`."""
+    return f"{work:g} {'unit' if work == 1 else 'units'} of work"
+
+
+def nothing_to_balance(problem: Problem) -> Iterator[str]:
+    """Why there is nothing to do at all, if so."""
+    if not problem.brokers:
+        yield "the cluster has no brokers"
+    elif not len(problem.leader):
+        yield "the cluster has no partitions"
+    elif not problem.counted and not problem.topic_share:
+        yield _under_floors(problem)
+
+
+def within_band(problem: Problem) -> bool:
+    """Whether every broker lies within tolerance as the snapshot has it."""
+    if problem.topic_share or not problem.counted:
+        return False
+    where = np.abs(deviations(problem, problem.loads_before))
+    return bool((where <= problem.tolerance).all())
+
+
+def _under_floors(problem: Problem) -> str:
+    holding = int(problem.may.holding.sum())
+    mean = problem.loads_before.sum(axis=0) / max(1, holding)
+    names = (d.measure for d in problem.dimensions if d.slot == 0)
+    now = [d for d, found in enumerate(problem.dimensions) if found.slot == 0]
+    known = dict(zip(names, mean[now].tolist(), strict=True))
+    told = [_floor(g.resource, g.floor, known) for g in problem.goals.balance]
+    return "nothing is balanced: " + ("; ".join(told) or "no goal is set")
+
+
+def _floor(resource: Measure, floor: float, known: dict[Measure, float]) -> str:
+    if resource not in known:
+        return f"{resource} is not measured"
+    return (
+        f"{resource} is {amount_text(resource, known[resource])} per broker on "
+        f"average, its floor is {amount_text(resource, floor)}"
+    )
+
+
+def _band(problem: Problem) -> str:
+    bands = zip(problem.keys, problem.tolerance.tolist(), strict=True)
+    told = [f"{percent_text(tolerance)} in {key}" for key, tolerance in bands]
+    return f"every broker lies within its band: {', '.join(told)}"
+
+
+def _staying(problem: Problem) -> Iterator[str]:
+    total = len(problem.leader)
+    for why, count in sorted(problem.may.fixed_counts().items()):
+        yield f"{count} of {count_text(total, 'partition')} {why}"
+
+
+def _too_dear(search: Search) -> str:
+    prices = search.problem.prices
+    if search.proved:
+        price = f"{prices.move + prices.leader:.3g}"
+        return f"no allowed move gains more than its price, {price} of F"
+    return (
+        f"all that may still be gained, {search.objective - search.bound:.3g}, is less "
+        f"than the price of one move, {prices.move:.3g} of F"
+    )
+
+
+def _stopped(search: Search) -> str:
+    return (
+        f"stopped after {work_text(search.work)}; F is {search.objective:.4g}, "
+        f"and {search.bound:.4g} is the bound proved so far"
+    )
+
+
+def _unproved(search: Search) -> str:
+    return (
+        f"no better plan was found within {work_text(search.limits.work)}; F is "
+        f"{search.objective:.4g}, and down to {search.bound:.4g} none is ruled out: "
+        "allow more work"
+    )

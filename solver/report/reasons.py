@@ -1,0 +1,205 @@
+"""Why a move is made, in words: whom it relieves, whom it fills."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from model.snapshot.snapshot import Floats, Ints
+from solver.infeasible.messages import amount_text
+from solver.problem.co_location import RackMode
+from solver.problem.placement import Placement, loads_of, row_shift
+from solver.problem.problem import Problem
+from solver.problem.remaining_violations import ROUNDING, held, sharing
+
+
+@dataclass(frozen=True)
+class Reasons:
+    """What the changed rows of a plan do for the brokers, in words.
+
+    Brokers are judged as they are before the plan.
+    """
+
+    problem: Problem
+    placement: Placement
+
+    def of(self, row: int, gain: float) -> str:
+        """Why one changed row changes; gain: what F would rise by without it."""
+        problem = self.problem
+        must = problem.replicas[row][problem.may.must_go[row]]
+        if len(must):
+            broker = problem.snapshot.header.brokers[int(must[0])]
+            if problem.may.leaving[must[0]]:
+                return f"leaves broker {broker.id}, which is {broker.state}"
+            return f"leaves broker {broker.id}, where a pin or placement forbids it"
+        if problem.may.forced[row]:
+            return _forced(problem, row)
+        return (
+            self._over_limit(row)
+            or (self._within_limit(row) if gain <= 0 and self._repairs else "")
+            or _balance(problem, self.placement, row)
+        )
+
+    def _over_limit(self, row: int) -> str:
+        """The broker over a limit that a row takes most load off; empty if none."""
+        brokers, shift = self._shift(row)
+        before = self._before[brokers]
+        found = self._most_relieved(brokers, shift, before)
+        if found is None:
+            return ""
+        at, d = found
+        return (
+            f"relieves broker {self.problem.brokers[brokers[at]]}, which is over its "
+            f"limit of {self._key(d)} ({self._words(d, before[at, d])}, the limit is "
+            f"{self._words(d, self._limit[brokers[at], d])})"
+        )
+
+    def _within_limit(self, row: int) -> str:
+        """The broker that only this row keeps from exceeding a limit; empty if none."""
+        brokers, shift = self._shift(row)
+        without = self._after[brokers] - shift
+        found = self._most_relieved(brokers, shift, without)
+        if found is None:
+            return ""
+        at, d = found
+        return (
+            f"keeps broker {self.problem.brokers[brokers[at]]} within its limit of "
+            f"{self._key(d)} ({self._words(d, without[at, d])} without this move, the "
+            f"limit is {self._words(d, self._limit[brokers[at], d])})"
+        )
+
+    def _most_relieved(
+        self, brokers: list[int], shift: Floats, loads: Floats
+    ) -> tuple[int, int] | None:
+        """Of the loads over a limit, the one that falls most, in limits; None if none.
+
+        shift, loads: (brokers, D + 1).
+        """
+        limit = self._limit[brokers]
+        relief = np.where(loads > limit * (1 + ROUNDING), -shift / limit, 0.0)
+        if relief.max(initial=0.0) <= 0:
+            return None
+        at, d = divmod(int(np.argmax(relief)), relief.shape[1])
+        return at, d
+
+    def _shift(self, row: int) -> tuple[list[int], Floats]:
+        """Brokers that a row touches, and (brokers, D + 1) loads and replicas."""
+        brokers, shift = row_shift(self.problem, self.placement, row)
+        home, holders = self.problem.replicas[row], self.placement.holders(row)
+        count = [(b in holders) - int(b in home) for b in brokers]
+        return brokers, np.column_stack([shift, count])
+
+    @cached_property
+    def _before(self) -> Floats:
+        """(B, D + 1) loads and replicas before the plan."""
+        problem = self.problem
+        return _with_counts(problem.loads_before, held(problem, problem.replicas))
+
+    @cached_property
+    def _after(self) -> Floats:
+        """(B, D + 1) loads and replicas after the plan."""
+        problem, placement = self.problem, self.placement
+        count = held(problem, placement.replicas)
+        return _with_counts(loads_of(problem, placement), count)
+
+    @cached_property
+    def _limit(self) -> Floats:
+        """(B, D + 1) limits of loads and replicas."""
+        problem = self.problem
+        most = problem.goals.replicas_per_broker
+        return _with_counts(problem.limit, np.where(problem.may.holding, most, np.inf))
+
+    @cached_property
+    def _repairs(self) -> bool:
+        """Whether the plan reduces an excess or spreads replicas that share racks."""
+        over = self._before > self._limit * (1 + ROUNDING)
+        if (self._after < self._before)[over].any():
+            return True
+        problem = self.problem
+        before = sharing(problem, problem.replicas)
+        return bool((before & ~sharing(problem, self.placement.replicas)).any())
+
+    def _key(self, d: int) -> str:
+        dimensions = self.problem.dimensions
+        return dimensions[d].key if d < len(dimensions) else "replicas"
+
+    def _words(self, d: int, load: float) -> str:
+        dimensions = self.problem.dimensions
+        if d < len(dimensions):
+            return amount_text(dimensions[d].measure, load)
+        return f"{load:,.0f}"
+
+
+def _with_counts(loads: Floats, count: Floats | Ints) -> Floats:
+    return np.column_stack([loads, count])
+
+
+def _forced(problem: Problem, row: int) -> str:
+    """Why a row has to change that may keep any one of its replicas."""
+    spreading = problem.may.spreading
+    if spreading.mode[spreading.group[row]] == RackMode.EXACT:
+        return "goes where its placement wants it"
+    return f"repairs racks: {_racks(problem, row)} held all its replicas"
+
+
+def _racks(problem: Problem, row: int) -> str:
+    """The racks that a row shares, by name."""
+    spreading = problem.may.spreading
+    home = problem.replicas[row]
+    names = sorted({str(spreading.racks[spreading.rack[b]]) for b in home[home >= 0]})
+    return f"{'rack' if len(names) == 1 else 'racks'} {', '.join(names)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What a changed row does most for."""
+
+    source: int
+    """The broker relieved, by position."""
+    target: int
+    """The broker filled, by position."""
+    goal: int
+    """The counted dimension that gains most, 0 to K - 1."""
+
+
+def served(problem: Problem, placement: Placement, row: int) -> Served | None:
+    """Whom a changed row relieves and fills; None where no broker's load changes.
+
+    Brokers are judged as they are before the plan.
+    """
+    brokers, moved = row_shift(problem, placement, row)
+    shift = moved[:, problem.column] * problem.slope[brokers]
+    if not np.any(shift):
+        return None
+    where = problem.deviations_before[brokers]
+    gained = -(shift * where * problem.weight).sum(axis=0)
+    k = int(np.argmax(np.where(np.any(shift, axis=0), gained, -np.inf)))
+    return Served(
+        source=brokers[int(np.argmax(np.where(shift[:, k] < 0, where[:, k], -np.inf)))],
+        target=brokers[int(np.argmin(np.where(shift[:, k] > 0, where[:, k], np.inf)))],
+        goal=k,
+    )
+
+
+def _balance(problem: Problem, placement: Placement, row: int) -> str:
+    found = served(problem, placement, row)
+    if found is None and problem.topic_share:
+        return f"spreads topic {problem.snapshot.id(row).topic}"
+    if found is None:
+        return "lets other moves pay"
+    where = problem.deviations_before
+    over, under = where[found.source, found.goal], where[found.target, found.goal]
+    return (
+        f"{'relieves' if over > 0 else 'takes from'} "
+        f"broker {problem.brokers[found.source]} "
+        f"({problem.keys[found.goal]} {to_level(over)}); "
+        f"broker {problem.brokers[found.target]} is {to_level(under)}"
+    )
+
+
+def to_level(deviation: float) -> str:
+    """`+200 % over level`, `100 % under it`, `at level`."""
+    percent = round(100 * abs(deviation))
+    if percent == 0:
+        return "at its level"
+    return f"{percent} % {'over' if deviation > 0 else 'under'} its level"

@@ -1,0 +1,110 @@
+"""A plan with some of its moves removed, and the others kept as they are."""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from model.bound.bound import price_bound
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Move, Plan, PlanStatus
+from model.plan.remaining import OverLimit
+from model.snapshot.snapshot import Snapshot
+from model.units import count_text
+from solver.log_dirs import keep_directories
+from solver.problem.placement import Placement, changed_rows, is_allowed
+from solver.problem.problem import Problem, compile_problem
+from solver.problem.remaining_violations import over_limits, rack_violations
+from solver.report.build_plan import build_plan
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+
+
+def keep_the_rest(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, plan: Plan
+) -> Result | None:
+    """The plan less the moves of partitions that `goals.stay` now keeps.
+
+    snapshot: the one that the plan was made for. goals: those of the plan, with more
+    partitions that stay. Nothing is searched. None where no move would be left, or the
+    other moves break a rule without those removed.
+    """
+    problem = compile_problem(snapshot, goals)
+    kept = [m for m in plan.moves if not goals.keeps(m.topic, m.partition)]
+    placement = _after(problem, kept)
+    if not changed_rows(problem, placement) or not is_allowed(problem, placement):
+        return None
+    directories = None
+    if goals.level_directories:
+        directories = keep_directories(problem, placement, kept)
+        if directories is None:
+            return None
+    search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    search.unrepaired = {
+        problem.snapshot.row_of[v.id]: v.reason for v in plan.rack_violations
+    }
+    search.offer(placement)
+    _prove(search, plan, placement)
+    edited = _edited(
+        build_plan(search, placement, PlanStatus.IMPROVED, directories), plan
+    )
+    return Result(
+        status=edited.status,
+        best=edited,
+        objective=search.objective,
+        bound=search.bound,
+        work=0.0,
+        seconds=0.0,
+    )
+
+
+def _after(problem: Problem, moves: list[Move]) -> Placement:
+    """The placement of the snapshot with these moves made."""
+    position = {broker: at for at, broker in enumerate(problem.brokers)}
+    replicas, leader = problem.replicas.copy(), problem.leader.copy()
+    for move in moves:
+        row = problem.snapshot.find(move.id)
+        if row is not None:
+            after = [position[broker] for broker in move.replicas_after]
+            replicas[row, : len(after)] = after
+            leader[row] = position[move.leader_after]
+    return Placement(replicas=replicas, leader=leader)
+
+
+def _prove(search: Search, plan: Plan, placement: Placement) -> None:
+    """Prove for the edited plan what was proved for the original one.
+
+    Removing moves only removes allowed placements, so the bound still holds, unless
+    the edited plan repairs less than the original: then it may cost less, too.
+    """
+    problem, bound = search.problem, min(plan.bound, search.objective)
+    racks = rack_violations(problem, placement, search.unrepaired)
+    repaired = tuple(v.id for v in racks if v.repaired)
+    by_broker = {b.id: b.bound_prices for b in plan.brokers}
+    if any(by_broker.values()):
+        value = price_bound(problem.snapshot, problem.goals, by_broker, repaired)
+        prices = [
+            [by_broker[broker].get(key, 0.0) for key in problem.keys]
+            for broker in problem.brokers
+        ]
+        shape = (len(problem.brokers), len(problem.keys))
+        search.prove_by_prices(value, np.array(prices, np.float64).reshape(shape))
+    if set(repaired) == set(plan.repaired) and _within_limits_of(
+        over_limits(problem, placement), plan
+    ):
+        search.prove(bound, plan.bound_method)
+
+
+def _within_limits_of(over: Iterable[OverLimit], plan: Plan) -> bool:
+    """Whether no limit is exceeded by more than in the plan."""
+    most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
+    return all(
+        o.after <= max(o.limit, most.get((o.broker, o.dimension), o.limit))
+        for o in over
+    )
+
+
+def _edited(edited: Plan, plan: Plan) -> Plan:
+    removed = count_text(len(plan.moves) - len(edited.moves), "move")
+    words = f"{removed} removed from plan {plan.hash[:12]}"
+    return edited.model_copy(update={"limited_by": words}).seal()

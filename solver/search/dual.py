@@ -1,0 +1,224 @@
+"""Prices of deviation, and the bound of F that they prove.
+
+Column generation: `solver.kernels.relaxation` warms up and finds configurations that
+rows could be split over, `solver.kernels.smoothing` finds the best prices over those;
+in turns, while the smoothing is lowered.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+
+from model.files import rounded
+from model.snapshot.snapshot import Floats, Ints
+from solver.kernels.pricing import Scratch, scratch
+from solver.kernels.problem_arrays import Columns
+from solver.kernels.relaxation import (
+    Masses,
+    begin,
+    dual_value,
+    new_masses,
+    price_all,
+    relaxed_prices,
+    sweep,
+    tidy,
+)
+from solver.kernels.smoothing import (
+    Options,
+    ascend,
+    count_options,
+    fill_options,
+    new_options,
+)
+
+NODE_ROOM: Final = 65_536
+"""Nodes beyond four a row: giants are split over hundreds of brokers."""
+
+TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
+"""Smoothing in prices of a move, from the first to the last."""
+
+WARM_SWEEPS: Final = 20
+
+MOST_PRICED: Final = 100_000_000
+"""Rows x brokers x dimensions priced between two looks at the limits, about 0.1 s."""
+
+MOST_EVALUATIONS: Final = 100
+"""Evaluations of the smoothed dual between two looks at all rows."""
+
+MOST_ROUNDS: Final = 3
+
+WORK_PER_PRICE: Final = 2e-9
+"""Work of pricing one row on one broker in one dimension."""
+
+WORK_PER_OPTION: Final = 1.5e-8
+"""Work of one configuration in one evaluation of the smoothed dual."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Relaxation:
+    """The relaxed problem at some moment of its solution."""
+
+    columns: Columns
+    masses: Masses
+    v: Floats
+    """(B, K) deviations of the relaxed placement."""
+    rows: Ints
+    """Rows that may change."""
+    price: float
+    """A typical price of a move; of those that are not free, as empty logs are."""
+    rng: np.random.Generator
+    room: Scratch
+    stops: Callable[[], bool] = lambda: False
+    """Whether whoever follows the solve asks to stop."""
+    bound: float = -np.inf
+    """Best bound so far, less the refund of forced moves."""
+    prices: Floats = field(default_factory=lambda: np.zeros((0, 0)))
+    """(B, K) that prove it."""
+    work: float = 0.0
+    impossible: bool = False
+    """A row that must move has nowhere to go."""
+
+    @property
+    def value(self) -> float:
+        """F of the relaxed placement, less the refund."""
+        c = self.columns
+        squares = float((self.v**2 * c.weight)[c.holding].sum())
+        return squares + relaxed_prices(c, self.masses)
+
+
+def new_relaxation(
+    columns: Columns,
+    v: Floats,
+    seed: int,
+    stops: Callable[[], bool] = lambda: False,
+) -> Relaxation:
+    """The relaxation with every row at home; v: (B, K) deviations there."""
+    c = columns
+    rows = np.flatnonzero(c.free & (c.lead.any(axis=1) | c.forced))
+    prices = c.price[rows][c.price[rows] > 0.0]
+    found = Relaxation(
+        columns=c,
+        masses=new_masses(c, 4 * len(rows) + NODE_ROOM),
+        v=v.copy(),
+        rows=rows,
+        price=float(np.sort(prices)[len(prices) // 2]) if len(prices) else 1.0,
+        rng=np.random.default_rng(seed),
+        room=scratch(c),
+        stops=stops,
+    )
+    q = unit_prices(c, 2.0 * c.weight * found.v)
+    found.impossible = not begin(c, found.masses, found.v, q, found.room)
+    return found
+
+
+def solve_relaxation(r: Relaxation, work: float) -> None:
+    """Solve until the prices are as good as they get, or the work is used up.
+
+    After `warm_up`.
+    """
+    end = r.work + work
+    pi = 2.0 * r.columns.weight * r.v
+    pi[~r.columns.holding] = 0.0
+    for temperature in TEMPERATURES:
+        _at_temperature(r, pi, temperature * r.price, end)
+        if r.work >= end or r.stops():
+            break
+
+
+def warm_up(r: Relaxation, work: float = float("inf")) -> None:
+    """Bring the relaxed placement near its optimum, by sweeps over all rows.
+
+    It ends early where that takes more than this much work, or on request.
+    """
+    end, size = r.work + work, max(1, MOST_PRICED // max(1, r.v.size))
+    q = unit_prices(r.columns, 2.0 * r.columns.weight * r.v)
+    for _ in range(WARM_SWEEPS):
+        order = r.rng.permutation(r.rows)
+        for first in range(0, len(order), size):
+            if r.work >= end or r.stops():
+                break
+            part = order[first : first + size]
+            _spend(r, sweep(r.columns, r.masses, r.v, q, part, r.room))
+    tidy(r.columns, r.masses, r.rows)
+
+
+def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
+    """Column generation at one temperature; the best bound is kept."""
+    for _ in range(MOST_ROUNDS):
+        made = _price(r, pi, min(3.0 * t, 0.1 * r.price))
+        _best_prices(r, pi, t)
+        if made <= len(r.rows) // 500 or r.work >= end or r.stops():
+            break
+    prove(r, pi)
+    tidy(r.columns, r.masses, r.rows)
+
+
+def _price(r: Relaxation, pi: Floats, near: float) -> int:
+    """Price all rows; whether that made nodes."""
+    q = unit_prices(r.columns, pi)
+    made, priced = price_all(r.columns, r.masses, q, r.rows, near, r.room)
+    _spend(r, priced + len(r.rows) // 20)
+    return int(made)
+
+
+def _best_prices(r: Relaxation, pi: Floats, t: float) -> None:
+    """The prices that are best over the configurations known."""
+    c, m = r.columns, r.masses
+    split = r.rows[m.head[r.rows] >= 0]
+    count = count_options(m, split)
+    most, dims = c.home.shape[1], c.lead.shape[1]
+    options = new_options(len(split), count, most, dims)
+    fill_options(c, m, split, options)
+    mass = np.zeros(count)
+    small = 1e-3 * r.price * t
+    still = _still(r, split)
+    made = ascend(c, options, still, t, pi, mass, MOST_EVALUATIONS, small)
+    r.work += made * count * most * dims * WORK_PER_OPTION
+    m.mass[options.node] = mass
+    r.v[:] = _deviations(c, options, mass, still)
+
+
+def _still(r: Relaxation, split: Ints) -> Floats:
+    """(B, K) loads, in levels, of all rows that stay whole at home."""
+    c = r.columns
+    whole = np.ones(len(c.home), np.bool_)
+    whole[split] = False
+    found: Floats = np.zeros(c.scale.shape)
+    for k in range(c.home.shape[1]):
+        at = c.home[:, k]
+        rows = np.flatnonzero(whole & (at >= 0))
+        load = (c.lead if k == 0 else c.follow)[rows]
+        for d in range(found.shape[1]):
+            found[:, d] += np.bincount(at[rows], load[:, d], len(found))
+    return found * c.scale
+
+
+def _deviations(c: Columns, o: Options, mass: Floats, still: Floats) -> Floats:
+    """(B, K) of the relaxed placement."""
+    found = still.copy()
+    for k in range(o.broker.shape[1]):
+        at = np.flatnonzero(o.broker[:, k] >= 0)
+        for d in range(found.shape[1]):
+            load = mass[at] * o.load[at, k, d]
+            found[:, d] += np.bincount(o.broker[at, k], load, len(found))
+    return np.where(c.holding[:, None], found - 1.0, 0.0)
+
+
+def prove(r: Relaxation, pi: Floats) -> None:
+    """The bound of the present prices, as they will stand in a file."""
+    told = np.array([[rounded(x) for x in row] for row in pi.tolist()])
+    bound = dual_value(r.columns, told, r.room)
+    _spend(r, len(r.rows) // 4)
+    if bound > r.bound:
+        r.bound, r.prices = bound, told
+
+
+def _spend(r: Relaxation, priced: int) -> None:
+    r.work += priced * len(r.v) * (r.v.shape[1] + 2) * WORK_PER_PRICE
+
+
+def unit_prices(c: Columns, pi: Floats) -> Floats:
+    """(K, B) price of a unit of load on each broker, from those of deviation."""
+    return np.ascontiguousarray((pi * c.scale).T)

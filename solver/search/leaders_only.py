@@ -1,0 +1,67 @@
+"""What changes of leader alone can do: they copy nothing, so they are worth knowing."""
+
+from typing import Final
+
+import numpy as np
+
+from model.files import rounded
+from model.plan.plan import LeadersOnly
+from model.snapshot.snapshot import Ints
+from solver.kernels.leader_changes import largest_gain, sweep_leaders
+from solver.kernels.move_deltas import new_state
+from solver.kernels.problem_arrays import find_columns
+from solver.problem.placement import Placement, objective, usage
+from solver.problem.problem import Problem, compile_problem
+from solver.search.local_search import placement_of
+
+STEP: Final = 0.5
+"""Ratio of two successive thresholds: profitable changes are made first."""
+
+LEAST: Final = 0.01
+"""The last threshold, as a share of the cost of a leader change."""
+
+MOST_SWEEPS: Final = 40
+
+
+def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
+    """A plan of leader changes alone, found by descent; nothing is proved of it.
+
+    None where it would not lower F, where a partition has to move in any case, or
+    where the plan itself moves no replica. A broker over a limit gets no worse.
+    """
+    if not _moves(problem, planned) or int(problem.rf.max(initial=0)) < 2:
+        return None
+    if problem.start is not None:
+        # What a repair binds plans to may take new replicas.
+        problem = compile_problem(problem.snapshot, problem.goals)
+    if problem.may.forced.any():
+        return None
+    placement = _descend(problem)
+    value = objective(problem, placement)
+    if value >= objective(problem, Placement.home(problem)):
+        return None
+    changes = usage(problem, placement)["leader_changes"]
+    return LeadersOnly(leader_changes=changes, objective=rounded(value))
+
+
+def _moves(problem: Problem, planned: Placement) -> bool:
+    """Whether a replica moves to another broker; the order of a list does not count."""
+    before, after = _sets(problem.replicas), _sets(planned.replicas)
+    return not np.array_equal(before, after)
+
+
+def _sets(replicas: Ints) -> Ints:
+    ordered: Ints = np.sort(replicas, axis=1)
+    return ordered
+
+
+def _descend(problem: Problem) -> Placement:
+    c = find_columns(problem)
+    state = new_state(c, c.home)
+    threshold = largest_gain(c, state)
+    for _ in range(MOST_SWEEPS):
+        threshold = max(STEP * threshold, LEAST * c.leader_price)
+        changed = sweep_leaders(c, state, threshold)
+        if not changed and threshold <= LEAST * c.leader_price:
+            break
+    return placement_of(problem, c, state)

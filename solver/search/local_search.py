@@ -1,0 +1,323 @@
+"""Plans for problems too large for the exact model, with a bound from prices.
+
+Dual prices first; they say which changes can matter. The relaxed placement is rounded,
+and annealed on a few brokers at a time until the work is used up.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from solver.bounds.large_partitions import Tree, grow, plant
+from solver.bounds.single_replica_choices import has_choices
+from solver.kernels.move_deltas import State, copied, new_state, objective
+from solver.kernels.problem_arrays import Columns, find_columns, leader_first
+from solver.kernels.rounding import bring, evacuate, heaviest, round_off
+from solver.problem.placement import NOTHING, Placement, is_allowed
+from solver.problem.problem import Problem
+from solver.search.dual import (
+    Relaxation,
+    new_relaxation,
+    solve_relaxation,
+    warm_up,
+)
+from solver.search.neighbourhoods import (
+    Arm,
+    Draw,
+    Neighbourhoods,
+    largest_first,
+)
+from solver.search.search import Search
+
+WARM_SHARE: Final = 2.0
+"""Work that the warm-up may charge, as a share of what the search may do: pricing is
+charged 2.7 times the time it takes (measured)."""
+
+DUAL_SHARE: Final = 0.5
+"""Share of the work that the prices may take."""
+
+EFFORTS: Final = (100, 1_000)
+"""Steps an item in one annealing of a neighbourhood: many that are short gain most at
+first, few that are long at last."""
+
+TRIAL_EFFORT: Final = 300
+
+WORK_PER_STEP: Final = 3e-7
+
+GIANT: Final = 0.2
+"""Load of a partition, in levels, from which it is large against a broker."""
+
+GIANTS: Final = 0.05
+"""Share of all load from which on giants decide how good a plan can be."""
+
+OFFER_EVERY: Final = 0.02
+"""Share of the work between two plans that are offered."""
+
+ROUND_ROBIN: Final = 6
+"""Every so many rounds the next arm has its turn, whatever it gained before."""
+
+PATIENCE: Final = 40
+"""Rounds between two looks at what was gained."""
+
+GLANCE: Final = 8
+"""Rounds between two looks at whether the first arm gets there alone, where there are
+many brokers with one replica of each row: others can gain ten times as much then."""
+
+MANY: Final = 48
+"""Brokers that are many."""
+
+SLOW: Final = 0.02
+"""Share of F - bound; less gain than that asks for more arms and more effort."""
+
+ARMS: Final = (
+    Arm(reduced_cost=0.1, brokers=12, hot=1.0),
+    Arm(reduced_cost=0.3, brokers=12),
+    Arm(reduced_cost=1.0, brokers=5),
+    Arm(reduced_cost=0.5, brokers=25),
+)
+
+GIANT_ARMS: Final = (
+    Arm(reduced_cost=None, brokers=3),
+    Arm(reduced_cost=None, brokers=12),
+    Arm(reduced_cost=None, brokers=12, hot=10.0),
+)
+
+TRIALS: Final = 8
+"""Rounds that each of two starts gets before the better is kept, beside giants."""
+
+TRIAL_SHARE: Final = 0.1
+"""Share of the work that each of these trials may take."""
+
+TREE_SHARE: Final = 0.1
+"""Share of the work for branch and bound on giants before the plan is searched."""
+
+START_SHARE: Final = 0.05
+"""Share of the work for each start that it finds."""
+
+
+@dataclass(slots=True, kw_only=True)
+class LocalSearch:
+    """The columns, the relaxation and the best state."""
+
+    search: Search
+    columns: Columns
+    relaxation: Relaxation
+    state: State
+    around: Neighbourhoods
+    tree: Tree | None = None
+    """Of branch and bound on giants, where there are any."""
+
+
+def search_locally(search: Search, work: float) -> LocalSearch | None:
+    """Offer plans and prove a bound, within this much work.
+
+    Returns
+    -------
+    The search as it ended; None where no start was found that keeps every rule.
+    """
+    problem = search.problem
+    columns = find_columns(problem)
+    home = new_state(columns, columns.home)
+    start = home
+    if problem.start is not None:
+        start = new_state(columns, leader_first(columns, *problem.start))
+    relaxation = new_relaxation(columns, home.v, search.limits.seed, search.stops)
+    local = LocalSearch(
+        search=search,
+        columns=columns,
+        relaxation=relaxation,
+        state=start,
+        around=Neighbourhoods(
+            columns=columns,
+            relaxation=relaxation,
+            rng=np.random.default_rng(search.limits.seed),
+        ),
+    )
+    with local.around.threads:
+        return local if _found(local, work) else None
+
+
+def _found(local: LocalSearch, work: float) -> bool:
+    search, relaxation = local.search, local.relaxation
+    if relaxation.impossible:
+        return False
+    end = search.work + work
+    if _evacuated(local):
+        offer(local)
+    home = copied(local.state)
+    warm_up(relaxation, WARM_SHARE * work)
+    _round(local, home)
+    _price(local, work)
+    _round(local, home)
+    if search.best is None:
+        return False
+    if has_giants(local.columns):
+        local.state = _better(local, home, local.state)
+        offer(local)
+        _keep_giants_whole(local, work)
+    for first in range(len(ARMS)):
+        if first > 0:
+            local.state = copied(home)
+        _anneal(local, ARMS[first:] + ARMS[:first], end)
+        if search.proved or search.over(end):
+            break
+    return True
+
+
+def _evacuated(local: LocalSearch) -> bool:
+    """Take what must leave to where F rises least, largest first."""
+    if local.search.problem.start is not None:
+        return True
+    c = local.columns
+    rows = largest_first(c, np.flatnonzero(c.forced))
+    return bool(evacuate(c, local.state, rows, local.relaxation.room))
+
+
+def _price(local: LocalSearch, work: float) -> None:
+    search, relaxation, c = local.search, local.relaxation, local.columns
+    solve_relaxation(relaxation, work * DUAL_SHARE)
+    search.work += relaxation.work
+    refund = float(search.problem.prices.refund.sum())
+    prices = np.zeros((len(c.scale), len(search.problem.weight)))
+    prices[:, search.problem.weight > 0] = relaxation.prices
+    search.prove_by_prices(relaxation.bound - refund, prices)
+
+
+def _round(local: LocalSearch, home: State) -> None:
+    """Round the relaxed placement off from home, and keep it if it is better."""
+    c, relaxation = local.columns, local.relaxation
+    state = copied(home)
+    split = np.flatnonzero(relaxation.masses.head >= 0)
+    whole = np.zeros(len(c.home), np.bool_)
+    heaviest(relaxation.masses, split, whole)
+    round_off(c, relaxation.masses, state, largest_first(c, split), whole)
+    none = local.search.best is None
+    if none or objective(c, state) < objective(c, local.state):
+        local.state = state
+        offer(local)
+
+
+def _keep_giants_whole(local: LocalSearch, work: float) -> None:
+    """Branch on where giants go, and keep the start that some annealing makes best.
+
+    A start whose own bound is nearer to F than to what is proved is not tried.
+    """
+    c, r, search = local.columns, local.relaxation, local.search
+    if not has_choices(c, r):
+        return
+    local.tree = plant(search, c, r)
+    grow(local.tree, TREE_SHARE * work)
+    plain, found = local.state, [(local.state, r.prices)]
+    middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
+    for start in (s for s in local.tree.starts if s.bound < middle):
+        if search.over():
+            break
+        local.state = copied(plain)
+        local.around.follow(start.prices)
+        size = c.lead[start.rows].max(axis=1, initial=0.0)
+        order = np.argsort(-size, kind="stable")
+        for _ in range(2):
+            bring(c, local.state, start.rows[order], start.at[order])
+        _try(local, ARMS + GIANT_ARMS, START_SHARE * work)
+        found.append((local.state, start.prices))
+    local.state, prices = min(found, key=lambda f: objective(c, f[0]))
+    local.around.follow(prices)
+    offer(local)
+
+
+def _try(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
+    """Some rounds of annealing."""
+    end = local.search.work + work
+    for turn in range(TRIALS):
+        if local.search.over(end):
+            break
+        _round_of(local, arms[turn % len(arms)], TRIAL_EFFORT, turn)
+
+
+def has_giants(c: Columns) -> bool:
+    """Whether large partitions decide, of which prices say little where they belong."""
+    size = c.lead.max(axis=1, initial=0.0)
+    return bool(size[size > GIANT].sum() > GIANTS * c.holding.sum())
+
+
+def _better(local: LocalSearch, one: State, other: State) -> State:
+    """Of two starts the one that some annealing makes better."""
+    found = []
+    for start in (one, other):
+        local.state = copied(start)
+        _try(local, GIANT_ARMS, TRIAL_SHARE * local.search.limits.work)
+        found.append(local.state)
+    return min(found, key=lambda s: objective(local.columns, s))
+
+
+def offer(local: LocalSearch) -> None:
+    """Offer the state's placement, if it keeps every rule."""
+    problem = local.search.problem
+    placement = placement_of(problem, local.columns, local.state)
+    if is_allowed(problem, placement):
+        local.search.offer(placement)
+
+
+def placement_of(problem: Problem, c: Columns, s: State) -> Placement:
+    """The placement of a state; rows that may not change as the snapshot has them."""
+    free = c.free[:, None]
+    replicas = np.where(free, s.at, problem.replicas).astype(np.int64)
+    leader = np.where(c.free, s.at[:, 0], problem.leader).astype(np.int64)
+    return Placement(replicas=replicas, leader=leader)
+
+
+def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
+    """Anneal neighbourhoods until the work or the gain is used up.
+
+    The first arm alone as long as it gains, or closes the gap at its pace: what others
+    gain sooner stands in its way. Where work is left over, another one leads, from home
+    again.
+    """
+    search = local.search
+    large = GIANT_ARMS if has_giants(local.columns) else ()
+    stages = [(among[:1] + large, EFFORTS[0]), *((among + large, e) for e in EFFORTS)]
+    arms, effort = stages.pop(0)
+    profit = dict.fromkeys(ARMS + large, np.inf)
+    gained, turn, told = 0.0, 0, search.work
+    glance, since = 0.0, search.work
+    hasty = len(local.columns.scale) >= MANY and local.columns.home.shape[1] == 1
+    while not search.proved and not search.over(end):
+        arm = max(arms, key=lambda a: profit[a])
+        if turn % ROUND_ROBIN == ROUND_ROBIN - 1:
+            arm = arms[turn // ROUND_ROBIN % len(arms)]
+        before = search.work
+        gain = -_round_of(local, arm, effort, turn)
+        rate = gain / max(1e-9, search.work - before)
+        profit[arm] = rate if np.isinf(profit[arm]) else (profit[arm] + rate) / 2
+        gained += gain
+        glance += gain
+        turn += 1
+        if hasty and turn % GLANCE == 0:
+            left, gap = end - search.work, search.objective - search.bound
+            if glance * left < gap * (search.work - since):
+                arms, effort = stages.pop(0)
+                hasty, gained = False, 0.0
+            glance, since = 0.0, search.work
+        if turn % PATIENCE == 0:
+            if stages and gained < SLOW * (search.objective - search.bound):
+                arms, effort = stages.pop(0)
+                hasty = False
+            elif gained <= NOTHING:
+                break
+            gained = 0.0
+        if search.work - told > OFFER_EVERY * search.limits.work:
+            offer(local)
+            told = search.work
+    local.state = new_state(local.columns, local.state.at)
+    offer(local)
+
+
+def _round_of(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
+    """Anneal all neighbourhoods of one draw; change of F."""
+    search = local.search
+    most = int(search.work_left / WORK_PER_STEP)
+    draw = Draw(effort=effort, turn=turn, most=most, stops=search.stops)
+    change, steps = local.around.anneal(local.state, arm, draw)
+    search.work += steps * WORK_PER_STEP
+    return change

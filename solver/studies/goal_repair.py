@@ -1,0 +1,305 @@
+"""The cheapest changes of goals or brokers that would make a plan possible."""
+
+import itertools
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
+
+import numpy as np
+from ortools.sat.python import cp_model
+
+from model.snapshot.snapshot import Bools, BrokerState
+from model.units import count_text
+from solver.budget import Budget
+from solver.cpsat.stopping import solve_heeding
+from solver.infeasible.assumptions import Kind, Thing
+from solver.infeasible.feasibility import Feasibility
+from solver.infeasible.limits import LimitedSum, keep_limits
+from solver.infeasible.messages import budget_text, names_text, pin_text
+from solver.infeasible.minimal_conflict import (
+    WORK_OF_TIME,
+    affordable,
+    modelled_rows,
+    quick_solver,
+)
+from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.problem import Problem
+
+MOST_TOLD: Final = 3
+"""Ways out that are told; each does without all that those before it change."""
+
+MOST_TRIED: Final = 10
+"""Single changes that are tried where the cheapest combination was not proved."""
+
+MOST_WORK: Final = 1.0
+"""Units of work for each way out."""
+
+_STEPS: Final = 100
+"""Parts of a budget of bytes in which more of it is counted."""
+
+COST: Final[Mapping[Kind, int]] = {
+    Kind.BUDGET: 5,
+    Kind.REPLICA_LIMIT: 5,
+    Kind.CAPACITY: 10,
+    Kind.RETURN: 30,
+    Kind.PIN: 80,
+    Kind.PLACEMENT: 80,
+    Kind.RACKS: 120,
+    Kind.NEW_BROKER: 150,
+}
+"""What it costs an operator to give a thing up, in moves of a budget."""
+
+COST_OF_STATE: Final = {BrokerState.DRAINING: 100, BrokerState.DEAD: 300}
+"""Not to drain a broker; to bring one back. Others are let take load again."""
+
+COST_OF_STAYING: Final = {
+    WhyFixed.RESTING: 20,
+    WhyFixed.KEPT: 30,
+    WhyFixed.UNKNOWN: 40,
+    WhyFixed.EXCLUDED: 60,
+    WhyFixed.INTERNAL: 90,
+}
+_OTHER: Final = 60
+
+COST_OF_MORE: Final = {Kind.CAPACITY: 2}
+"""Of one more percent; one more move, replica or part of a budget of bytes costs 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing that is given up, or whose limit is raised."""
+
+    thing: Thing
+    limit: int | None = None
+    """The new limit: percent of capacity, moves, replicas or bytes."""
+
+
+def relaxations(problem: Problem, budget: Budget) -> tuple[str, ...]:
+    """Ways out of an infeasible problem, the cheapest first, each a sentence.
+
+    Empty where none was found within the search budget.
+    """
+    whole = len(modelled_rows(problem)) == int((problem.leader >= 0).sum())
+    # Where not all rows are placed anew, more may be needed than is found here.
+    start = "it would be feasible" if whole else "it may become feasible"
+    ways = (map(partial(_words, problem), way) for way in ways_out(problem, budget))
+    return tuple(f"{start} {' and '.join(words)}" for words in ways)
+
+
+def ways_out(problem: Problem, budget: Budget) -> tuple[tuple[Step, ...], ...]:
+    """Ways out of an infeasible problem, the cheapest first; all steps are needed."""
+    rows = modelled_rows(problem)
+    if not rows or not affordable(problem, rows, budget):
+        return ()
+    racks = _open_racks(problem)
+    feasibility = Feasibility(problem, rows, racks=racks, next_rules=True)
+    return tuple(_Relaxed(feasibility, budget).ways())
+
+
+def _open_racks(problem: Problem) -> list[int]:
+    """Racks in which a broker more changes no rule."""
+    spreading = problem.may.spreading
+    wanted: Bools = np.any(spreading.wanted > 0, axis=0)
+    usable: Bools = np.any(spreading.usable, axis=0)
+    return [int(rack) for rack in np.flatnonzero(wanted | usable)]
+
+
+@dataclass(slots=True, kw_only=True)
+class _Limit:
+    """Sums that share one limit, which may be raised."""
+
+    sums: list[LimitedSum] = field(default_factory=list)
+    more: cp_model.IntVar
+    step: int
+    """Units of `LimitedSum.now` in one of `more`."""
+
+
+class _Relaxed:
+    """The same rules, each of which may be given up at its cost."""
+
+    def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
+        self._feasibility, self._budget = feasibility, budget
+        self._problem, self._model = feasibility.problem, feasibility.model
+        self._raised: dict[Thing, _Limit] = {}
+        for limit in keep_limits(feasibility):
+            self._let_rise(limit)
+        for thing, keep in feasibility.keeps.items():
+            if not self._may_give_up(thing):
+                self._model.add(keep == 1)
+        self._given_up = self._groups()
+        self._minimize()
+
+    def ways(self) -> Iterator[tuple[Step, ...]]:
+        """Ways out, the cheapest first; single changes where that cannot be proved."""
+        found = list(itertools.islice(self._cheapest_ways(), MOST_TOLD))
+        yield from found or itertools.islice(self._single_ways(), MOST_TOLD)
+
+    def _cheapest_ways(self) -> Iterator[tuple[Step, ...]]:
+        """The cheapest; then the cheapest without all that those before change."""
+        while solver := self._solve():
+            used = [t for t, gone in self._given_up.items() if solver.value(gone)]
+            if not used:
+                return
+            yield self._steps(used, solver)
+            for thing in used:
+                self._allow(thing, most=0)
+
+    def _single_ways(self) -> Iterator[tuple[Step, ...]]:
+        """Changes of one thing, the cheapest kinds first."""
+        order = sorted(self._given_up, key=lambda t: (self._cost(t), t))
+        for thing in order:
+            self._allow(thing, most=0)
+        for thing in order[:MOST_TRIED]:
+            self._allow(thing, most=1)
+            solver = self._solve()
+            if solver is not None and solver.value(self._given_up[thing]):
+                yield self._steps([thing], solver)
+            self._allow(thing, most=0)
+
+    def _solve(self) -> cp_model.CpSolver | None:
+        """A solver with the cheapest way out, None where none was proved."""
+        if self._budget.over():
+            return None
+        solver = quick_solver(self._budget, min(self._budget.work_left, MOST_WORK))
+        # Linear relaxations of what may be dropped are too weak to be of use: 165
+        # rows of three replicas took 11 s with them and 0.1 s without.
+        solver.parameters.linearization_level = 0
+        found = solve_heeding(self._budget, solver, self._model, rate=WORK_OF_TIME)
+        return solver if found == cp_model.OPTIMAL else None
+
+    def _allow(self, thing: Thing, most: int) -> None:
+        """Let a thing be given up, or not."""
+        self._model.proto.variables[self._given_up[thing].index].domain[1] = most
+
+    def _steps(
+        self, used: Sequence[Thing], solver: cp_model.CpSolver
+    ) -> tuple[Step, ...]:
+        raised = self._raised
+        return tuple(
+            Step(t, self._needed(t, solver) if t in raised else None) for t in used
+        )
+
+    def _may_give_up(self, thing: Thing) -> bool:
+        added = thing.kind is Kind.CAPACITY and thing.at >= len(self._problem.brokers)
+        return thing.kind is not Kind.ROW and not added
+
+    def _let_rise(self, limit: LimitedSum) -> None:
+        """Beyond its limit a sum may go as far as a raised limit lets it."""
+        group = _group(limit.thing)
+        if group not in self._raised:
+            step = math.ceil(limit.now / _STEPS) if limit.scale > 1 else 1
+            step = max(step, 1)
+            highest = 100 - limit.now if group.kind is Kind.CAPACITY else 10**6
+            more = self._model.new_int_var(0, highest, f"more[{group}]")
+            self._raised[group] = _Limit(more=more, step=step)
+        raised = self._raised[group]
+        raised.sums.append(limit)
+        most = limit.nothing + limit.each * (limit.now + raised.more * raised.step)
+        posted = self._model.add(limit.total <= most)
+        posted.only_enforce_if(~self._feasibility.keep(limit.thing))
+        unmet = self._model.add(limit.unlimited == 0)
+        unmet.only_enforce_if(~self._feasibility.keep(limit.thing))
+
+    def _groups(self) -> dict[Thing, cp_model.IntVar]:
+        """By what an operator changes: whether any of its things is given up."""
+        members: dict[Thing, list[cp_model.IntVar]] = defaultdict(list)
+        for thing, keep in sorted(self._feasibility.keeps.items()):
+            if self._may_give_up(thing):
+                members[_group(thing)].append(keep)
+        found = {}
+        for group, keeps in sorted(members.items()):
+            gone = found[group] = self._model.new_bool_var(f"gives up[{group}]")
+            for keep in keeps:
+                self._model.add_implication(~gone, keep)
+        return found
+
+    def _minimize(self) -> None:
+        costs = [self._cost(t) * gone for t, gone in self._given_up.items()]
+        costs += [
+            COST_OF_MORE.get(t.kind, 1) * limit.more
+            for t, limit in self._raised.items()
+        ]
+        self._model.minimize(cp_model.LinearExpr.sum(costs))
+
+    def _cost(self, thing: Thing) -> int:
+        if thing.kind is Kind.STATE:
+            state = self._problem.snapshot.header.brokers[thing.at].state
+            return COST_OF_STATE.get(state, _OTHER)
+        if thing.kind is Kind.STAYS:
+            return COST_OF_STAYING.get(WHY[thing.at], _OTHER)
+        return COST[thing.kind]
+
+    def _needed(self, thing: Thing, solver: cp_model.CpSolver) -> int:
+        """The least limit that the found placement keeps."""
+        found = 0
+        for limit in self._raised[thing].sums:
+            if not solver.value(self._feasibility.keep(limit.thing)):
+                reached = int(solver.value(limit.total)) - limit.nothing
+                found = max(found, -(-reached // limit.each) * limit.scale)
+        return found
+
+
+def _words(problem: Problem, step: Step) -> str:
+    """`with a budget of 14 moves`, `without draining broker 3`."""
+    thing = step.thing
+    if step.limit is not None:
+        return _raised_words(problem, thing, step.limit)
+    match thing.kind:
+        case Kind.STATE:
+            return _without_state(problem, thing.at)
+        case Kind.PIN:
+            pin = pin_text(problem, thing.at).removeprefix("a pin keeps ")
+            return f"without the pin of {pin}"
+        case Kind.PLACEMENT:
+            names = names_text(problem.goals.placements[thing.at].topics)
+            return f"without the placement of {names}"
+        case Kind.RACKS:
+            return "without the rack rule"
+        case Kind.RETURN:
+            return "without the return window"
+        case Kind.STAYS:
+            return _without_staying(problem, WHY[thing.at])
+        case _:
+            rack = problem.may.spreading.racks[thing.at]
+            return "with one more broker" + (f" in rack {rack}" if rack else "")
+
+
+def _raised_words(problem: Problem, thing: Thing, limit: int) -> str:
+    if thing.kind is Kind.BUDGET:
+        return f"with a budget of {budget_text(problem, thing, limit)}"
+    if thing.kind is Kind.REPLICA_LIMIT:
+        return f"with {count_text(limit, 'replica')} per broker"
+    resource = problem.snapshot.header.resources[thing.part]
+    now = 100 * problem.goals.limit_of(resource)
+    return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
+
+
+def _group(thing: Thing) -> Thing:
+    """What an operator changes at once: a capacity limit holds for all brokers."""
+    if thing.kind is Kind.CAPACITY:
+        return Thing(Kind.CAPACITY, 0, thing.part)
+    return thing
+
+
+def _without_state(problem: Problem, broker: int) -> str:
+    found = problem.snapshot.header.brokers[broker]
+    if found.state is BrokerState.DRAINING:
+        return f"without draining broker {found.id}"
+    if found.state is BrokerState.DEAD:
+        return f"with broker {found.id} back alive"
+    return f"with broker {found.id} no longer {found.state}"
+
+
+def _without_staying(problem: Problem, why: WhyFixed) -> str:
+    count = int((problem.may.why_fixed == 1 + WHY.index(why)).sum())
+    partitions = count_text(count, "partition")
+    return {
+        WhyFixed.EXCLUDED: f"with {partitions} of excluded topics free to move",
+        WhyFixed.INTERNAL: f"with {partitions} of internal topics free to move",
+        WhyFixed.KEPT: f"with {partitions} free to move that are to stay",
+        WhyFixed.UNKNOWN: f"once the load of {partitions} is known",
+        WhyFixed.RESTING: f"once {partitions} have rested",
+    }.get(why, f"if {partitions} could move")

@@ -1,0 +1,401 @@
+"""The smallest number of brokers that can carry a cluster, and the proof.
+
+The bound counts: what has to be carried against what so many brokers are allowed,
+resource by resource, rack by rack, and by the partitions too large to share a broker
+(Martello and Toth's bound of bin packing). The witness is a plan: the emptiest brokers
+are drained, or brokers are added, until the solver finds a placement.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from model.goals.goals import Goals, SolveLimits
+from model.ids import BrokerId
+from model.plan.remaining import load_text
+from model.snapshot.snapshot import Bools, Floats, Ints, Snapshot
+from model.snapshot.what_if import (
+    AddedBrokers,
+    FewestBrokers,
+    Scenario,
+    suppose,
+)
+from model.units import count_text
+from solver.budget import Budget
+from solver.problem.co_location import RackMode
+from solver.problem.placement import deviations, loads_of
+from solver.problem.problem import (
+    CAPACITY_SLACK,
+    Problem,
+    compile_problem,
+)
+from solver.problem.remaining_violations import excess, held
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from solver.solve import find_placement, solve
+
+FIRST_PLAN: Final = 1e9
+"""A gap that any plan closes: a solve that ends with the first one."""
+
+TRIALS_SHARE: Final = 0.5
+"""Share of the work that goes to finding the number; the plan has the rest."""
+
+TRIAL_SHARE: Final = 0.3
+"""Share of what is left of that for each number that is tried."""
+
+WORK_OF_ROW: Final = 2e-5
+"""Work of compiling a problem, by partition; measured."""
+
+MOST_TIMES: Final = 3
+"""So many times the brokers there are, or the bound, are the most that are tried."""
+
+MOST_SIZES: Final = 256
+"""Sizes that the bound for large partitions is computed at."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Need:
+    """A number of brokers that nothing goes below, and why."""
+
+    brokers: int
+    words: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fewest:
+    """The answer: a number with its proof, and the plan that reaches it."""
+
+    need: Need
+    answer: FewestBrokers | None
+    """None where no number of brokers was found that can do."""
+    snapshot: Snapshot
+    """What the plan is of: some brokers drain, or some have joined."""
+    result: Result
+    limited_by: str
+    """What ended the search for fewer brokers before it was decided; else empty."""
+
+
+def fewest_brokers(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver | None = None,
+) -> Fewest:
+    """Find the smallest number of brokers that keeps every rule.
+
+    limits: their work is shared by all trials and the plan. As many racks stay in use
+    as the rack rule asks for now. The number found is the smallest there is where it
+    equals the bound; else fewer were tried by draining the emptiest ones first, and
+    not found.
+    """
+    problem = compile_problem(snapshot, goals)
+    need, order = fewest_needed(problem), removal_order(problem)
+    too_large = _too_large(problem)
+    if too_large:
+        need = Need(brokers=need.brokers, words=too_large)
+
+    def at(brokers: int) -> Snapshot:
+        return _with(snapshot, problem, order, brokers)
+
+    budget = Budget(limits=limits, observer=observer or SolveObserver())
+    trials = budget.part(TRIALS_SHARE * limits.work)
+    undecided: list[int] = []
+
+    def can_do(brokers: int) -> bool:
+        search = _trial(at(brokers), goals, trials)
+        can = _keeps_limits(search)
+        if not can and not _ruled_out(search):
+            undecided.append(brokers)
+        return can
+
+    most = MOST_TIMES * max(need.brokers, len(order))
+    tried = bool(order) and not too_large
+    found = _least(can_do, need.brokers, most, trials.over) if tried else None
+    budget.spend(trials)
+    supposed = at(len(order) if found is None else found)
+    result = solve(supposed, goals, limits, budget.observer, spent=budget.work)
+    answer = None
+    if found is not None:
+        answer = FewestBrokers(
+            present=len(order),
+            fewest=found,
+            bound=need.brokers,
+            binding=need.words,
+            removed=tuple(sorted(problem.brokers[b] for b in order[found:])),
+            added=tuple(b.id for b in supposed.header.brokers[len(problem.brokers) :]),
+        )
+    decided = found == need.brokers or bool(too_large)
+    limited_by = "" if decided else _limited(undecided, trials)
+    return Fewest(
+        need=need,
+        answer=answer,
+        snapshot=supposed,
+        result=result,
+        limited_by=limited_by,
+    )
+
+
+def _trial(snapshot: Snapshot, goals: Goals, trials: Budget) -> Search:
+    """A search that ends with the first placement."""
+    part = trials.part(TRIAL_SHARE * trials.work_left)
+    search = Search(
+        problem=compile_problem(snapshot, goals),
+        limits=part.limits.model_copy(update={"gap": FIRST_PLAN}),
+        observer=part.observer,
+    )
+    search.work += WORK_OF_ROW * len(snapshot)
+    find_placement(search)
+    trials.spend(search)
+    return search
+
+
+def _keeps_limits(search: Search) -> bool:
+    """Whether a placement was found in which no broker is over a limit.
+
+    A plan may leave one over it that is so already; such a plan is no answer here.
+    """
+    problem, best = search.problem, search.best
+    if best is None:
+        return False
+    return excess(problem, loads_of(problem, best), held(problem, best.replicas)) == 0.0
+
+
+def _ruled_out(search: Search) -> bool:
+    """Whether it is proved that every placement breaks a rule or exceeds a limit."""
+    return search.infeasible or (search.best is not None and search.repaired_most)
+
+
+def _limited(undecided: list[int], trials: Budget) -> str:
+    """What ended the trials before they were decided, in words."""
+    if trials.stopped:
+        return "stopped before fewer brokers were ruled out"
+    if not undecided and trials.work_left > 0:
+        return ""
+    numbers = ", ".join(map(str, sorted(undecided)))
+    which = f": {count_text(len(undecided), 'number')} undecided, {numbers}"
+    return "search budget exhausted" + (which if undecided else "")
+
+
+def _with(
+    snapshot: Snapshot, problem: Problem, order: list[int], brokers: int
+) -> Snapshot:
+    """The snapshot with so many brokers that may hold load."""
+    removed: tuple[BrokerId, ...] = tuple(problem.brokers[b] for b in order[brokers:])
+    more = brokers - len(order)
+    add = (AddedBrokers(count=more),) if more > 0 else ()
+    return suppose(snapshot, Scenario(remove=removed, add=add))
+
+
+def _least(
+    can_do: Callable[[int], bool], bound: int, most: int, over: Callable[[], bool]
+) -> int | None:
+    """The least number from `bound` to `most` that can do, if more never hurt.
+
+    over: asked before each further number whether to stop with what is known.
+    """
+    low, high, step = bound - 1, bound, 1
+    while not can_do(high):
+        if high >= most or over():
+            return None
+        low, high, step = high, min(most, high + step), 2 * step
+    while high - low > 1 and not over():
+        middle = (low + high) // 2
+        if can_do(middle):
+            high = middle
+        else:
+            low = middle
+    return high
+
+
+def removal_order(problem: Problem) -> list[int]:
+    """Brokers that may hold load; those to keep first, the first to drain last.
+
+    The emptiest drains first; where replicas are spread over racks, the emptiest of
+    the racks with the most brokers left, so that racks stay as even as they can.
+    """
+    spread = bool((problem.may.spreading.mode != RackMode.OFF).any())
+    rack = problem.may.spreading.rack
+    fill = _fill(problem)
+    left = np.flatnonzero(problem.may.holding).tolist()
+    drained = []
+    while left:
+        in_rack = np.bincount(rack[left])
+
+        def place(b: int, in_rack: Ints = in_rack) -> tuple[int, float, int]:
+            return -int(in_rack[rack[b]]) if spread else 0, fill[b], -b
+
+        first = min(left, key=place)
+        left.remove(first)
+        drained.append(first)
+    return drained[::-1]
+
+
+def _fill(problem: Problem) -> list[float]:
+    """(B,) weighted load in levels; replicas where no load counts."""
+    if len(problem.column):
+        where = deviations(problem, problem.loads_before) + 1.0
+        return list((where * problem.weight).sum(axis=1).tolist())
+    held = problem.replicas[problem.replicas >= 0]
+    return list(map(float, np.bincount(held, minlength=len(problem.brokers))))
+
+
+# ---- the bound
+
+
+def fewest_needed(problem: Problem) -> Need:
+    """The strongest of all counts that prove that fewer brokers cannot do."""
+    needs = [Need(brokers=1, words="a cluster has a broker"), *_needs(problem)]
+    need = max(needs, key=lambda need: need.brokers)
+    if np.isfinite(problem.limit).any():
+        return need
+    words = f"{need.words}; no capacity is known, so loads limit nothing"
+    return Need(brokers=need.brokers, words=words)
+
+
+def _needs(problem: Problem) -> Iterator[Need]:
+    carried = problem.leader >= 0
+    if not carried.any():
+        return
+    most = int(problem.rf[carried].max())
+    words = f"a partition has {count_text(most, 'replica')} on distinct brokers"
+    yield Need(brokers=most, words=words)
+    everywhere = problem.may.holding
+    replicas = int(problem.rf[carried].sum())
+    few = _enough(_most_replicas(problem), everywhere, replicas)
+    limit = count_text(problem.goals.replicas_per_broker, "replica")
+    words = f"{count_text(replicas, 'replica')} at {limit} per broker"
+    yield Need(brokers=few, words=words)
+    for d, dimension in enumerate(problem.dimensions):
+        allowed, items = problem.limit[:, d], _items(problem, d, carried)
+        total = float(items.sum())
+        few = _enough(allowed, everywhere, total)
+        room = _words_of_room(problem, d)
+        load = load_text(dimension.key, total)
+        words = f"{load} of {dimension.key} have to be carried, {room}"
+        yield Need(brokers=few, words=words)
+        large = too_large_to_share(items, _largest(problem, allowed))
+        words = f"partitions too large in {dimension.key} to share a broker, {room}"
+        yield Need(brokers=large, words=words)
+    yield _rack_need(problem, carried)
+
+
+def _too_large(problem: Problem) -> str:
+    """The load of one replica that no broker may carry, in words; empty if none."""
+    for d, dimension in enumerate(problem.dimensions):
+        most = float(_items(problem, d, problem.leader >= 0).max(initial=0.0))
+        if most > _largest(problem, problem.limit[:, d]) * (1 + CAPACITY_SLACK):
+            room = _words_of_room(problem, d)
+            load = load_text(dimension.key, most)
+            return f"one partition alone carries {load} of {dimension.key}, {room}"
+    return ""
+
+
+def _words_of_room(problem: Problem, d: int) -> str:
+    most = _largest(problem, problem.limit[:, d])
+    return f"and a broker may carry {load_text(problem.dimensions[d].key, most)}"
+
+
+def _largest(problem: Problem, allowed: Floats) -> float:
+    return float(allowed[problem.may.holding].max(initial=0.0))
+
+
+def _items(problem: Problem, d: int, carried: Bools) -> Floats:
+    """(replicas,) load of every replica, whichever of a row's leads."""
+    followers = np.repeat(problem.follow[carried, d], problem.rf[carried] - 1)
+    return np.concatenate([problem.lead[carried, d], followers])
+
+
+def _most_replicas(problem: Problem) -> Ints:
+    """(B,) replicas that each broker may hold."""
+    return np.full(len(problem.brokers), problem.goals.replicas_per_broker, np.int64)
+
+
+def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
+    """How many brokers are allowed a total, the roomiest first.
+
+    allowed: (B,) for each; brokers beyond those that there are have the median's.
+    """
+    rooms = np.sort(allowed[among].astype(np.float64))[::-1]
+    total *= 1 - CAPACITY_SLACK
+    if not len(rooms) or not math.isfinite(rooms[0]) or total <= 0:
+        return 1 if total > 0 else 0
+    rising = np.cumsum(rooms)
+    if rising[-1] >= total:
+        return 1 + int(np.searchsorted(rising, total))
+    # What joins has the median's capacity; the roomiest one keeps the bound valid.
+    short = float((total - rising[-1]) / rooms[0])
+    return len(rooms) + math.ceil(short)
+
+
+def too_large_to_share(items: Floats, room: float) -> int:
+    """A lower bound on bins of one size, for items that cannot be split.
+
+    Martello and Toth's L2 (Knapsack Problems, 1990, chapter 8): for a size a, items
+    over room - a lie alone, those over half the room lie apart from each other, and
+    the rest of at least a fills what these leave.
+    """
+    if not math.isfinite(room) or room <= 0:
+        return 0
+    room *= 1 + CAPACITY_SLACK
+    items = np.sort(items)
+    small = np.unique(items[items <= room / 2])
+    picked = np.unique(np.linspace(0, len(small) - 1, MOST_SIZES).astype(np.int64))
+    sizes = [0.0, *small[picked].tolist()] if len(small) else [0.0]
+    return max(_bins(items, room, size) for size in sizes)
+
+
+def _bins(items: Floats, room: float, size: float) -> int:
+    alone = int((items > room - size).sum())
+    apart = items[(items > room / 2) & (items <= room - size)]
+    rest = items[(items >= size) & (items <= room / 2)]
+    over = float(rest.sum()) - (len(apart) * room - float(apart.sum()))
+    return alone + len(apart) + max(0, math.ceil(over / room - CAPACITY_SLACK))
+
+
+def _rack_need(problem: Problem, carried: Bools) -> Need:
+    """Brokers of all racks together, where rules say what each rack must hold."""
+    racks = problem.may.spreading.racks
+    each = [_needed_in(problem, carried, q) for q in range(len(racks))]
+    told = [
+        f"{count} in rack {rack}"
+        for rack, count in zip(racks, each, strict=True)
+        if count
+    ]
+    words = f"the racks have to hold their share: {', '.join(told)}"
+    return Need(brokers=sum(each), words=words)
+
+
+def _needed_in(problem: Problem, carried: Bools, rack: int) -> int:
+    """Brokers that one rack needs for what must lie in it."""
+    among = problem.may.holding & (problem.may.spreading.rack == rack)
+    there = _must_lie_in(problem, rack) * carried
+    follow = np.where((problem.rf > 1)[:, None], problem.follow, problem.lead)
+    least = np.minimum(problem.lead, follow) * there[:, None]
+    needs = [int(there.max())]
+    needs.append(_enough(_most_replicas(problem), among, int(there.sum())))
+    for d in range(least.shape[1]):
+        total = float(least[:, d].sum())
+        needs.append(_enough(problem.limit[:, d], among, total))
+    return max(needs)
+
+
+def _must_lie_in(problem: Problem, rack: int) -> Ints:
+    """(n,) replicas of each row that one rack holds under every plan."""
+    spreading = problem.may.spreading
+    group, racks = spreading.group, int(spreading.usable.any(axis=0).sum())
+    mode, usable = spreading.mode[group], bool(spreading.usable[:, rack].any())
+    there = np.zeros(len(group), np.int64)
+    # Every usable rack is used where there are not more racks than replicas.
+    there[(mode == RackMode.SPREAD) & (problem.rf >= racks) & usable] = 1
+    even = (mode == RackMode.EVEN) & usable
+    there[even] = problem.rf[even] // max(1, racks)
+    here = (problem.replicas >= 0) & (spreading.rack[problem.replicas] == rack)
+    # What lies otherwise now may stay as it is.
+    there[here.sum(axis=1) < there] = 0
+    exact = mode == RackMode.EXACT
+    there[exact] = spreading.wanted[group[exact], rack]
+    return there

@@ -1,0 +1,297 @@
+"""Traces the frontier: plans at many prices, and the lines that their bounds prove.
+
+A plan that is best at the price p of a move is one of the best for what it costs. And
+whatever bounds F at the price p from below bounds the balance of every plan: the
+balance is at least that bound less p x the plan's cost (a Lagrangian relaxation of a
+budget; Everett, 1963). So every solve gives a point and a line.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context
+from typing import Final
+
+from model.evaluate import evaluate
+from model.files import DIGITS, rounded
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.frontier import (
+    Frontier,
+    FrontierCorner,
+    FrontierLine,
+    FrontierPoint,
+    goals_at,
+    knee_of,
+    lower_bound,
+    undominated,
+)
+from model.plan.plan import Move, PlanStatus, bytes_of
+from model.snapshot.snapshot import Snapshot
+from model.units import count_text
+from solver.budget import Budget
+from solver.cpsat.model import MAX_PAIRS, pairs
+from solver.problem.problem import Problem, compile_problem
+from solver.repair.repair import is_broken
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+from solver.solve import solve
+
+FACTORS: Final = (100.0, 50.0, 25.0, 12.0, 6.0, 3.0, 1.5, 1.0, 0.5, 0.2)
+"""Prices tried, over the present one."""
+
+WORK_OF_ROW: Final = 4e-5
+"""Work of compiling a problem and judging its plan, by partition; measured."""
+
+MOST_BUDGETS: Final = 10
+"""Budgets of 1, 2, 4, ... moves that are tried besides, where the model is exact."""
+
+_DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Try:
+    """One solve: its price and budget, and the answer."""
+
+    price: float
+    budget: int | None
+    result: Result
+
+
+def trace_frontier(snapshot: Snapshot, goals: Goals, limits: SolveLimits) -> Frontier:
+    """Points and proved lines, from no move to nearly all that gain anything.
+
+    limits: their work is shared among all solves. Equal arguments give an equal
+    frontier.
+    """
+    return trace_plans(snapshot, goals, limits, SolveObserver())[0]
+
+
+def trace_plans(
+    snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+) -> tuple[Frontier, tuple[Result | None, ...]]:
+    """The frontier, and the answer behind each point; None for no move at all.
+
+    observer: of each solve; where it stops one, those that follow are cut short too.
+    """
+    problem = compile_problem(snapshot, goals)
+    exact = pairs(problem) <= MAX_PAIRS
+    solves = len(FACTORS) * (2 if exact else 1)
+    present = rounded(_present_price(problem))
+    whole = Budget(limits=limits, observer=observer)
+
+    def attempt(price: float, budget: int | None) -> _Try:
+        part = whole.part(limits.work / solves)
+        found = _attempt(snapshot, goals, part.limits, price, budget, observer)
+        whole.work += found.result.work + WORK_OF_ROW * len(snapshot)
+        return found
+
+    # The present price first: whatever ends the trace, its plan is there.
+    made: dict[float, _Try] = {}
+    for factor in sorted(FACTORS, key=lambda f: f != 1.0):
+        if not made or not whole.over():
+            made[factor] = attempt(factor * present, None)
+    tries = [made[factor] for factor in FACTORS if factor in made]
+    skipped = len(FACTORS) - len(tries)
+    # A budget would leave broken what the bounds of the others repair.
+    if exact and not _stuck(tries) and not is_broken(problem):
+        price = FACTORS[-1] * present
+        most = max(_count(t.result) for t in tries)
+        for budget in _budgets(problem, goals, most):
+            if whole.over():
+                skipped += 1
+            else:
+                tries.append(attempt(price, budget))
+    return _frontier(problem, limits, present, tries, _limited(whole, tries, skipped))
+
+
+def _limited(whole: Budget, tries: list[_Try], skipped: int) -> str:
+    """What ended solves before their proof, in words; empty where nothing did."""
+    if whole.stops():
+        return "stopped"
+    open_ = sum(t.result.exhausted for t in tries) + skipped
+    if not open_:
+        return ""
+    solves = count_text(len(tries) + skipped, "solve")
+    return f"search budget exhausted in {open_} of {solves}"
+
+
+def _present_price(problem: Problem) -> float:
+    """The price of one move in units of the balance, as the goals mean it.
+
+    Under `band` excess comes first whatever it costs, so there the price at which a
+    move pays for itself is tried around what an average partition brings.
+    """
+    if not problem.band:
+        return problem.prices.move
+    tolerance = min((g.tolerance for g in problem.counted), default=0.1)
+    brokers = int(problem.may.holding.sum())
+    return tolerance * max(1, brokers) / max(1, len(problem.leader))
+
+
+def _attempt(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    price: float,
+    budget: int | None,
+    observer: SolveObserver,
+) -> _Try:
+    # Rounded first, so that the file holds the very price that the proof is for.
+    price = rounded(price)
+    result = solve(snapshot, goals_at(goals, price, budget), limits, observer)
+    return _Try(price=price, budget=budget, result=result)
+
+
+def _stuck(tries: Iterable[_Try]) -> bool:
+    return all(t.result.status is PlanStatus.INFEASIBLE for t in tries)
+
+
+def _count(result: Result) -> int:
+    """New replicas of a plan."""
+    return sum(len(m.added) for m in result.best.moves) if result.best else 0
+
+
+def _budgets(problem: Problem, goals: Goals, most: int) -> Iterator[int]:
+    """1, 2, 4, ... moves beside the forced ones, under what was found without."""
+    forced = int(problem.may.forced.sum())
+    for step in range(MOST_BUDGETS):
+        budget = forced + 2**step
+        limit = goals.budgets.replica_moves
+        if budget < most and (limit is None or budget < limit):
+            yield budget
+
+
+def _frontier(
+    problem: Problem,
+    limits: SolveLimits,
+    present: float,
+    tries: list[_Try],
+    limited_by: str,
+) -> tuple[Frontier, tuple[Result | None, ...]]:
+    snapshot, goals = problem.snapshot, problem.goals
+    lines = _lines(goals, tries)
+    found = [(t, _point(snapshot, goals, t, lines)) for t in tries]
+    made = [(t, point) for t, point in found if point is not None]
+    before = rounded(_balance(snapshot, goals, ())[0])
+    must = problem.may.forced.any() or is_broken(problem)
+    home = () if must else (_home(before, present, lines),)
+    points = undominated((*home, *(point for _, point in made)))
+    asked = [p for t, p in made if t.price == present and t.budget is None]
+    most = max((point.cost for point in points), default=0.0)
+    frontier = Frontier(
+        cluster_id=snapshot.header.cluster_id,
+        snapshot_fingerprint=snapshot.fingerprint,
+        goals=goals,
+        limits=limits,
+        measure="excess" if goals.objective is ObjectiveKind.BAND else "deviation",
+        move_price=present,
+        balance_before=before,
+        points=points,
+        knee=knee_of(points),
+        chosen=_nearest(points, asked),
+        lines=lines,
+        lower=tuple(_corners(lines, most)),
+        reasons=() if points else tries[0].result.reasons,
+        limited_by=limited_by,
+    )
+    behind = [next((t.result for t, p in made if p is point), None) for point in points]
+    return frontier, tuple(behind)
+
+
+def _home(
+    before: float, present: float, lines: tuple[FrontierLine, ...]
+) -> FrontierPoint:
+    """The cluster as it is."""
+    proved = max((line.at(0.0) for line in lines), default=0.0)
+    return FrontierPoint(
+        cost=0.0,
+        balance=before,
+        bound=_down(min(before, max(0.0, proved))),
+        moves=0,
+        leader_changes=0,
+        bytes_to_copy=0,
+        move_price=present,
+        most_moves=0,
+    )
+
+
+def _corners(lines: tuple[FrontierLine, ...], most: float) -> Iterator[FrontierCorner]:
+    """The lower bound in the figures of a file; corners that these merge, once."""
+    last = None
+    for corner in lower_bound(lines, most):
+        kept = FrontierCorner(cost=rounded(corner.cost), balance=_down(corner.balance))
+        if kept != last:
+            yield kept
+        last = kept
+
+
+def _lines(goals: Goals, tries: Iterable[_Try]) -> tuple[FrontierLine, ...]:
+    """One of each price; a budget's bound says nothing of plans without it."""
+    band = goals.objective is ObjectiveKind.BAND
+    return tuple(
+        FrontierLine(
+            move_price=t.price,
+            bound=_down(t.result.bound * (t.price if band else 1.0)),
+        )
+        for t in tries
+        if t.budget is None and t.result.bound is not None
+    )
+
+
+def _point(
+    snapshot: Snapshot, goals: Goals, tried: _Try, lines: tuple[FrontierLine, ...]
+) -> FrontierPoint | None:
+    result = tried.result
+    if result.best is None and result.status is not PlanStatus.NONE_IN_TIME:
+        return None
+    moves = result.best.moves if result.best else ()
+    if not moves and result.objective is None:
+        return None
+    found = point_at(snapshot, goals, moves, lines, tried.price)
+    return found.model_copy(update={"most_moves": tried.budget})
+
+
+def point_at(
+    snapshot: Snapshot,
+    goals: Goals,
+    moves: tuple[Move, ...],
+    lines: Iterable[FrontierLine],
+    move_price: float,
+) -> FrontierPoint:
+    """The point of a plan, found at a price, over the lines proved for its goals."""
+    balance, cost = _balance(snapshot, goals, moves)
+    proved = max((line.at(cost) for line in lines), default=0.0)
+    return FrontierPoint(
+        cost=rounded(cost),
+        balance=rounded(balance),
+        bound=_down(min(balance, max(0.0, proved))),
+        moves=sum(len(m.added) for m in moves),
+        leader_changes=sum(m.leader_before != m.leader_after for m in moves),
+        bytes_to_copy=bytes_of(moves),
+        move_price=move_price,
+    )
+
+
+def _balance(
+    snapshot: Snapshot, goals: Goals, moves: tuple[Move, ...]
+) -> tuple[float, float]:
+    """Balance and cost of a plan, by the independent evaluator."""
+    found = evaluate(snapshot, goals, moves)
+    band = goals.objective is ObjectiveKind.BAND
+    cost = found.prices / found.move_price if found.move_price else 0.0
+    return (found.excess if band else found.deviation), max(0.0, cost)
+
+
+def _nearest(
+    points: tuple[FrontierPoint, ...], asked: list[FrontierPoint]
+) -> int | None:
+    """The point that the present price asked for, or the one that beats it."""
+    for wanted in asked:
+        at = [i for i, p in enumerate(points) if p.cost <= wanted.cost]
+        if at:
+            return at[-1]
+    return None
+
+
+def _down(value: float) -> float:
+    """Rounded towards less, so that what is proved stays proved."""
+    return float(_DOWN.create_decimal_from_float(value))
