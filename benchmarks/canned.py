@@ -16,11 +16,11 @@ from control.parts import LoopSettings
 from control.policy import EAGER
 from control.proposed import Proposed, Solving, Traced
 from control.view import LOG_LINES, LogLine, LoopView, Mode, Phase
-from executor.forecast import Forecast, forecast
-from executor.history import PastRun
-from executor.pace import Pace
-from executor.replay import Replay
-from executor.steering import Steering
+from executor.journal.journal_replay import Replay
+from executor.journal.run_history import PastRun
+from executor.run.operator_control import Steering
+from executor.schedule.estimate import Forecast, forecast
+from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.shape import ClusterShape

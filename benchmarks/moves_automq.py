@@ -7,7 +7,7 @@ from typing import Final
 
 from benchmarks.moves_on import Carried, balance, filled, next_of, spread
 from benchmarks.sections import table
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
 from lab.load import Load
 from lab.processes import Processes

@@ -8,8 +8,8 @@ from typing import Final
 from benchmarks.moves_on import Carried, Looking, balance, filled, spread
 from benchmarks.sections import table
 from clients.jvm.jars import default_cache_dir
-from executor.admin import local_bytes
-from executor.concurrency import Concurrency
+from executor.client.cluster_admin import local_bytes
+from executor.schedule.concurrency import Concurrency
 from executor.timing import RunLimits
 from lab.load import LoadReport
 from lab.local import LocalCluster, LocalPlan

@@ -10,10 +10,10 @@ from tempfile import TemporaryDirectory
 from typing import Final, Self
 
 from clients.s3 import S3Settings
-from executor.connect import connect
-from executor.history import read_journal
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import connect
+from executor.journal.run_history import read_journal
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder, LoadReport
 from lab.processes import Processes

@@ -15,12 +15,12 @@ import numpy as np
 from benchmarks.instances import build, goals_of
 from benchmarks.machine import processor
 from benchmarks.shapes import shape_of
-from executor.concurrency import Concurrency
-from executor.greedy import idle_lanes_first
-from executor.order import Schedule, schedule, urgent_of
-from executor.paper import on_paper
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.order import Schedule, schedule, urgent_of
+from executor.schedule.simulate import on_paper
+from executor.schedule.task import Speed, Terms, Work, works
 from executor.timing import RunLimits
-from executor.work import Speed, Terms, Work, works
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move

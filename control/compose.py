@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from collector.reports.reporters import Polled
     from collector.spark.deployment import SparkSite
     from collector.state_replay import Replayed
-    from executor.connect import Executor
+    from executor.executor import Executor
     from model.snapshot.pseudonyms import Pseudonyms
 
 _log = logging.getLogger("plimsoll.control")
@@ -189,7 +189,7 @@ def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
     from clients.s3 import S3Settings
     from control.throttling import auto_throttle
-    from executor.connect import connect
+    from executor.executor import connect
     from executor.timing import RunLimits
 
     tier, wal, archive = (
@@ -219,7 +219,7 @@ def executor(settings: Settings) -> "Executor":
 
 def recent_moves(settings: Settings) -> Callable[[str, int], tuple[RecentMove, ...]]:
     """Moves on a cluster since a time, from the journal."""
-    from executor.history import recent_moves as read
+    from executor.journal.run_history import recent_moves as read
 
     return lambda cluster_id, since_ms: read(
         journal_dir(settings), cluster_id, since_ms

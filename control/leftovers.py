@@ -48,7 +48,7 @@ class Leftovers:
         return self._attempts.left_s(now_s) > 0
 
     def _exist(self, cluster_id: str) -> bool:
-        from executor.history import left_set
+        from executor.journal.run_history import left_set
 
         try:
             # What a damaged journal may hide is for a person.

@@ -31,7 +31,7 @@ from control.runner import Runner
 from control.staging import staged
 from control.standing import Standing, after_answer, after_step
 from control.view import LogLine, LoopView, Mode, Phase, Retry
-from executor.steering import Steering
+from executor.run.operator_control import Steering
 from model.closing import Closing
 from model.errors import (
     ClusterUnreachable,
@@ -55,7 +55,7 @@ from model.units import count_text, seconds_text
 from solver.report.result import Result
 
 if TYPE_CHECKING:
-    from executor.forecast import Forecast
+    from executor.schedule.estimate import Forecast
 
 logger = logging.getLogger("plimsoll.control")
 

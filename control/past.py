@@ -13,8 +13,8 @@ from model.plan.plan import Plan
 from model.run import RunState
 
 if TYPE_CHECKING:
-    from executor.history import PastRun
-    from executor.replay import Replay
+    from executor.journal.journal_replay import Replay
+    from executor.journal.run_history import PastRun
 
 READ_ONLY = "plimsoll is read-only; start it with --allow-changes"
 
@@ -57,9 +57,9 @@ class Past:
         if self._looked or view.snapshot is None:
             return
         self._looked = True
-        from executor.history import past_run
-        from executor.left import left_settings
-        from executor.lock import is_changing
+        from executor.journal.left_settings import left_settings
+        from executor.journal.lock import is_changing
+        from executor.journal.run_history import past_run
 
         cluster_id = view.snapshot.header.cluster_id
         for words in left_settings(self._journal_dir, cluster_id):
@@ -72,8 +72,8 @@ class Past:
 
     def runs(self) -> "tuple[PastRun, ...]":
         """The newest runs on the cluster, newest first; reads their files."""
-        from executor.history import past_runs
-        from executor.lock import is_changing
+        from executor.journal.lock import is_changing
+        from executor.journal.run_history import past_runs
 
         snapshot = self._host.view.snapshot
         if snapshot is None:
@@ -88,7 +88,7 @@ class Past:
 
     def replay(self, run_id: str) -> "Replay":
         """A run after each record of its journal; reads it."""
-        from executor.replay import read_replay
+        from executor.journal.journal_replay import read_replay
 
         return read_replay(self._journal_dir, run_id)
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from executor.steering import Steering
+from executor.run.operator_control import Steering
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan
@@ -16,7 +16,7 @@ from solver.search.observer import SolveObserver
 
 if TYPE_CHECKING:
     from control.loop import Loop
-    from executor.forecast import Forecast
+    from executor.schedule.estimate import Forecast
 
 
 class Observer(Protocol):

@@ -29,8 +29,8 @@ from model.units import (
 )
 
 if TYPE_CHECKING:
-    from executor.forecast import Forecast
-    from executor.paper import Peak
+    from executor.schedule.estimate import Forecast
+    from executor.schedule.simulate import Peak
 
 
 def json_text(document: Mapping[str, Any]) -> str:

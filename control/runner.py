@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Protocol
 
 from control.memory import give_back
 from control.ports import Executor
-from executor.steering import Steering
+from executor.run.operator_control import Steering
 from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport
 
 if TYPE_CHECKING:
-    from executor.forecast import Forecast
+    from executor.schedule.estimate import Forecast
 
 logger = logging.getLogger("plimsoll.control")
 

@@ -21,7 +21,7 @@ from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction
 
 if TYPE_CHECKING:
-    from executor.connect import Executor
+    from executor.executor import Executor
 
 NAME: Final = "demo"
 BOOTSTRAP: Final = "simulated"
@@ -121,7 +121,7 @@ def _parts(own: Settings, live: LiveCluster) -> LoopParts:
 
 
 def _executor(own: Settings, live: LiveCluster) -> "Executor":
-    from executor.connect import Executor
+    from executor.executor import Executor
     from executor.timing import RunLimits
 
     throttle = own.throttle

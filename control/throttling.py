@@ -9,7 +9,7 @@ from model.quantities import Rate
 from model.snapshot.capacities import Capacities
 
 if TYPE_CHECKING:
-    from executor.auto_throttle import AutoThrottle
+    from executor.throttle.auto import AutoThrottle
 
 
 class AutoThrottleSettings(FileModel):
@@ -31,7 +31,7 @@ def auto_throttle(
     told: AutoThrottleSettings, given: Capacities | None
 ) -> "AutoThrottle":
     """For the executor; what brokers' network cards carry is as given of brokers."""
-    from executor.auto_throttle import AutoThrottle
+    from executor.throttle.auto import AutoThrottle
 
     entries = given.by_broker if given is not None else {}
     capacity = {broker: entry.capacity for broker, entry in entries.items()}

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from executor.auto_throttle import AutoThrottle
+from executor.throttle.auto import AutoThrottle
 from model.stop_rules import StopRules
 
 # It goes on while the machine sleeps; on macOS the other one does.

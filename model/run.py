@@ -137,7 +137,7 @@ class JournalEvent(StrEnum):
 
 
 class JournalRecord(VersionedModel):
-    """One line of a run's journal; `executor.records` says how lines are chained."""
+    """One line of a run's journal; `records` says how lines are chained."""
 
     schema_version: str = "2.0"
     at_ms: int

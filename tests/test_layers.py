@@ -23,7 +23,7 @@ PACKAGES = [
     [
         ("model", {"textual", "pyspark", "ortools", "kafka"}),
         ("solver.solve", {"textual", "pyspark", "kafka"}),
-        ("executor.connect", {"textual", "pyspark", "ortools"}),
+        ("executor.executor", {"textual", "pyspark", "ortools"}),
         ("collector.collector", {"textual", "pyspark", "ortools"}),
         ("control.loop", {"textual", "pyspark", "ortools", "kafka"}),
         (

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from executor.replay import Replay
+from executor.journal.journal_replay import Replay
 from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.run import RunProgress

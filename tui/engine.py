@@ -6,10 +6,10 @@ from typing import Protocol
 from control.asks import Asks
 from control.parts import LoopSettings
 from control.view import LoopView
-from executor.forecast import Forecast
-from executor.history import PastRun
-from executor.replay import Replay
-from executor.steering import Steering
+from executor.journal.journal_replay import Replay
+from executor.journal.run_history import PastRun
+from executor.run.operator_control import Steering
+from executor.schedule.estimate import Forecast
 from model.plan.plan import Plan
 from model.run import RunReport
 from model.snapshot.what_if import Scenario

@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 
 from control.view import LoopView
-from executor.history import PastRun
-from executor.steering import AskedRate
+from executor.journal.run_history import PastRun
+from executor.run.operator_control import AskedRate
 from model.goals.goals import Goals
 from model.run import RunReport
 from model.stop_rules import StopRules

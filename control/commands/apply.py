@@ -17,8 +17,8 @@ from control.render import forecast_text, json_text, plan_text
 from control.render_run import run_text
 from control.settings import Settings
 from control.terminal import operator
-from executor.back import restores
-from executor.steering import Steering
+from executor.run.operator_control import Steering
+from executor.run.rollback_plan import restores
 from model.errors import ConfigError, GuardrailRefused
 from model.plan.plan import Plan, read_plan
 from model.printable import printable
@@ -29,8 +29,8 @@ _LONG_S: Final = 10.0
 """What is worth a line while one waits."""
 
 if TYPE_CHECKING:
-    from executor.connect import Executor
-    from executor.forecast import Forecast
+    from executor.executor import Executor
+    from executor.schedule.estimate import Forecast
 
 
 def carry_out(

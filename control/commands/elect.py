@@ -21,8 +21,8 @@ from model.ids import PartitionId
 from model.units import count_text
 
 if TYPE_CHECKING:
-    from executor.connect import Executor
-    from executor.elect import Election, Elections
+    from executor.executor import Executor
+    from executor.run.elections import Election, Elections
 
 
 def hold(

@@ -12,12 +12,12 @@ from control.settings import Settings
 from executor.timing import Timing
 
 if TYPE_CHECKING:
-    from executor.repair import Verdict
+    from executor.journal.journal_repair import Verdict
 
 
 def verify(settings: Settings, run_id: str | None, *, output: Form) -> int:
     """Judge the journals in the state folder; the exit code says if all are intact."""
-    from executor.repair import verdicts
+    from executor.journal.journal_repair import verdicts
 
     found = verdicts(compose.journal_dir(settings), run_id or "")
     _show(found, output)
@@ -26,7 +26,7 @@ def verify(settings: Settings, run_id: str | None, *, output: Form) -> int:
 
 def repair(settings: Settings, run_id: str, *, output: Form) -> int:
     """Write a damaged journal again from its intact records; the original is kept."""
-    from executor.repair import repaired, verdicts
+    from executor.journal.journal_repair import repaired, verdicts
 
     folder = compose.journal_dir(settings)
     before, original = repaired(folder, run_id, Timing())

@@ -13,7 +13,7 @@ from control.output import json_of
 from control.render import json_text, status_document, status_text, time_text
 from control.render_capacity import capacity_text
 from control.settings import Settings
-from executor.left import left_settings
+from executor.journal.left_settings import left_settings
 from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.goals.topic_placement import (

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final, TypeVar
 
-from executor.admin import OffsetKind
-from executor.answers import (
+from executor.client.cluster_admin import OffsetKind
+from executor.client.responses import (
     Answer,
     ClusterView,
     LogDirView,
@@ -43,7 +43,7 @@ _TOPIC_DEFAULTS: Final = {
 
 
 class SimulatedAdmin:
-    """Implements `executor.admin.Admin`; calls take time of the simulated clock."""
+    """Implements `cluster_admin.Admin`; calls take time of the simulated clock."""
 
     def __init__(
         self, cluster: SimulatedCluster, faults: Faults, *, answer_s: float = 0.01

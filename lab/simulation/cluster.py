@@ -5,9 +5,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 
-from executor.answers import Answer, PartitionView
-from executor.flows import fair_rates
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.responses import Answer, PartitionView
+from executor.throttle.fair_share import fair_rates
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
 from lab.simulation.curves import steady
 from lab.simulation.directories import Directories

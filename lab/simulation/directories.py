@@ -4,7 +4,7 @@ import math
 from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
-from executor.answers import Answer, LogDirView
+from executor.client.responses import Answer, LogDirView
 from lab.simulation.state import DirectoryCopy, SimulatedBroker, SimulatedPartition
 from model.ids import BrokerId, PartitionId
 

@@ -6,7 +6,7 @@ client asks any of them, so that a later answer may show an older state.
 
 from collections.abc import Collection, Iterable, Mapping
 
-from executor.answers import PartitionView
+from executor.client.responses import PartitionView
 from model.ids import BrokerId, PartitionId
 
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
-from executor.answers import PartitionView
+from executor.client.responses import PartitionView
 from model.ids import NO_BROKER, BrokerId, PartitionId
 from model.snapshot.snapshot import StorageKind
 

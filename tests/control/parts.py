@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from executor.forecast import Forecast, forecast
-from executor.pace import Pace
-from executor.steering import Steering
+from executor.run.operator_control import Steering
+from executor.schedule.estimate import Forecast, forecast
+from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.errors import PlimsollError
 from model.goals.goals import Goals, SolveLimits

@@ -16,7 +16,7 @@ from control.commands import apply
 from control.commands.status import cluster_text
 from control.form import Form
 from control.render_info import info_document
-from executor.elect import Election, Elections
+from executor.run.elections import Election, Elections
 from model.exchange.json_schemas import FILES, schema_of
 from model.goals.goals import Goals
 from model.ids import BrokerId, PartitionId, TopicName

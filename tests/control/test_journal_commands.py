@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli import app
-from executor.journal import run_paths
+from executor.journal.run_journal import run_paths
 from tests.executor.test_damage import flip, interrupted
 
 

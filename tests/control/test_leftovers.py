@@ -13,8 +13,8 @@ from control.parts import LoopParts, LoopSettings
 from control.planner import planner
 from control.policy import EAGER
 from control.view import LoopView, Mode
-from executor.connect import Executor
-from executor.history import left_set, recent_moves
+from executor.executor import Executor
+from executor.journal.run_history import left_set, recent_moves
 from executor.timing import RunLimits
 from lab.simulation.live import LiveCluster, LiveObserver
 from lab.simulation.world import WorldOrder

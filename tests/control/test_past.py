@@ -9,7 +9,7 @@ import pytest
 from control.past import Past
 from control.runner import Runner
 from control.view import LoopView
-from executor.lock import sole_writer
+from executor.journal.lock import sole_writer
 from executor.timing import RunLimits
 from model.errors import ConfigError, GuardrailRefused, PlimsollError
 from model.run import RunProgress, RunReport, RunState

@@ -11,8 +11,8 @@ from control.origin import Origin
 from control.policy import CONSERVATIVE, refusals, tightened
 from control.render import forecast_text
 from control.settings import Settings
-from executor.forecast import forecast
-from executor.pace import Pace
+from executor.schedule.estimate import forecast
+from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.evaluate import evaluate
 from model.exchange.offline_snapshot import ClusterFiles, read_cluster

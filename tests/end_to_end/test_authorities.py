@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from kafka import KafkaAdminClient
 
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster
 from model.ids import TopicName
 from model.plan.plan import write_plan

@@ -12,8 +12,8 @@ import pytest
 from kafka import KafkaAdminClient
 
 from clients.jvm.jars import default_cache_dir
-from executor.kafka_admin import KafkaAdmin
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName

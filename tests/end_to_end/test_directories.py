@@ -12,8 +12,8 @@ import pytest
 from kafka import KafkaAdminClient
 
 from clients.jvm.jars import default_cache_dir
-from executor.directories import coming
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
+from executor.platforms.replica_log_dirs import coming
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import read_plan, write_plan

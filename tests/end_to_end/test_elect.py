@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from clients.jvm.jars import default_cache_dir
-from executor.answers import PartitionView
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
+from executor.client.responses import PartitionView
 from lab.local import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName

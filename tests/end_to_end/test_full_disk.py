@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.kafka_admin import KafkaAdmin
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import write_plan

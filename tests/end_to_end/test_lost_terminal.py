@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster
 from model.plan.plan import write_plan
 from tests.end_to_end.commands import (

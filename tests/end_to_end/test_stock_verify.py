@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from control.plan_files import shell_commands
-from executor.history import read_journal
-from executor.kafka_admin import KafkaAdmin
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.journal.run_history import read_journal
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local import LocalCluster
 from model.exchange.reassignment import write_stock
 from model.ids import PartitionId, TopicName

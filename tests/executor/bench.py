@@ -9,18 +9,18 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
-from executor.admin import Admin
-from executor.balancer import Balancer, RunBalancer
-from executor.execution import Execution
-from executor.history import PastRun, past_run, read_journal
-from executor.journal import Journal
-from executor.outlook import Outlook
-from executor.pace import Pace
-from executor.rates import RunRates
-from executor.run_throttle import RunThrottle
-from executor.segments import RunSegments, Segments
-from executor.steering import Steering
-from executor.throttle import Throttle
+from executor.client.cluster_admin import Admin
+from executor.journal.run_history import PastRun, past_run, read_journal
+from executor.journal.run_journal import Journal
+from executor.platforms.automq_balancer import Balancer, RunBalancer
+from executor.platforms.tiered_segments import RunSegments, Segments
+from executor.run.execution import Execution
+from executor.run.operator_control import Steering
+from executor.schedule.eta import Outlook
+from executor.schedule.throughput import Pace
+from executor.throttle.quota import Throttle
+from executor.throttle.rates import RunRates
+from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits
 from model.ids import PartitionId
 from model.plan.plan import Move, Plan

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.connect import Executor, connect
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import Executor, connect
 from lab.local import LocalCluster
 from tests.executor.proxied import Proxied
 from tests.executor.runs import TIMEOUT_S

@@ -5,9 +5,9 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
-from executor.answers import Answer, ClusterView
-from executor.dialect import Noted, Prepared, Progress, Stage
-from executor.guards import Broken, own
+from executor.client.responses import Answer, ClusterView
+from executor.health.health_rules import Broken, own
+from executor.platforms.platform import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
 from lab.simulation.settings import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable

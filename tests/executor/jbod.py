@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from executor.admin import Admin
-from executor.directories import lying
+from executor.client.cluster_admin import Admin
+from executor.platforms.replica_log_dirs import lying
 from lab.local import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import ANY_DIR, Move, Plan

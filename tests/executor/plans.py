@@ -3,10 +3,10 @@
 import time
 from collections.abc import Collection, Mapping, Sequence
 
-from executor.answers import ClusterView, LogDirView, PartitionView
-from executor.kafka_admin import KafkaAdmin
-from executor.preflight import Observed
-from executor.recognise import storage_kinds
+from executor.client.kafka_admin import KafkaAdmin
+from executor.client.responses import ClusterView, LogDirView, PartitionView
+from executor.platforms.detect import storage_kinds
+from executor.run.preflight import Observed
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan, PlanStatus

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from clients.jvm.jars import default_cache_dir
-from executor.connect import Executor, connect
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import Executor, connect
+from executor.run.operator_control import Steering
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.local import LocalCluster, LocalPlan
 from lab.ports import free_ports

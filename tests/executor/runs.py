@@ -4,8 +4,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from clients.s3 import S3Settings
-from executor.connect import Executor, connect
-from executor.steering import Steering
+from executor.executor import Executor, connect
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.plan.plan import Plan

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from executor.connect import Executor
-from executor.steering import Steering
+from executor.executor import Executor
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster

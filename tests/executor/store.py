@@ -13,8 +13,8 @@ from botocore.exceptions import ClientError, EndpointConnectionError
 from moto.server import ThreadedMotoServer
 
 from clients.s3 import Bucket, S3Settings, client_of
-from executor.archive import Archive
-from executor.lease import Lease
+from executor.journal.archive import Archive
+from executor.journal.lease import Lease
 from executor.timing import Timing
 from lab.ports import HOST, free_ports
 from tests.executor.simulated import Killed

@@ -7,11 +7,16 @@ from typing import cast
 import pytest
 
 from clients.s3 import S3Settings
-from executor.admin import Admin
-from executor.connect import Executor
-from executor.history import past_runs, read_journal, recent_moves, unfinished
-from executor.journal import journal_paths, run_paths
-from executor.lock import is_changing, sole_writer
+from executor.client.cluster_admin import Admin
+from executor.executor import Executor
+from executor.journal.lock import is_changing, sole_writer
+from executor.journal.run_history import (
+    past_runs,
+    read_journal,
+    recent_moves,
+    unfinished,
+)
+from executor.journal.run_journal import journal_paths, run_paths
 from model.errors import (
     ArchiveUnreachable,
     ClusterUnreachable,

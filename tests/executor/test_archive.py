@@ -10,11 +10,11 @@ from threading import Event
 import pytest
 
 from clients.s3 import S3Settings
-from executor.connect import Executor
-from executor.history import past_run
-from executor.journal import plan_path, run_path, run_paths
-from executor.records import End, sealed
-from executor.steering import Steering
+from executor.executor import Executor
+from executor.journal.records import End, sealed
+from executor.journal.run_history import past_run
+from executor.journal.run_journal import plan_path, run_path, run_paths
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from model.errors import (

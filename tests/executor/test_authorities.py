@@ -6,10 +6,10 @@ from typing import cast
 
 import pytest
 
-from executor import authorities
-from executor.admin import Admin
-from executor.answers import Answer, ClusterView
-from executor.kafka import ReplicatedKafka
+from executor.client.cluster_admin import Admin
+from executor.client.responses import Answer, ClusterView
+from executor.health import competing_rebalancers as authorities
+from executor.platforms.stock_kafka import ReplicatedKafka
 from model.errors import GuardrailRefused, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.plans import CLUSTER_ID, ids, move

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.back import plan_back
-from executor.dialect import Progress, Stage
-from executor.history import PastRun, past_run
+from executor.journal.run_history import PastRun, past_run
+from executor.platforms.platform import Progress, Stage
+from executor.run.rollback_plan import plan_back
 from model.errors import GuardrailRefused
 from model.plan.plan import Move
 from model.run import MoveProgress, MoveState

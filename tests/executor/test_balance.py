@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from executor.balance import recounted
-from executor.connect import Executor
-from executor.history import past_run
-from executor.steering import Steering
+from executor.executor import Executor
+from executor.journal.run_history import past_run
+from executor.run.operator_control import Steering
+from executor.run.run_outcome import recounted
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster

@@ -9,11 +9,11 @@ from typing import Any, cast
 
 import pytest
 
-from executor.admin import Admin
-from executor.automq import AutoMQ
-from executor.balancer import ENABLE, NEVER, THRESHOLDS, Balancer
-from executor.connect import Executor
-from executor.history import past_run, read_journal
+from executor.client.cluster_admin import Admin
+from executor.executor import Executor
+from executor.journal.run_history import past_run, read_journal
+from executor.platforms.automq import AutoMQ
+from executor.platforms.automq_balancer import ENABLE, NEVER, THRESHOLDS, Balancer
 from model.errors import ClusterUnreachable, ExecutionStopped, GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.admin import Admin
-from executor.balancer import ENABLE, NEVER, THRESHOLDS
-from executor.connect import Executor, connect
+from executor.client.cluster_admin import Admin
+from executor.executor import Executor, connect
+from executor.platforms.automq_balancer import ENABLE, NEVER, THRESHOLDS
 from executor.timing import RunLimits
 from model.errors import GuardrailRefused
 from model.plan.plan import Plan, write_plan

@@ -17,11 +17,11 @@ from kafka import KafkaAdminClient, TopicPartition
 from kafka.admin import NewPartitions
 
 from clients.jvm.jars import default_cache_dir
-from executor.connect import connect
-from executor.history import read_journal
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import connect
+from executor.journal.run_history import read_journal
+from executor.run.operator_control import Steering
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.load import Load, LoadOrder
 from lab.local import LocalCluster, LocalPlan

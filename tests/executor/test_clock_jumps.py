@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.connect import Executor
-from executor.history import past_run
-from executor.steering import Steering
+from executor.executor import Executor
+from executor.journal.run_history import past_run
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits, Timing
 from lab.simulation.admin import SimulatedAdmin
 from model.run import RunReport, RunState

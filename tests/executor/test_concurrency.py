@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.concurrency import Concurrency
+from executor.schedule.concurrency import Concurrency
 from executor.timing import RunLimits
 from model.run import RunReport, RunState
 from model.snapshot.snapshot import StorageKind

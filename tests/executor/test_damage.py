@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import left_set, past_run, read_content
-from executor.journal import plan_path, run_paths
-from executor.losses import lost_settings
-from executor.repair import repaired, verdicts
-from executor.segments import LOCAL, SEGMENT
+from executor.journal.journal_repair import repaired, verdicts
+from executor.journal.lost_settings import lost_settings
+from executor.journal.run_history import left_set, past_run, read_content
+from executor.journal.run_journal import plan_path, run_paths
+from executor.platforms.tiered_segments import LOCAL, SEGMENT
 from executor.timing import RunLimits
 from model.bounded import MOST_BYTES
 from model.errors import ConfigError

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from clients.jvm.jars import default_cache_dir
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
 from lab.local import LocalCluster, LocalPlan
 from model.ids import BrokerId
 

@@ -5,18 +5,23 @@ from typing import cast
 
 import pytest
 
-from executor.admin import Admin
-from executor.answers import LogDirView, PartitionView, Reassignment, Verdict
-from executor.dialect import Progress, Stage
-from executor.directories import (
+from executor.client.cluster_admin import Admin
+from executor.client.responses import (
+    LogDirView,
+    PartitionView,
+    Reassignment,
+    Verdict,
+)
+from executor.platforms.move_progress import progress_of as placed
+from executor.platforms.platform import Progress, Stage
+from executor.platforms.replica_log_dirs import (
     bytes_beside,
     bytes_copied,
     progress_of,
     requests,
 )
-from executor.flight import Flight, Step
-from executor.kafka import ReplicatedKafka
-from executor.placement import progress_of as placed
+from executor.platforms.stock_kafka import ReplicatedKafka
+from executor.run.move_state_machine import Flight, Step
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 from tests.executor.plans import log_dir, move, view

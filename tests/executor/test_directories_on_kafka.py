@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from clients.jvm.jars import default_cache_dir
-from executor.admin import local_bytes
-from executor.answers import Answer, Verdict
-from executor.connect import Executor
-from executor.history import read_journal
-from executor.kafka_admin import KafkaAdmin
+from executor.client.cluster_admin import local_bytes
+from executor.client.kafka_admin import KafkaAdmin
+from executor.client.responses import Answer, Verdict
+from executor.executor import Executor
+from executor.journal.run_history import read_journal
 from lab.local import LocalCluster, LocalPlan
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from executor.answers import LogDirView
-from executor.preflight import check
+from executor.client.responses import LogDirView
+from executor.run.preflight import check
 from model.errors import GuardrailRefused, PlanOutdated, RightsMissing
 from model.ids import BrokerId
 from model.plan.plan import Move

@@ -6,11 +6,19 @@ from typing import cast
 
 import pytest
 
-from executor.admin import Admin
-from executor.answers import ClusterView, PartitionView, Reassignment
-from executor.connect import Executor
-from executor.elect import Elections, find_elections, hold_elections
-from executor.lock import sole_writer
+from executor.client.cluster_admin import Admin
+from executor.client.responses import (
+    ClusterView,
+    PartitionView,
+    Reassignment,
+)
+from executor.executor import Executor
+from executor.journal.lock import sole_writer
+from executor.run.elections import (
+    Elections,
+    find_elections,
+    hold_elections,
+)
 from model.errors import ConfigError, GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.fake import FakeTime

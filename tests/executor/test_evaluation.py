@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.connect import Executor
-from executor.steering import Steering
+from executor.executor import Executor
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from executor.history import past_run, read_journal
-from executor.journal import Journal
-from executor.throttle import RATES
+from executor.journal.run_history import past_run, read_journal
+from executor.journal.run_journal import Journal
+from executor.throttle.quota import RATES
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from control.render import forecast_text
-from executor.concurrency import Concurrency
-from executor.forecast import forecast
-from executor.pace import Pace
-from executor.paper import on_paper
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.estimate import forecast
+from executor.schedule.simulate import on_paper
+from executor.schedule.task import works
+from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
-from executor.work import works
 from model.ids import BrokerId
 from model.run import RunProgress, RunState
 from model.snapshot.snapshot import StorageKind

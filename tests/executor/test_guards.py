@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from executor.answers import PartitionView
-from executor.guards import Health, guards_of
+from executor.client.responses import PartitionView
+from executor.health.health_rules import Health, guards_of
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.stop_rules import Rule, StopRules
 from tests.executor.plans import ids

@@ -8,15 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import (
+from executor.journal.records import End, sealed
+from executor.journal.run_history import (
     past_run,
     read_content,
     read_journal,
     recent_moves,
     unfinished,
 )
-from executor.journal import Journal, new_run_id, plan_path, run_path, run_paths
-from executor.records import End, sealed
+from executor.journal.run_journal import (
+    Journal,
+    new_run_id,
+    plan_path,
+    run_path,
+    run_paths,
+)
 from executor.timing import Timing
 from model.errors import ConfigError, ExecutionStopped
 from model.run import JournalEvent, MoveState

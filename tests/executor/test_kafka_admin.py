@@ -2,7 +2,7 @@
 
 import pytest
 
-from executor.kafka_admin import KafkaAdmin
+from executor.client.kafka_admin import KafkaAdmin
 from lab.ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ConfigError
 

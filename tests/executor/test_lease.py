@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from clients.s3 import S3Settings
-from executor.lease import LeaseDocument
+from executor.journal.lease import LeaseDocument
 from executor.timing import Timing
 from model.errors import (
     ArchiveUnreachable,

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from clients.s3 import Bucket
-from executor.admin import Admin
-from executor.lease import Lease
-from executor.leased import LeasedAdmin
+from executor.client.cluster_admin import Admin
+from executor.client.leased_admin import LeasedAdmin
+from executor.journal.lease import Lease
 from model.errors import WriterBarred
 from tests.executor.fake import FakeTime
 from tests.executor.store import s3_settings

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from control.cli import app
-from executor.balancer import NEVER, THRESHOLDS
-from executor.connect import Executor
-from executor.journal import run_path, run_paths
-from executor.left import left_settings
-from executor.records import scan
-from executor.repair import repaired
-from executor.segments import SEGMENT
-from executor.throttle import LEADER_RATE
+from executor.executor import Executor
+from executor.journal.journal_repair import repaired
+from executor.journal.left_settings import left_settings
+from executor.journal.records import scan
+from executor.journal.run_journal import run_path, run_paths
+from executor.platforms.automq_balancer import NEVER, THRESHOLDS
+from executor.platforms.tiered_segments import SEGMENT
+from executor.throttle.quota import LEADER_RATE
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.faults import Faults, Lost

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.lock import is_changing, sole_writer
+from executor.journal.lock import is_changing, sole_writer
 from model.errors import GuardrailRefused
 
 HOSTILE = ["../../escape", "/etc/escape", "..", ".", "", "a/b", "a\0b", "x" * 5000]

@@ -9,12 +9,12 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from executor.admin import Admin
-from executor.answers import Verdict
-from executor.connect import Executor
-from executor.history import read_journal
-from executor.recognise import storage_kinds
-from executor.wal import LITTLE, Wal
+from executor.client.cluster_admin import Admin
+from executor.client.responses import Verdict
+from executor.executor import Executor
+from executor.journal.run_history import read_journal
+from executor.platforms.automq_wal import LITTLE, Wal
+from executor.platforms.detect import storage_kinds
 from lab.load import Load, LoadOrder
 from lab.processes import Processes
 from model.errors import GuardrailRefused

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from executor.admin import Admin, OffsetKind, local_bytes
-from executor.answers import Verdict
-from executor.connect import Executor, connect
-from executor.history import read_journal, recent_moves
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
+from executor.client.responses import Verdict
+from executor.executor import Executor, connect
+from executor.journal.run_history import read_journal, recent_moves
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.errors import GuardrailRefused, PlanOutdated

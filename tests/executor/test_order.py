@@ -9,13 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.concurrency import Concurrency
-from executor.greedy import idle_lanes_first
-from executor.order import Schedule, schedule, urgent_of
-from executor.paper import Timeline, on_paper
-from executor.schedule import brokers_of, bytes_per_replica, is_internal
+from executor.schedule.admission import (
+    brokers_of,
+    bytes_per_replica,
+    is_internal,
+)
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.order import Schedule, schedule, urgent_of
+from executor.schedule.simulate import Timeline, on_paper
+from executor.schedule.task import Speed, Terms, Work, works
 from executor.timing import RunLimits
-from executor.work import Speed, Terms, Work, works
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move
 from model.snapshot.snapshot import BrokerState, StorageKind

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from executor.pace import Pace
+from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
 from model.run import MoveProgress, MoveState
 from tests.executor.plans import move

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.answers import PartitionView, Reassignment
-from executor.dialect import Stage
-from executor.placement import foreign, progress_of, steps
+from executor.client.responses import PartitionView, Reassignment
+from executor.platforms.move_progress import foreign, progress_of, steps
+from executor.platforms.platform import Stage
 from tests.executor.plans import ids, move, view
 
 MOVE = move(7, (1, 2), (3, 2))

@@ -4,8 +4,8 @@ import dataclasses
 
 import pytest
 
-from executor.answers import PartitionView, Reassignment
-from executor.preflight import Observed, check
+from executor.client.responses import PartitionView, Reassignment
+from executor.run.preflight import Observed, check
 from model.errors import GuardrailRefused, PlanOutdated
 from model.snapshot.snapshot import StorageKind
 from tests.executor.plans import ids, move, observed, plan, view

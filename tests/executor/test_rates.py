@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.auto_throttle import ANY_BROKER, AutoThrottle
-from executor.rates import needed, used
-from executor.throttle import FOLLOWER_RATE, LEADER_RATE
+from executor.throttle.auto import ANY_BROKER, AutoThrottle
+from executor.throttle.quota import FOLLOWER_RATE, LEADER_RATE
+from executor.throttle.rates import needed, used
 from executor.timing import RunLimits
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from executor.journal import Journal
-from executor.records import Content, checksum_of, scan
+from executor.journal.records import Content, checksum_of, scan
+from executor.journal.run_journal import Journal
 from executor.timing import Timing
 from model.run import JournalEvent, JournalRecord
 from tests.executor.plans import move, plan

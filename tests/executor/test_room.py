@@ -3,7 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
-from executor.room import Room
+from executor.schedule.disk_headroom import Room
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from model.ids import BrokerId

@@ -7,10 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from executor.auto_throttle import ANY_BROKER, AutoThrottle
-from executor.connect import Executor
-from executor.history import read_journal
-from executor.throttle import FOLLOWER_RATE, FOLLOWERS, LEADER_RATE, LEADERS
+from executor.executor import Executor
+from executor.journal.run_history import read_journal
+from executor.throttle.auto import ANY_BROKER, AutoThrottle
+from executor.throttle.quota import (
+    FOLLOWER_RATE,
+    FOLLOWERS,
+    LEADER_RATE,
+    LEADERS,
+)
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.curves import steady

@@ -1,6 +1,6 @@
 """Which moves start, in which order, and how many at once."""
 
-from executor.schedule import in_order, startable
+from executor.schedule.admission import in_order, startable
 from executor.timing import RunLimits
 from model.ids import BrokerId
 from tests.executor.plans import move

@@ -10,10 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.history import left_set, read_journal
-from executor.journal import Journal
-from executor.segments import LOCAL, SEGMENT, RunSegments, Segments, Shortened, shorter
-from executor.tail import Retention, Tail
+from executor.journal.run_history import left_set, read_journal
+from executor.journal.run_journal import Journal
+from executor.platforms.tiered_segments import (
+    LOCAL,
+    SEGMENT,
+    RunSegments,
+    Segments,
+    Shortened,
+    shorter,
+)
+from executor.platforms.tiered_tail import Retention, Tail
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster

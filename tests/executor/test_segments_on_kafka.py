@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from executor.admin import Admin, local_bytes
-from executor.connect import Executor, connect
-from executor.history import left_set
-from executor.segments import LOCAL, SEGMENT
-from executor.tail import Patience
+from executor.client.cluster_admin import Admin, local_bytes
+from executor.executor import Executor, connect
+from executor.journal.run_history import left_set
+from executor.platforms.tiered_segments import LOCAL, SEGMENT
+from executor.platforms.tiered_tail import Patience
 from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName
@@ -38,8 +38,8 @@ SHORTENING = RunLimits(shorten_segments=True)
 DIES_WITH_A_MOVE_UNDER_WAY = """
 import os, signal, sys
 from pathlib import Path
-from executor.connect import connect
-from executor.steering import Steering
+from executor.executor import connect
+from executor.run.operator_control import Steering
 from executor.timing import RunLimits
 from model.plan.plan import read_plan
 from model.run import MoveState

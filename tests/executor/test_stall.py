@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.answers import PartitionView
-from executor.stall import Stall
+from executor.client.responses import PartitionView
+from executor.run.leader_outage import Stall
 from model.ids import NO_BROKER, BrokerId
 from tests.executor.plans import move, view
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import past_run, read_journal
-from executor.journal import Journal, run_path
-from executor.steering import AskedRate, Steering
+from executor.journal.run_history import past_run, read_journal
+from executor.journal.run_journal import Journal, run_path
+from executor.run.operator_control import AskedRate, Steering
 from executor.timing import RunLimits
 from lab.simulation.curves import steady
 from lab.simulation.faults import Lost

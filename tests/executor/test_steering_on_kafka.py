@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from executor.connect import connect
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import connect
+from executor.run.operator_control import Steering
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.local import LocalCluster
 from model.ids import BrokerId, TopicName

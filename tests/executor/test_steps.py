@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.answers import Reassignment
-from executor.placement import steps
-from executor.steps import Steps
+from executor.client.responses import Reassignment
+from executor.platforms.move_progress import steps
+from executor.platforms.replica_steps import Steps
 from tests.executor.plans import move, view
 
 MOVE = move(7, (1, 2, 3), (4, 5, 6))

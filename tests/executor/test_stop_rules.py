@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.history import read_journal
+from executor.journal.run_history import read_journal
 from executor.timing import RunLimits
 from lab.simulation.state import SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName

@@ -6,8 +6,8 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from executor.admin import OffsetKind
-from executor.tail import (
+from executor.client.cluster_admin import OffsetKind
+from executor.platforms.tiered_tail import (
     Patience,
     Retention,
     Tail,
@@ -132,7 +132,9 @@ def test_a_log_that_keeps_growing_is_given_up_in_the_end() -> None:
 
 def test_a_wait_of_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
     said: list[tuple[str, ...]] = []
-    monkeypatch.setattr("executor.tail._log.warning", lambda _, *of: said.append(of))
+    monkeypatch.setattr(
+        "executor.platforms.tiered_tail._log.warning", lambda _, *of: said.append(of)
+    )
     waited(LONG, wait_s=60.0)
     assert said == []
     waited(LONG, wait_s=660.0)

@@ -4,8 +4,8 @@ from typing import cast
 
 import pytest
 
-from executor.admin import Admin
-from executor.throttle import (
+from executor.client.cluster_admin import Admin
+from executor.throttle.quota import (
     FOLLOWER_RATE,
     FOLLOWERS,
     LEADER_RATE,

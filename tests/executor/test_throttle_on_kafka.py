@@ -16,12 +16,12 @@ from pathlib import Path
 
 import pytest
 
-from executor.admin import local_bytes
-from executor.auto_throttle import ANY_BROKER, AutoThrottle
-from executor.connect import connect
-from executor.kafka_admin import KafkaAdmin
-from executor.steering import Steering
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.cluster_admin import local_bytes
+from executor.client.kafka_admin import KafkaAdmin
+from executor.executor import connect
+from executor.run.operator_control import Steering
+from executor.throttle.auto import ANY_BROKER, AutoThrottle
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
 from lab.load import Load
 from lab.local import LocalCluster

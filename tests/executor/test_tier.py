@@ -4,7 +4,7 @@ import boto3
 import pytest
 
 from clients.s3 import S3Settings
-from executor.tier import Tier, kafka_text
+from executor.platforms.remote_tier import Tier, kafka_text
 from lab.ports import HOST
 from model.ids import PartitionId, TopicName
 

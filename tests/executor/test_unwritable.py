@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.history import read_content
-from executor.journal import run_paths
+from executor.journal.run_history import read_content
+from executor.journal.run_journal import run_paths
 from executor.timing import RunLimits
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.faults import Faults

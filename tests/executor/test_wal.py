@@ -13,9 +13,9 @@ import boto3
 import pytest
 
 from clients.s3 import S3Settings
-from executor.dialect import Noted
+from executor.platforms.automq_wal import LITTLE, Uploads, Wal
+from executor.platforms.platform import Noted
 from executor.timing import Timing
-from executor.wal import LITTLE, Uploads, Wal
 from lab.ports import HOST
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.plans import ids

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 
 import pytest
 
-from executor.kafka_admin import KafkaAdmin
-from executor.room import Room
+from executor.client.kafka_admin import KafkaAdmin
+from executor.health.monitor import Watch
+from executor.schedule.disk_headroom import Room
 from executor.timing import RunLimits, Timing
-from executor.watch import Watch
 from lab.local import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move

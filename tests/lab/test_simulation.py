@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from executor.answers import Answer, Verdict
-from executor.flows import fair_rates
-from executor.throttle import FOLLOWERS, LEADERS, RATES
+from executor.client.responses import Answer, Verdict
+from executor.throttle.fair_share import fair_rates
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.simulation.admin import SimulatedAdmin
 from lab.simulation.cluster import SimulatedCluster
 from lab.simulation.curves import tide

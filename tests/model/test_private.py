@@ -14,7 +14,7 @@ STATE = """
 import sys
 from pathlib import Path
 from control.options import load_settings
-from executor.journal import Action, Journal
+from executor.journal.run_journal import Action, Journal
 from executor.timing import Timing
 from collector.state_dir import claim
 from model.files import replace_file

@@ -2,8 +2,8 @@
 
 from dataclasses import replace
 
-from executor.history import PastRun
-from executor.replay import Replay
+from executor.journal.journal_replay import Replay
+from executor.journal.run_history import PastRun
 from model.run import JournalEvent, JournalRecord, MoveProgress, RunState
 from tests.tui.views import AT_MS, CLUSTER_ID, HASH, moves, plan, progress
 

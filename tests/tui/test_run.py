@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from control.view import LoopView
-from executor.steering import AskedRate
+from executor.run.operator_control import AskedRate
 from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
 from model.stop_rules import Reaction, StopRules

@@ -8,8 +8,8 @@ from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
 from control.view import LoopView
-from executor.history import PastRun
-from executor.steering import AskedRate
+from executor.journal.run_history import PastRun
+from executor.run.operator_control import AskedRate
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 from tests.tui.past import older, past, replay
 from tests.tui.stage import Stage, stage

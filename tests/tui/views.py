@@ -14,11 +14,11 @@ from control.parts import LoopSettings
 from control.policy import EAGER
 from control.showing import ScreenSettings
 from control.view import LogLine, LoopView, Mode, Phase, Retry
-from executor.forecast import Forecast
-from executor.history import PastRun
-from executor.paper import Peak
-from executor.replay import Replay
-from executor.steering import Steering
+from executor.journal.journal_replay import Replay
+from executor.journal.run_history import PastRun
+from executor.run.operator_control import Steering
+from executor.schedule.estimate import Forecast
+from executor.schedule.simulate import Peak
 from model.errors import ConfigError, PlimsollError
 from model.evaluate import Evaluation, evaluate
 from model.goals.goals import Goals, SolveLimits

@@ -9,7 +9,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 from textual.widgets import Static
 
-from executor.forecast import Forecast
+from executor.schedule.estimate import Forecast
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan.plan import Plan
 from tui.moment import Moment

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 from textual.binding import Binding
 
-from executor.replay import Replay
+from executor.journal.journal_replay import Replay
 from model.run import BrokerBalance
 from tui.moment import Moment
 from tui.screens.live import LiveScreen

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from control.view import LoopView
-from executor.forecast import Forecast
+from executor.schedule.estimate import Forecast
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.units import bytes_text, count_text, rate_text, seconds_text

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from executor.balance import recounted
-from executor.history import PastRun
+from executor.journal.run_history import PastRun
+from executor.run.run_outcome import recounted
 from model.run import BrokerBalance, MoveState, RunState
 from model.units import bytes_text, seconds_text
 from tui.moment import Moment
@@ -30,7 +30,7 @@ TIME = 12
 """Columns of what took from a second to days: `59 min 59 s`."""
 LEAST_BY = 8
 UNDOES = re.compile("what run ([^ ]+) had moved")
-"""What plans say that undo a run (module `executor.back`)."""
+"""What plans say that undo a run (module `executor.run.rollback_plan`)."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

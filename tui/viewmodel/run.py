@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 from control.view import LoopView
-from executor.history import PastRun
+from executor.journal.run_history import PastRun
 from model.plan.plan import Move
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
 from model.units import bytes_text, count_text, rate_text, seconds_text

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from executor.steering import AskedRate
+from executor.run.operator_control import AskedRate
 from model.units import AUTO, rate_of, rate_text
 
 NONE: Final = "none"

@@ -1,0 +1,1 @@
+"""Administrative requests to Kafka, in batches, under the run's lease."""

@@ -1,0 +1,1 @@
+"""What stops a run: broken limits, lost brokers, competing rebalancers."""

@@ -1,0 +1,109 @@
+"""Looks at the whole cluster now and then, and asks the rules."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from statistics import median
+from typing import Final
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import ClusterView, PartitionView
+from executor.health.health_rules import (
+    CLOSED,
+    Broken,
+    Guard,
+    Health,
+    guards_of,
+)
+from executor.timing import RunLimits, Timing
+from model.ids import BrokerId, TopicName
+from model.plan.plan import Move
+from model.stop_rules import Rule
+
+_MIN_IN_SYNC: Final = "min.insync.replicas"
+_REMEMBERED_S: Final = 300.0
+"""How long a topic's setting is taken to stand."""
+_REST: Final = 2
+"""A look that takes long is followed by so many times its length without one."""
+_FIRST: Final = 3
+"""Answers that are timed when the run begins."""
+
+Room = Callable[[Sequence[Move]], Mapping[BrokerId, int]]
+
+
+class Watch:
+    """Describes the cluster once each time; between two looks the last one holds."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        moves: Sequence[Move],
+        limits: RunLimits,
+        timing: Timing,
+        room: Room,
+    ) -> None:
+        self._admin = admin
+        self._moves = moves
+        self._limits = limits
+        self._timing = timing
+        self._room = room
+        self._guards: dict[Rule, Guard] = {}
+        self._broken: tuple[Broken, ...] = ()
+        self._next_at_s = float("-inf")
+        self._least: dict[TopicName, int] = {}
+        self._least_at_s = float("-inf")
+
+    def __call__(self, hurry: bool) -> tuple[Broken, ...]:
+        """The rules that are broken; `hurry`: something is known to be wrong.
+
+        Raises as the cluster's calls do.
+        """
+        now_s = self._timing.steady_s()
+        if hurry or now_s >= self._next_at_s:
+            self._broken = tuple(self._judged(self._look(now_s)))
+            end_s = self._timing.steady_s()
+            rest_s = _REST * (end_s - now_s)
+            self._next_at_s = max(now_s + self._limits.watch_s, end_s + rest_s)
+        if self._limits.stop_rules.is_open(self._timing.now_s()):
+            return self._broken
+        return (*self._broken, Broken(rule=Rule.WINDOW, reason=CLOSED))
+
+    def _judged(self, health: Health) -> list[Broken]:
+        rules = self._limits.stop_rules
+        if not self._guards:
+            moving = {move.id for move in self._moves}
+            self._guards = guards_of(health, moving, rules)
+        found = ((rule, guard(health)) for rule, guard in self._guards.items())
+        return [Broken(rule=rule, reason=why) for rule, why in found if why]
+
+    def _look(self, now_s: float) -> Health:
+        cluster, answer_s = self._timed()
+        views = self._admin.partitions()
+        return Health(
+            at_s=now_s,
+            alive=cluster.alive,
+            views=views,
+            min_in_sync=self._min_in_sync(views.values(), now_s),
+            elections=self._admin.controller_elections(),
+            answer_s=answer_s,
+            free_bytes=self._room(self._moves),
+        )
+
+    def _timed(self) -> tuple[ClusterView, float]:
+        """Who serves, and how long the answer took; when it begins, the median."""
+        took = []
+        for _ in range(1 if self._guards else _FIRST):
+            begun_s = self._timing.steady_s()
+            cluster = self._admin.cluster()
+            took.append(self._timing.steady_s() - begun_s)
+        return cluster, median(took)
+
+    def _min_in_sync(
+        self, views: Iterable[PartitionView], now_s: float
+    ) -> Mapping[TopicName, int]:
+        """Asked for topics alone that lack replicas in sync, and kept for a while."""
+        if now_s - self._least_at_s >= _REMEMBERED_S:
+            self._least, self._least_at_s = {}, now_s
+        lacking = {v.id.topic for v in views if not v.in_sync.issuperset(v.replicas)}
+        if new := sorted(lacking - set(self._least)):
+            found = self._admin.topic_configs(new, [_MIN_IN_SYNC])
+            self._least |= {t: int(of.get(_MIN_IN_SYNC, 1)) for t, of in found.items()}
+        return self._least

@@ -1,0 +1,1 @@
+"""The append-only record of each run, from which it is resumed or rolled back."""

@@ -1,0 +1,355 @@
+"""Runs in a bucket, so that another host can go on with them.
+
+S3 has no append: a journal is a chain of pieces, each named by its first record.
+
+    <cluster id>/runs/<run id>/plan.json
+    <cluster id>/runs/<run id>/0000000000.jsonl     records 0, 1 and 2
+    <cluster id>/runs/<run id>/0000000003.jsonl     records 3 and so on
+
+A piece is made only where none of its name is (If-None-Match), and only by a writer
+that knows all before it. So a record has one writer: whoever does not know a piece
+writes to its name, and fails. The plan lies there before the first piece.
+"""
+
+import contextlib
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from threading import Event
+from typing import Final
+
+from clients.s3 import Bucket, S3Settings
+from executor.journal.lease import Lease, this_process
+from executor.journal.records import scan
+from executor.journal.run_journal import (
+    Action,
+    beside,
+    is_action,
+    order,
+    plan_path,
+    run_path,
+    whole_lines,
+)
+from executor.timing import Timing
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    PlimsollError,
+    WriterBarred,
+)
+from model.files import canonical, replace_file
+from model.paths import path_part
+from model.plan.plan import Plan, read_plan
+from model.run import JournalEvent
+
+_SUFFIX: Final = ".jsonl"
+_PLAN: Final = "plan.json"
+_ASIDE: Final = ".set-aside"
+_RECENT_S: Final = 24 * 3600.0
+_AGAIN_S: Final = 1.0
+_MAY_WAIT: Final = (
+    JournalEvent.PREPARED,
+    JournalEvent.ISSUED,
+    JournalEvent.MOVED,
+    JournalEvent.NOTED,
+    JournalEvent.DROPPED,
+    JournalEvent.STUCK,
+)
+"""Records that announce no request go along with the next that does."""
+_LAST: Final = (
+    JournalEvent.UNTHROTTLED,
+    JournalEvent.BALANCER_RESTORED,
+    JournalEvent.SEGMENTS_RESTORED,
+    JournalEvent.ENDED,
+)
+"""Nothing is sent after these, so the run ends well where they cannot be archived."""
+_log = logging.getLogger("plimsoll.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class _Piece:
+    """Some records of a run."""
+
+    key: str
+    first: int
+    """Number of its first record."""
+    size: int
+
+
+class Archive:
+    """The runs of clusters in a bucket, and the lease on each. One thread uses it.
+
+    Every call raises as `Bucket` does, and ConfigError for what cannot be read.
+    """
+
+    def __init__(self, bucket: Bucket, lease: Lease, timing: Timing) -> None:
+        self.lease = lease
+        self._bucket = bucket
+        self._timing = timing
+
+    @contextlib.contextmanager
+    def sole_writer(
+        self, journal_dir: Path, cluster_id: str, stop: Event
+    ) -> Iterator[None]:
+        """Hold the lease, with the archive and what is here brought together first."""
+        folder = _folder(cluster_id)
+        with self.lease.held(cluster_id, stop):
+            for run_id, pieces in self._recent(folder, None).items():
+                self._bring(journal_dir, folder, run_id, pieces)
+                self._run(journal_dir, folder, run_id, pieces, None).catch_up()
+            yield
+
+    def fetch(
+        self, journal_dir: Path, cluster_id: str, run_id: str | None = None
+    ) -> None:
+        """Bring runs of a cluster here: the newest, all of a day, all since `run_id`.
+
+        A journal that is shorter here is replaced. One that went another way, its
+        writer having lost the lease, is set aside: what it says was never asked of
+        the cluster, or can be read from it.
+        """
+        folder = _folder(cluster_id)
+        for found, pieces in self._recent(folder, run_id).items():
+            self._bring(journal_dir, folder, found, pieces)
+
+    def sink(
+        self, journal_dir: Path, plan: Plan | Action, run_id: str
+    ) -> Callable[[JournalEvent, bytes], None]:
+        """Where the journal of a run goes on; what is there alone is brought first."""
+        folder = _folder(plan.cluster_id)
+        pieces = self._pieces(folder, run_id).get(run_id, [])
+        if pieces:
+            self._bring(journal_dir, folder, run_id, pieces)
+        return self._run(journal_dir, folder, run_id, pieces, plan)
+
+    def _run(
+        self,
+        journal_dir: Path,
+        folder: str,
+        run_id: str,
+        pieces: Sequence[_Piece],
+        plan: Plan | Action | None,
+    ) -> "_ArchivedRun":
+        path = run_path(journal_dir, run_id)
+        here = whole_lines(path) if path.exists() else b""
+        there = sum(piece.size for piece in pieces)
+        return _ArchivedRun(
+            bucket=self._bucket,
+            lease=self.lease,
+            timing=self._timing,
+            folder=f"{folder}{run_id}/",
+            plan=canonical(plan.model_dump(mode="json"))
+            if isinstance(plan, Plan) and not pieces
+            else None,
+            next_record=here[:there].count(b"\n"),
+            missing=here[there:],
+        )
+
+    def _recent(self, folder: str, run_id: str | None) -> Mapping[str, list[_Piece]]:
+        """Pieces of the runs to look at, in order: the newest run and all of a day."""
+        names = self._bucket.folders(folder)
+        day_ago = datetime.fromtimestamp(self._timing.now_s() - _RECENT_S, UTC)
+        recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
+        wanted = [*recent[:1], *([run_id] if run_id else ())]
+        for newest in reversed([n for n in names if not is_action(n)]):
+            # A run without a piece was interrupted before it had begun.
+            if found := self._pieces(folder, min([newest, *wanted])):
+                return found
+        return {}
+
+    def _pieces(self, folder: str, first_run: str) -> dict[str, list[_Piece]]:
+        found: dict[str, list[_Piece]] = defaultdict(list)
+        for name, size in self._bucket.sizes(folder, first_run).items():
+            run_id, _, piece = name.partition("/")
+            number = piece.removesuffix(_SUFFIX)
+            if piece != number and number.isdecimal():
+                found[run_id].append(_Piece(folder + name, int(number), size))
+        return found
+
+    def _bring(
+        self, journal_dir: Path, folder: str, run_id: str, pieces: Sequence[_Piece]
+    ) -> None:
+        path = run_path(journal_dir, run_id)
+        try:
+            here = whole_lines(path) if path.exists() else b""
+            if self._is_here(here, pieces, run_id) and _has_plan(journal_dir, run_id):
+                return
+            there = _joined(self._read(run_id, pieces), here, run_id)
+            journal_dir.mkdir(parents=True, exist_ok=True)
+            if not there.startswith(here):
+                path.rename(beside(path, _ASIDE))
+            if not is_action(run_id):
+                replace_file(plan_path(journal_dir, run_id), self._body(folder, run_id))
+            replace_file(path, there)
+        except OSError as exc:
+            raise ConfigError(
+                f"{path} cannot be brought from the archive ({exc.strerror}). Set "
+                "state_dir to a folder that can be written."
+            ) from exc
+
+    def _is_here(self, here: bytes, pieces: Sequence[_Piece], run_id: str) -> bool:
+        """By the last piece: two journals that have parted never meet again."""
+        if scan(here, run_id).damage:
+            return False
+        *before, last = pieces
+        begin = sum(piece.size for piece in before)
+        found = self._bucket.get(last.key) if len(here) >= begin + last.size else None
+        return found is not None and here[begin:].startswith(found.body)
+
+    def _read(self, run_id: str, pieces: Sequence[_Piece]) -> bytes:
+        lines: list[bytes] = []
+        for piece in pieces:
+            found = self._bucket.get(piece.key)
+            new = found.body.splitlines(keepends=True) if found else []
+            if piece.first != len(lines) or not new:
+                raise self._changed(piece, f"does not begin with record {len(lines)}")
+            lines += new
+        whole = b"".join(lines)
+        for damage in scan(whole, run_id).damage:
+            piece = next(p for p in reversed(pieces) if p.first < damage.line)
+            number = damage.line - piece.first
+            raise self._changed(piece, f"is damaged: line {number} {damage.problem}")
+        return whole
+
+    def _changed(self, piece: _Piece, problem: str) -> ConfigError:
+        return ConfigError(
+            f"{self._bucket.where(piece.key)} {problem}. Somebody has changed the "
+            "archive: restore its objects, or move the run out of it."
+        )
+
+    def _body(self, folder: str, run_id: str) -> bytes:
+        key = f"{folder}{run_id}/{_PLAN}"
+        found = self._bucket.get(key)
+        if found is None:
+            raise ConfigError(f"{self._bucket.where(key)} is gone; bring it back.")
+        return found.body
+
+
+@dataclass(slots=True, kw_only=True)
+class _ArchivedRun:
+    """Takes what is written to the journal of one run to the bucket."""
+
+    bucket: Bucket
+    lease: Lease
+    timing: Timing
+    folder: str
+    plan: bytes | None
+    """None once it is known to be there."""
+    next_record: int
+    """Number of the first record that is not there."""
+    missing: bytes
+    """From that record on."""
+    tried: bytes = b""
+    """What of it was sent and not answered; it may be there."""
+
+    def __call__(self, event: JournalEvent, lines: bytes) -> None:
+        """Archive these records, before they are acted upon.
+
+        Raises WriterBarred where that cannot be.
+        """
+        self.missing += lines
+        if event in _MAY_WAIT:
+            return
+        try:
+            self._archive(patient=event not in _LAST)
+        except WriterBarred as exc:
+            if event not in _LAST:
+                raise
+            _log.warning("the archive lacks the end of this run: %s", exc)
+
+    def catch_up(self) -> None:
+        """Archive what could not be when it was written; raises as a call does."""
+        if self.missing:
+            self._archive(patient=True)
+
+    def _archive(self, *, patient: bool) -> None:
+        while True:
+            # Ends the waiting, too: it cannot be renewed while the bucket is away.
+            self.lease.need()
+            try:
+                return self._put_all()
+            except ArchiveUnreachable as exc:
+                if not patient:
+                    raise self._barred(exc) from exc
+                _log.debug("%s", exc)
+                self.timing.pause(_AGAIN_S)
+            except WriterBarred:
+                raise
+            except PlimsollError as exc:
+                raise self._barred(exc) from exc
+
+    def _put_all(self) -> None:
+        if self.plan is not None:
+            self._put(_PLAN, self.plan)
+            self.plan = None
+        while self.missing:
+            self.tried = self.tried or self.missing
+            self._put(f"{self.next_record:010d}{_SUFFIX}", self.tried)
+            self.next_record += self.tried.count(b"\n")
+            self.missing = self.missing[len(self.tried) :]
+            self.tried = b""
+
+    def _put(self, name: str, body: bytes) -> None:
+        key = self.folder + name
+        if self.bucket.put_new(key, body) is None:
+            raise WriterBarred(
+                f"somebody else has written {self.bucket.where(key)}, so nothing "
+                "further is sent; say run --resume to go on from what is there"
+            )
+
+    @staticmethod
+    def _barred(exc: PlimsollError) -> WriterBarred:
+        return WriterBarred(
+            f"the journal cannot be archived, so nothing further is sent: {exc}"
+        )
+
+
+def archive_of(settings: S3Settings, timing: Timing, *, call_s: float) -> Archive:
+    """The archive in a bucket, for this process.
+
+    `call_s`: the longest that a request to the cluster may take.
+    """
+    bucket = Bucket(settings)
+    lease = Lease(bucket, timing, call_s=call_s, holder=this_process())
+    return Archive(bucket, lease, timing)
+
+
+def _folder(cluster_id: str) -> str:
+    return f"{path_part(cluster_id)}/runs/"
+
+
+def _stamp(run_id: str) -> str:
+    """When a run was begun, as its id has it; the counter before it does not matter."""
+    return run_id.partition("-")[2] if order(run_id)[0] else run_id
+
+
+def _has_plan(journal_dir: Path, run_id: str) -> bool:
+    """Whether the plan here can be read, where there has to be one."""
+    if is_action(run_id):
+        return True
+    with contextlib.suppress(ConfigError):
+        read_plan(plan_path(journal_dir, run_id))
+        return True
+    return False
+
+
+def _joined(there: bytes, here: bytes, run_id: str) -> bytes:
+    """A journal from the archive, with what is here alone of the same one.
+
+    A journal that is damaged here is replaced; its last records may not have been
+    archived yet.
+    """
+    known = scan(there, run_id).records
+    found = scan(here, run_id)
+    last = known[-1] if known else None
+    if not found.damage or last is None or last.sequence is None:
+        return there
+    for intact in found.intact:
+        if intact.number > last.sequence:
+            if intact.record.previous != last.checksum:
+                break
+            there, last = there + intact.raw + b"\n", intact.record
+    return there

@@ -1,0 +1,174 @@
+"""Journals judged, and repaired without destroying anything."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from executor.journal.lock import sole_writer
+from executor.journal.lost_settings import lost_settings
+from executor.journal.records import (
+    Content,
+    Damage,
+    checksum_of,
+    scan,
+    sealed,
+)
+from executor.journal.run_history import cluster_of, read_content
+from executor.journal.run_journal import (
+    beside,
+    is_action,
+    journal_paths,
+    plan_path,
+)
+from executor.timing import Timing
+from model.errors import ConfigError
+from model.files import replace_file
+from model.plan.plan import Plan, read_plan
+from model.run import JournalEvent, JournalRecord
+
+_DAMAGED: Final = ".damaged"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a journal and the plan beside it are worth."""
+
+    path: Path
+    cluster_id: str | None
+    """None where neither the journal nor its plan tells."""
+    content: Content
+    plan: Plan | None
+    """None where there is none, or it cannot be read."""
+    plan_problem: str
+    """Why the plan cannot be read; empty where all is well."""
+
+    @property
+    def run_id(self) -> str:
+        """The run."""
+        return self.path.stem
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether anything is not as it was written."""
+        return bool(self.content.damage or self.plan_problem)
+
+    @property
+    def may_be_set(self) -> tuple[str, ...]:
+        """Settings that a record which is missing may have announced."""
+        return lost_settings(self.content, self.plan) if self.plan else ()
+
+
+def verdicts(journal_dir: Path, run_id: str = "") -> list[Verdict]:
+    """The journals whose run ids begin so, oldest first.
+
+    Raises ConfigError where there is none, or one is of a newer plimsoll.
+    """
+    paths = [p for p in journal_paths(journal_dir) if p.stem.startswith(run_id)]
+    if run_id and not paths:
+        raise ConfigError(f"{journal_dir} has no run {run_id}")
+    return [_judged(path) for path in paths]
+
+
+def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, Path]:
+    """Write a journal again from its intact records; what it was, and where that is.
+
+    The new journal ends with a record of what is missing. Raises ConfigError where
+    there is not exactly one such run, nothing is damaged, or nothing can be kept;
+    GuardrailRefused while a run is changing the cluster.
+    """
+    found = verdicts(journal_dir, run_id)
+    if not found:
+        raise ConfigError(f"{journal_dir} has no runs, so there is nothing to repair")
+    if len(found) > 1:
+        raise ConfigError(f"{len(found)} run ids begin with {run_id}; type more of it")
+    cluster_id = found[0].cluster_id
+    if cluster_id is None:
+        if not found[0].content.damage:
+            raise ConfigError(f"{found[0].path} has no records, so none can be kept")
+        raise ConfigError(
+            f"Neither {found[0].path} nor its plan has anything intact, so there is "
+            "nothing to repair. Restore one of them from a backup."
+        )
+    with sole_writer(journal_dir, cluster_id):
+        before = _judged(found[0].path)
+        if not before.content.damage:
+            problem = before.plan_problem or "nothing to repair"
+            raise ConfigError(f"{before.path} is not damaged; {problem}")
+        return before, _replaced(before, cluster_id, timing)
+
+
+def _judged(path: Path) -> Verdict:
+    plan, problem = None, ""
+    if not is_action(path.stem):
+        try:
+            plan = read_plan(plan_path(path.parent, path.stem))
+        except ConfigError as exc:
+            problem = str(exc)
+    return Verdict(
+        path=path,
+        cluster_id=cluster_of(path),
+        content=read_content(path),
+        plan=plan,
+        plan_problem=problem,
+    )
+
+
+def _replaced(before: Verdict, cluster_id: str, timing: Timing) -> Path:
+    """The new file is complete before it takes the place of the old one."""
+    path, content = before.path, before.content
+    body = b"".join(intact.raw + b"\n" for intact in content.intact)
+    kept = scan(body, path.stem)
+    end = kept.end(body)
+    note = JournalRecord(
+        at_ms=timing.now_ms(),
+        event=JournalEvent.REPAIRED,
+        run_id=path.stem,
+        plan_hash=before.plan.hash if before.plan else _plan_hash(content),
+        cluster_id=cluster_id,
+        detail=_noted(content, kept, end.sequence + 1),
+    )
+    line, _ = sealed(note, end)
+    try:
+        original = beside(path, _DAMAGED)
+        original.hardlink_to(path)
+        replace_file(path, body + line)
+    except OSError as exc:
+        raise ConfigError(f"cannot repair {path}: {exc.strerror}") from exc
+    return original
+
+
+def _plan_hash(content: Content) -> str:
+    return content.records[0].plan_hash if content.records else ""
+
+
+def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
+    """What the record of a repair says; `own` is its number, `kept` what it follows."""
+    unsealed = [i.raw + b"\n" for i in content.intact if not i.record.checksum]
+    numbers = [i.record.sequence for i in content.intact if i.record.sequence]
+    losses = [
+        _loss(
+            loss,
+            after=loss.after if numbers else min(loss.after, len(unsealed)),
+            before=min((n for n in numbers if n > loss.after), default=own),
+        )
+        for loss in content.damage
+        if loss.loses
+    ]
+    known = {loss["before"] for loss in losses}
+    # Among lines out of order, a damaged one may stand elsewhere than its gap.
+    losses += [
+        _loss(loss, after=loss.after, before=loss.before)
+        for loss in kept.damage
+        if loss.before is not None and loss.before not in known
+    ]
+    return {"losses": losses, "unsealed": checksum_of(b"".join(unsealed))}
+
+
+def _loss(loss: Damage, *, after: int, before: int) -> dict[str, Any]:
+    """A missing record between two others, as the record of a repair names it."""
+    return {
+        "line": loss.line,
+        "problem": loss.problem,
+        "after": after,
+        "before": before,
+    }

@@ -1,0 +1,138 @@
+"""Settings that earlier runs have left in force, in words."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from executor.client.cluster_admin import Admin
+from executor.journal.lock import is_changing
+from executor.journal.lost_settings import WHAT, listed
+from executor.journal.run_history import PastRun, left_set, unreadable
+from executor.platforms.automq_balancer import NEVER, THRESHOLDS
+from executor.platforms.tiered_segments import LOCAL, SEGMENT
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
+from model.plan.plan import Move
+from model.run import JournalEvent, RunReport, RunState
+from model.snapshot.snapshot import StorageKind
+
+_RESTORE: Final = "plimsoll cleanup --allow-changes"
+
+
+def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
+    """What runs on a cluster have left in force and how to restore it, in sentences.
+
+    Reads the journals alone. Nothing of a run that is in progress; a journal that
+    cannot be read or has lost a record of a setting is named.
+    """
+    # Asked first, so that a run that ends meanwhile is not taken for interrupted.
+    changing = is_changing(journal_dir, cluster_id)
+    found = left_set(journal_dir, cluster_id)
+    if changing and found and found[-1].state is RunState.CUT_OFF:
+        found.pop()
+    return [
+        *(left_by(past) for past in found if past.left_set),
+        *(words for past in found if past.has_lost_settings for words in past.warnings),
+        *unreadable(journal_dir, cluster_id),
+    ]
+
+
+def remains(journal_dir: Path, cluster_id: str) -> list[str]:
+    """What no cleanup has restored, in sentences, while no run is in progress.
+
+    Settings whose record is missing are not known, and not in it.
+    """
+    found = left_set(journal_dir, cluster_id)
+    return [
+        *(left_by(past) for past in found if past.left_set),
+        *unreadable(journal_dir, cluster_id),
+    ]
+
+
+def suspects(admin: Admin, journal_dir: Path, cluster_id: str) -> list[str]:
+    """What is set where a run may have set it in a record that is missing.
+
+    Nobody can tell whose it is, so it stays; each with what removes it.
+    """
+    found: dict[str, None] = {}
+    for past in left_set(journal_dir, cluster_id):
+        if past.has_lost_settings:
+            found |= dict.fromkeys(_suspects_of(admin, past))
+    return list(found)
+
+
+def _suspects_of(admin: Admin, past: PastRun) -> Iterator[str]:
+    moves = [move for move in past.plan.moves if move.added]
+    brokers = {b for m in moves for b in (*m.replicas_before, *m.replicas_after)}
+    alive = admin.cluster().alive
+    for broker in sorted(brokers & alive):
+        values = admin.own_broker_configs(broker, RATES)
+        yield from _suspect(past, "broker", broker, values)
+    yield from _of_topics(admin, past, moves, (LEADERS, FOLLOWERS))
+    tiered = [move for move in moves if move.storage is StorageKind.TIERED]
+    yield from _of_topics(admin, past, tiered, (SEGMENT, LOCAL))
+    if any(move.storage is StorageKind.SHARED for move in past.plan.moves):
+        everywhere = admin.default_broker_configs(THRESHOLDS)
+        yield from _suspect(past, "broker", None, _raised(everywhere))
+        for broker in sorted(alive):
+            own = admin.own_broker_configs(broker, THRESHOLDS)
+            yield from _suspect(past, "broker", broker, _raised(own))
+
+
+def _of_topics(
+    admin: Admin, past: PastRun, moves: Sequence[Move], keys: Sequence[str]
+) -> Iterator[str]:
+    topics = sorted({move.topic for move in moves} & admin.topics().keys())
+    found = admin.own_topic_configs(topics, keys) if topics else {}
+    for topic, values in found.items():
+        yield from _suspect(past, "topic", topic, values)
+
+
+def _raised(values: Mapping[str, str]) -> dict[str, str]:
+    """Thresholds as runs set them."""
+    return {key: value for key, value in values.items() if value == str(NEVER)}
+
+
+def _suspect(
+    past: PastRun, kind: str, name: object, values: Mapping[str, str]
+) -> Iterator[str]:
+    """A sentence for each; no name is the default of all brokers."""
+    who = f"{kind} {name}" if name is not None else f"the default of all {kind}s"
+    entity = f"--entity-name {name}" if name is not None else "--entity-default"
+    for key, value in values.items():
+        yield (
+            f"{who} has {key} = {value}, which the run {past.run_id} may have set: its "
+            "record is missing. If nobody else has set it, remove it with "
+            f"kafka-configs.sh --alter --entity-type {kind}s {entity} "
+            f"--delete-config {key}"
+        )
+
+
+def with_left(report: RunReport, journal_dir: Path, cluster_id: str) -> RunReport:
+    """The report of a run that undoes another, with what remains in force after it."""
+    left = remains(journal_dir, cluster_id)
+    if not left:
+        return report
+    reason = "; ".join(filter(None, (report.reason, *left)))
+    return report.model_copy(update={"state": RunState.FAILED, "reason": reason})
+
+
+def left_by(past: PastRun) -> str:
+    """What a run has left in force, in a sentence."""
+    return (
+        f"The run {past.run_id} has not restored all that it set: "
+        f"{'; '.join(_named(past))}. Restore the previous values with {_RESTORE}."
+    )
+
+
+def _named(past: PastRun) -> Iterator[str]:
+    if past.throttled is not None:
+        brokers, topics = listed(past.throttled.rates), listed(past.throttled.lists)
+        where = f"the brokers {brokers} and the topics {topics}"
+        yield f"{WHAT[JournalEvent.THROTTLED]} on {where}"
+    if past.stood_down is not None:
+        own = listed([b for b in past.stood_down.before if b is not None])
+        where = "the default of all brokers" + (f" and brokers {own}" if own else "")
+        yield f"{WHAT[JournalEvent.BALANCER_STOOD_DOWN]} on {where}"
+    if past.shortened is not None:
+        topics = listed(past.shortened.before)
+        yield f"{WHAT[JournalEvent.SEGMENTS_SHORTENED]} on the topics {topics}"

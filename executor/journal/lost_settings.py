@@ -1,0 +1,134 @@
+"""Settings that a damaged record may have announced, and where to look for them."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from executor.journal.records import Content, Damage
+from executor.platforms.automq_balancer import THRESHOLDS
+from executor.platforms.tiered_segments import LOCAL, SEGMENT
+from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
+from model.plan.plan import Move, Plan
+from model.run import JournalEvent, JournalRecord, RunState
+from model.snapshot.snapshot import StorageKind
+
+_MOST: Final = 20
+"""Names in a sentence."""
+MAY_BE_SET: Final = "may_be_set"
+"""Detail of an `ended` record: settings whose records are missing may be in force."""
+_TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
+    JournalEvent.UNTHROTTLED: JournalEvent.THROTTLED,
+    JournalEvent.BALANCER_RESTORED: JournalEvent.BALANCER_STOOD_DOWN,
+    JournalEvent.SEGMENTS_RESTORED: JournalEvent.SEGMENTS_SHORTENED,
+}
+_CLEAN: Final = (RunState.DONE, RunState.STOPPED)
+"""A run that has left something set ends as failed."""
+
+
+def lost_settings(content: Content, plan: Plan) -> tuple[str, ...]:
+    """What may still be set because its record is missing, in sentences.
+
+    A repair names them once, so what it took note of does not count.
+
+    A record after the missing one that says the setting was taken back, or that the
+    run ended with nothing left, settles it, unless its process had to do without the
+    missing one. The names come from the plan, else from the intact records; none is
+    read out of a damaged line.
+    """
+    kinds = _open_kinds(content, [loss for loss in content.damage if loss.loses])
+    if not kinds:
+        return ()
+    lines = listed({loss.line for loss in content.damage if loss.loses})
+    return tuple(
+        f"A record that is missing (see line {lines}) may have announced {what}. It "
+        f"may still be set: check {where}."
+        for kind, what, where in _places(plan, content.records)
+        if kind in kinds
+    )
+
+
+def has_lost_settings(content: Content) -> bool:
+    """Whether a missing record, repaired or not, may have announced a setting."""
+    return bool(_open_kinds(content, content.losses))
+
+
+def _open_kinds(content: Content, lost: Iterable[Damage]) -> set[JournalEvent]:
+    """Settings that a missing record may have announced and none has taken back."""
+    found: set[JournalEvent] = set()
+    set_since: set[JournalEvent] = set()
+    losses = sorted(loss.after for loss in lost)
+    for intact in content.intact:
+        while losses and losses[0] < intact.number:
+            losses.pop(0)
+            found.update(_TAKES_BACK.values())
+            set_since.clear()
+        settled = _settled(intact.record)
+        # Undoing a later change restores what it found: what the lost record set.
+        found -= settled if is_clean_end(intact.record) else settled - set_since
+        set_since = (set_since | {intact.record.event}) - settled
+    return found | set(_TAKES_BACK.values() if losses else ())
+
+
+def is_clean_end(record: JournalRecord) -> bool:
+    """Whether it says that the run has ended and left nothing set."""
+    told = record.detail
+    if record.event is not JournalEvent.ENDED or told.get(MAY_BE_SET):
+        return False
+    return told.get("state") in _CLEAN
+
+
+def _settled(record: JournalRecord) -> set[JournalEvent]:
+    if is_clean_end(record):
+        return set(_TAKES_BACK.values())
+    back = _TAKES_BACK.get(record.event)
+    return {back} if back else set()
+
+
+def _places(
+    plan: Plan, records: Iterable[JournalRecord]
+) -> Iterator[tuple[JournalEvent, str, str]]:
+    """The settings that such moves can have, in words, and where each would be."""
+    copying = [move for move in plan.moves if move.added]
+    tiered = [move for move in copying if move.storage is StorageKind.TIERED]
+    shared = [move for move in plan.moves if move.storage is StorageKind.SHARED]
+    if not plan.moves:
+        # Its plan cannot be read.
+        known = [record for record in records if record.topic is not None]
+        everywhere = f"the topics {listed({r.topic for r in known})} and every broker"
+        for kind in _TAKES_BACK.values():
+            yield kind, WHAT[kind], everywhere
+    if copying:
+        brokers = listed({b for m in copying for b in _involved(m)})
+        topics = listed({move.topic for move in copying})
+        where = f"the brokers {brokers} and the topics {topics}"
+        yield JournalEvent.THROTTLED, WHAT[JournalEvent.THROTTLED], where
+    if tiered:
+        where = f"the topics {listed({move.topic for move in tiered})}"
+        kind = JournalEvent.SEGMENTS_SHORTENED
+        yield kind, WHAT[kind], where
+    if shared:
+        where = f"the default of all brokers, and brokers {listed(plan.live_brokers)}"
+        kind = JournalEvent.BALANCER_STOOD_DOWN
+        yield kind, WHAT[kind], where
+
+
+WHAT: Final = {
+    JournalEvent.THROTTLED: f"a throttle ({', '.join((*RATES, LEADERS, FOLLOWERS))})",
+    JournalEvent.SEGMENTS_SHORTENED: f"other values of {SEGMENT} and {LOCAL}",
+    JournalEvent.BALANCER_STOOD_DOWN: (
+        f"thresholds of AutoMQ's balancer ({', '.join(THRESHOLDS)})"
+    ),
+}
+
+
+def _involved(move: Move) -> Iterable[int]:
+    return (*move.replicas_before, *move.replicas_after)
+
+
+def listed(names: Collection[object]) -> str:
+    texts = [str(name) for name in sorted(names, key=_by_kind)]
+    more = len(texts) - _MOST
+    return ", ".join(texts[:_MOST]) + (f" and {more} more" if more > 0 else "")
+
+
+def _by_kind(name: object) -> tuple[int, str]:
+    return (name, "") if isinstance(name, int) else (0, str(name))

@@ -1,0 +1,511 @@
+"""What the journals of earlier runs tell."""
+
+import contextlib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Final
+
+from executor.journal.lost_settings import (
+    has_lost_settings,
+    is_clean_end,
+    lost_settings,
+)
+from executor.journal.records import Content, Damage, Intact, scan
+from executor.journal.run_journal import order, plan_path, run_path, run_paths
+from executor.platforms.automq_balancer import StoodDown
+from executor.platforms.tiered_segments import Shortened
+from executor.throttle.quota import Throttled
+from model.bounded import MOST_LINE, read_bytes
+from model.errors import ConfigError
+from model.goals.goals import Goals, SolveLimits
+from model.ids import PartitionId
+from model.plan.plan import Move, Plan, PlanStatus, read_plan
+from model.run import (
+    UNFINISHED,
+    JournalEvent,
+    JournalRecord,
+    MoveProgress,
+    MoveState,
+    RunProgress,
+    RunState,
+)
+from model.snapshot.snapshot import RecentMove
+
+_SENT: Final = (JournalEvent.ISSUING, JournalEvent.ISSUED, JournalEvent.ELECTING)
+_NEWEST: Final = 20
+"""Runs that tell how fast a cluster is."""
+_NAMED: Final = 3
+"""Damaged lines that a sentence names."""
+_LAST_BYTES: Final = 2**16
+"""At the end of a journal, in which its last record mostly is."""
+
+
+_SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
+    JournalEvent.THROTTLED: Throttled.read,
+    JournalEvent.BALANCER_STOOD_DOWN: lambda told: StoodDown.read(told["before"]),
+    JournalEvent.SEGMENTS_SHORTENED: Shortened.read,
+    JournalEvent.ENDED: lambda told: (RunState(told["state"]), told["reason"]),
+    JournalEvent.PREPARED: lambda told: told["note"],
+    JournalEvent.NOTED: lambda told: told["note"],
+    JournalEvent.MOVED: lambda told: told["bytes"],
+    JournalEvent.PAUSED: lambda told: told["reason"],
+    JournalEvent.DROPPED: lambda told: told["reason"],
+    JournalEvent.STUCK: lambda told: told["reason"],
+}
+"""What is read out of a record; schema 1 has no checksum that vouches for it."""
+
+
+def read_content(path: Path) -> Content:
+    """A journal with what is damaged in it.
+
+    Raises ConfigError where the file cannot be read, or is of a newer plimsoll.
+    """
+    data = read_bytes(path, what="the journal ")
+    try:
+        found = scan(data, path.stem)
+    except ConfigError as exc:
+        raise ConfigError(f"{path} {exc}") from exc
+    unreadable = [intact for intact in found.intact if not _has_shape(intact)]
+    if not unreadable:
+        return found
+    noted = (
+        Damage(line=i.line, problem="is not a journal record", after=i.number - 1)
+        for i in unreadable
+    )
+    kept = tuple(i for i in found.intact if i not in unreadable)
+    return replace(found, intact=kept, damage=(*found.damage, *noted))
+
+
+def _has_shape(intact: Intact) -> bool:
+    read = _SHAPES.get(intact.record.event)
+    try:
+        if read is not None and not intact.record.checksum:
+            read(intact.record.detail)
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return False
+    return True
+
+
+def read_journal(path: Path) -> tuple[JournalRecord, ...]:
+    """The intact records of one run, in the order in which they were written.
+
+    Raises as `read_content` does.
+    """
+    return read_content(path).records
+
+
+@dataclass(slots=True)
+class _Trace:
+    """What became of one partition in one run."""
+
+    run_id: str
+    move: RecentMove
+    open: bool
+    """Whether it was sent and its end was not seen."""
+
+
+def recent_moves(
+    journal_dir: Path, cluster_id: str, since_ms: int
+) -> tuple[RecentMove, ...]:
+    """Moves on a cluster since a time, oldest first.
+
+    A move that was sent counts even where its end was not seen: it may have been
+    made. Raises ConfigError for a journal that cannot be read.
+    """
+    found = [
+        trace.move
+        for path in run_paths(journal_dir)
+        # A file is not touched after its last record.
+        if path.stat().st_mtime_ns >= 1_000_000 * since_ms
+        for trace in _traces(path, cluster_id).values()
+        if trace.move.at_ms >= since_ms
+    ]
+    return tuple(sorted(found, key=lambda m: (m.at_ms, m.topic, m.partition)))
+
+
+def unfinished(journal_dir: Path, cluster_id: str) -> dict[PartitionId, str]:
+    """Partitions whose last move was sent and not seen to its end, with the run's id.
+
+    Raises ConfigError for a journal that cannot be read.
+    """
+    last: dict[PartitionId, _Trace] = {}
+    for path in run_paths(journal_dir):
+        last |= _traces(path, cluster_id)
+    return {pid: trace.run_id for pid, trace in last.items() if trace.open}
+
+
+def _traces(path: Path, cluster_id: str) -> dict[PartitionId, _Trace]:
+    """What the run in a file did; nothing where it is about another cluster."""
+    traces: dict[PartitionId, _Trace] = {}
+    for record in read_journal(path):
+        pid = record.id
+        if pid is None or record.cluster_id != cluster_id:
+            continue
+        if record.event in _SENT or record.event is JournalEvent.MOVED:
+            is_open = record.event is not JournalEvent.MOVED
+            traces[pid] = _Trace(record.run_id, _recent(pid, record), is_open)
+        elif record.event is JournalEvent.DROPPED:
+            traces.pop(pid, None)
+    return traces
+
+
+def _recent(pid: PartitionId, record: JournalRecord) -> RecentMove:
+    before, after = record.replicas_before, record.replicas_after
+    return RecentMove(
+        topic=pid.topic,
+        partition=pid.partition,
+        left=tuple(b for b in before if b not in after),
+        at_ms=record.at_ms,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastRun:
+    """A run of before, as its plan and its journal tell."""
+
+    run_id: str
+    plan: Plan
+    started_at_ms: int
+    last_at_ms: int
+    """Of its newest record."""
+    throttled: Throttled | None
+    """What it has set and not taken away."""
+    stood_down: StoodDown | None
+    """What it has raised to stand AutoMQ's balancer down, and not restored."""
+    shortened: Shortened | None
+    """What it has lowered of topics in the tier, and not restored."""
+    cancelling: frozenset[PartitionId]
+    """Moves that were asked to be cancelled."""
+    moves: dict[PartitionId, MoveProgress]
+    """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
+    state: RunState = RunState.CUT_OFF
+    """How it ended."""
+    reason: str = ""
+    """Why it stopped or failed."""
+    by: str = ""
+    """Who approved it, or let it go on; empty where that is not known."""
+    warnings: tuple[str, ...] = ()
+    """What is damaged in its journal, and what may still be set because of that."""
+    has_losses: bool = False
+    """Whether records of it may be missing, so that any move may have been sent."""
+    has_lost_settings: bool = False
+    """Whether a record that is missing may have announced a setting."""
+    ended_at_ms: int | None = None
+    """When its newest record of an end was written; None without one."""
+
+    @property
+    def duration_s(self) -> float:
+        """From its start to its end, pauses included; until it was last seen if it was
+        cut off."""
+        cut_off = self.ended_at_ms is None or self.state is RunState.CUT_OFF
+        end_ms = self.last_at_ms if cut_off else self.ended_at_ms
+        return max(0.0, ((end_ms or 0) - self.started_at_ms) / 1000)
+
+    @property
+    def progress(self) -> RunProgress:
+        """The run as it was last."""
+        return RunProgress(
+            run_id=self.run_id,
+            plan_hash=self.plan.hash,
+            state=self.state,
+            moves=tuple(self.moves.values()),
+            started_at_ms=self.started_at_ms,
+            reason=self.reason,
+        )
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether it can be resumed."""
+        return bool(self.among(*UNFINISHED)) or self.left_set
+
+    @property
+    def left_set(self) -> bool:
+        """Whether settings of its own are in force still."""
+        return any((self.throttled, self.stood_down, self.shortened))
+
+    @property
+    def foreseen(self) -> Plan:
+        """Its plan without what was dropped or is being cancelled."""
+        done = {move.id for move in self.among(MoveState.DONE)}
+        dropped = {move.id for move in self.among(MoveState.DROPPED)}
+        gone = (dropped | self.cancelling) - done
+        kept = tuple(move for move in self.plan.moves if move.id not in gone)
+        return self.plan.model_copy(update={"moves": kept})
+
+    def among(self, *states: MoveState) -> list[Move]:
+        """Moves in any of these states, in the plan's order."""
+        return [at.move for at in self.moves.values() if at.state in states]
+
+
+def past_run(journal_dir: Path, cluster_id: str, run_id: str | None = None) -> PastRun:
+    """A run on a cluster by its id or the beginning of it; by default the newest.
+
+    Raises ConfigError where there is none, or more than one, or it cannot be read.
+    """
+    ids = _run_ids(journal_dir, cluster_id)
+    if run_id is None:
+        _refuse_unknown(journal_dir, ids[-1] if ids else "")
+    found = ids[-1:] if run_id is None else [i for i in ids if i.startswith(run_id)]
+    if not found:
+        known = f"; the newest is {ids[-1]}" if ids else ""
+        raise ConfigError(
+            f"{journal_dir} has no run {run_id or 'at all'} on this cluster{known}"
+        )
+    if len(found) > 1 and run_id not in found:
+        raise ConfigError(f"{run_id} begins {len(found)} runs; say more of the id")
+    return _read_run(journal_dir, run_id if run_id in found else found[0])
+
+
+def _run_ids(journal_dir: Path, cluster_id: str) -> list[str]:
+    """Of the runs on a cluster, oldest first."""
+    paths = run_paths(journal_dir)
+    return [path.stem for path in paths if cluster_of(path) == cluster_id]
+
+
+def _refuse_unknown(journal_dir: Path, newest: str) -> None:
+    """A run that cannot be read at all may be the newest one; ConfigError."""
+    for path in run_paths(journal_dir):
+        is_newer = order(path.stem) > order(newest)
+        if is_newer and cluster_of(path) is None and read_content(path).damage:
+            raise ConfigError(
+                f"Neither the journal {path} nor its plan can be read, so it may be "
+                "the newest run on this cluster. Restore one of them, see plimsoll "
+                "journal verify, or move both away."
+            )
+
+
+def _read_run(journal_dir: Path, name: str, plan: Plan | None = None) -> PastRun:
+    """A run; `plan` stands in for a plan file that cannot be read."""
+    plan = plan or read_plan(plan_path(journal_dir, name))
+    path = run_path(journal_dir, name)
+    content = read_content(path)
+    records = content.records
+    moves = {move.id: MoveProgress(move=move) for move in plan.moves}
+    throttled, stood_down, shortened = _still_set(records)
+    state, reason, by = _course(records)
+    for record in records:
+        if record.id in moves:
+            moves[record.id] = after_record(moves[record.id], record)
+    hidden = lost_settings(content, plan)
+    return PastRun(
+        run_id=name,
+        plan=plan,
+        started_at_ms=min((r.at_ms for r in records), default=0),
+        last_at_ms=max((r.at_ms for r in records), default=0),
+        throttled=throttled,
+        stood_down=stood_down,
+        shortened=shortened,
+        cancelling=frozenset(
+            record.id
+            for record in records
+            if record.event is JournalEvent.CANCELLING and record.id is not None
+        ),
+        moves=moves,
+        state=state,
+        reason=reason,
+        by=by,
+        warnings=(*damage_words(path, content), *hidden),
+        has_losses=bool(content.losses),
+        has_lost_settings=has_lost_settings(content),
+        ended_at_ms=max(
+            (r.at_ms for r in records if r.event is JournalEvent.ENDED), default=None
+        ),
+    )
+
+
+def damage_words(path: Path, content: Content) -> tuple[str, ...]:
+    """What is damaged in a journal, in a sentence; empty where nothing is."""
+    if not content.damage:
+        return ()
+    first = "; ".join(str(damage) for damage in content.damage[:_NAMED])
+    more = len(content.damage) - _NAMED
+    rest = f"; and {more} more" if more > 0 else ""
+    return (
+        f"The journal {path} is damaged: {first}{rest}. Only its intact records are "
+        "used; see plimsoll journal verify.",
+    )
+
+
+def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
+    """How a run ended, why, and who let it go on last."""
+    state, reason, by = RunState.CUT_OFF, "", ""
+    for record in records:
+        match record.event:
+            case JournalEvent.STARTED | JournalEvent.RESUMED:
+                state, reason = RunState.CUT_OFF, ""
+                by = record.detail.get("by", "")
+            case JournalEvent.ENDED:
+                state = RunState(record.detail["state"])
+                reason = record.detail["reason"]
+    return state, reason, by
+
+
+def _still_set(
+    records: Iterable[JournalRecord],
+) -> tuple[Throttled | None, StoodDown | None, Shortened | None]:
+    """What a run has set and, as far as its journal tells, not taken back."""
+    throttled, stood_down, shortened = None, None, None
+    for record in records:
+        match record.event:
+            case JournalEvent.THROTTLED:
+                throttled = Throttled.read(record.detail)
+            case JournalEvent.UNTHROTTLED:
+                throttled = None
+            case JournalEvent.BALANCER_STOOD_DOWN:
+                stood_down = StoodDown.read(record.detail["before"])
+            case JournalEvent.BALANCER_RESTORED:
+                stood_down = None
+            case JournalEvent.SEGMENTS_SHORTENED:
+                shortened = Shortened.read(record.detail)
+            case JournalEvent.SEGMENTS_RESTORED:
+                shortened = None
+    return throttled, stood_down, shortened
+
+
+def cluster_of(path: Path) -> str | None:
+    """The cluster of a run; None where neither its journal nor its plan tells."""
+    # What cannot be read at all has no first line either, and is judged by its reader.
+    with contextlib.suppress(ConfigError, OSError):
+        with path.open("rb") as lines:
+            first = scan(lines.readline(MOST_LINE), path.stem)
+        content = first if first.intact else read_content(path)
+        if content.intact:
+            return content.records[0].cluster_id
+        # Without any damage nothing was written, and nothing sent.
+        if content.damage:
+            return read_plan(plan_path(path.parent, path.stem)).cluster_id
+    return None
+
+
+def past_runs(journal_dir: Path, cluster_id: str) -> list[PastRun]:
+    """The newest runs on a cluster, oldest first, without those that are unreadable."""
+    found = []
+    for run_id in _run_ids(journal_dir, cluster_id)[-_NEWEST:]:
+        with contextlib.suppress(ConfigError):
+            found.append(_read_run(journal_dir, run_id))
+    return found
+
+
+def left_set(journal_dir: Path, cluster_id: str) -> list[PastRun]:
+    """Runs on a cluster that have left settings of theirs, or may have; oldest first.
+
+    Settings stand in the journal alone, so a plan that cannot be read does not hide
+    them. Journals that cannot be read are left out; `unreadable` names them.
+    """
+    found = []
+    for path in _open_ended(journal_dir):
+        with contextlib.suppress(ConfigError):
+            past = _read_settings(journal_dir, path, cluster_id)
+            if past is not None and (past.left_set or past.has_lost_settings):
+                found.append(past)
+    return found
+
+
+def unreadable(journal_dir: Path, cluster_id: str) -> list[str]:
+    """Why journals cannot be read whose runs may have left settings on a cluster."""
+    found = []
+    for path in _open_ended(journal_dir):
+        known = cluster_of(path)
+        if known not in (None, cluster_id):
+            continue
+        try:
+            damage = read_content(path).damage
+        except ConfigError as exc:
+            found.append(str(exc))
+            continue
+        if known is None and damage:
+            found.append(
+                f"Neither the journal {path} nor its plan can be read, so its run may "
+                f"have left settings in force on the cluster {cluster_id}. Restore one "
+                "of them, see plimsoll journal verify."
+            )
+    return found
+
+
+def _open_ended(journal_dir: Path) -> list[Path]:
+    """Journals of runs whose last record leaves open what is still set."""
+    return [path for path in run_paths(journal_dir) if not _has_ended_clean(path)]
+
+
+def _has_ended_clean(path: Path) -> bool:
+    """Whether its last record, intact by its checksum, says that nothing was left."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, file.seek(0, os.SEEK_END) - _LAST_BYTES))
+            last = file.read().removesuffix(b"\n").rpartition(b"\n")[2]
+        records = scan(last + b"\n", path.stem).records
+    except (ConfigError, OSError):
+        return False
+    return any(r.checksum and is_clean_end(r) for r in records)
+
+
+def _read_settings(journal_dir: Path, path: Path, cluster_id: str) -> PastRun | None:
+    """A run on the cluster, also where its plan cannot be read."""
+    if cluster_of(path) != cluster_id:
+        return None
+    try:
+        return _read_run(journal_dir, path.stem)
+    except ConfigError as exc:
+        records = read_journal(path)
+        past = _read_run(journal_dir, path.stem, _without_moves(records, cluster_id))
+        return replace(past, warnings=(str(exc), *past.warnings))
+
+
+def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:
+    """A stand-in for a plan that cannot be read; it is never written or carried out."""
+    return Plan(
+        cluster_id=cluster_id,
+        hash=records[0].plan_hash if records else "",
+        snapshot_fingerprint="",
+        snapshot_taken_at_ms=0,
+        live_brokers=(),
+        goals=Goals(),
+        limits=SolveLimits(),
+        status=PlanStatus.STOPPED,
+        objective_before=0.0,
+        objective=0.0,
+        bound=0.0,
+        move_price=0.0,
+        levels={},
+        brokers=(),
+        moves=(),
+    )
+
+
+def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
+    """Where a move stands after one more record."""
+    told = record.detail
+    match record.event:
+        case JournalEvent.PREPARED | JournalEvent.NOTED:
+            return replace(at, note=told["note"])
+        case JournalEvent.ISSUING:
+            sent_ms = at.issued_at_ms or record.at_ms
+            sent = replace(at, state=MoveState.ISSUED, issued_at_ms=sent_ms)
+            return _counted(sent, told)
+        case JournalEvent.ELECTING:
+            return _counted(at, told)
+        case JournalEvent.ISSUED | JournalEvent.CANCELLING if at.issued_at_ms is None:
+            # The record that announced it is missing.
+            return replace(at, state=MoveState.ISSUED, issued_at_ms=record.at_ms)
+        case JournalEvent.MOVED:
+            return replace(
+                at,
+                state=MoveState.DONE,
+                issued_at_ms=at.issued_at_ms or record.at_ms,
+                done_at_ms=record.at_ms,
+                bytes_copied=told["bytes"],
+                stall_s=tuple(told["stall_s"]) if told.get("stall_s") else None,
+            )
+        case JournalEvent.DROPPED:
+            return replace(at, state=MoveState.DROPPED, note=told["reason"])
+        case JournalEvent.STUCK:
+            return replace(at, state=MoveState.STUCK, note=told["reason"])
+    return at
+
+
+def _counted(at: MoveProgress, told: Mapping[str, Any]) -> MoveProgress:
+    """With one more request."""
+    again = told.get("again", False)
+    return replace(at, requests=at.requests + 1, retries=at.retries + again)

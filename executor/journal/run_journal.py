@@ -1,0 +1,316 @@
+"""Runs on disk: one file of JSON lines each, synced before every request.
+
+A file tells what was asked of the cluster even when this process dies right after
+asking. Nothing is ever changed in it; a run without an ENDED record was interrupted.
+The plan lies beside it. `records` chains the lines, `run_history` reads
+them.
+"""
+
+import contextlib
+import errno
+import logging
+import os
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import FileIO
+from itertools import count
+from pathlib import Path
+from typing import Any, Final
+
+from executor.journal.records import End, scan, sealed
+from executor.timing import Timing
+from model.bounded import read_bytes
+from model.errors import ConfigError, WriterBarred
+from model.files import write_document
+from model.paths import path_part
+from model.plan.plan import Move, Plan
+from model.run import JournalEvent, JournalRecord
+
+_SUFFIX: Final = ".jsonl"
+_PLAN_SUFFIX: Final = ".plan.json"
+_NUMBER: Final = re.compile(r"r(\d+)-")
+_ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic)")
+_FULL: Final = (errno.ENOSPC, errno.EDQUOT)
+_TELLS: Final = frozenset(
+    {
+        JournalEvent.PREPARED,
+        JournalEvent.UNTHROTTLED,
+        JournalEvent.BALANCER_RESTORED,
+        JournalEvent.SEGMENTS_RESTORED,
+        JournalEvent.PAUSED,
+        JournalEvent.WENT_ON,
+        JournalEvent.ISSUED,
+        JournalEvent.MOVED,
+        JournalEvent.NOTED,
+        JournalEvent.DROPPED,
+        JournalEvent.STUCK,
+        JournalEvent.ENDED,
+    }
+)
+"""Records that announce no request: where they are lost, the cluster shows the same."""
+
+_log = logging.getLogger("plimsoll.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A change without a plan, such as an election: journalled, never resumed."""
+
+    cluster_id: str
+    hash: str = ""
+
+
+class Journal:
+    """The journal of one run; writes are on disk when they return.
+
+    The file is made with the first record; that of a run that is resumed is continued.
+    `sink` is then told of each write.
+
+    Where a record cannot be written, `failure` says why from then on. A record that
+    announces a request raises WriterBarred, as every later one of that kind does. The
+    others are kept, and written with the next one that can be: what happens to moves
+    in flight is not lost when there is room again. A file that is removed during the
+    run is written again with the next record. Raises ConfigError where the file cannot
+    be made, and as `sink` does.
+    """
+
+    def __init__(
+        self,
+        journal_dir: Path,
+        plan: Plan | Action,
+        run_id: str,
+        timing: Timing,
+        *,
+        resumed: bool = False,
+        sink: Callable[[JournalEvent, bytes], None] | None = None,
+    ) -> None:
+        self.path = run_path(journal_dir, run_id)
+        self.run_id = run_id
+        self.failure = ""
+        """Why the journal could not be written; empty while all is well."""
+        self.problem = ""
+        """The same in the words of the operating system."""
+        self._plan = plan
+        self._timing = timing
+        self._resumed = resumed
+        self._sink = sink
+        self._file: FileIO | None = None
+        self._end = End()
+        self._size = 0
+        """Bytes up to the end of the last complete write."""
+        self._unwritten: list[JournalRecord] = []
+
+    def write(
+        self, event: JournalEvent, moves: Sequence[Move | None] = (None,), **detail: Any
+    ) -> None:
+        """One record per move, or one about the run; all synced together."""
+        if self.failure and event not in _TELLS:
+            raise WriterBarred(self.failure)
+        records = [self._record(event, move, detail) for move in moves]
+        try:
+            if self._file is None:
+                self._file = self._open(event)
+            elif not self.path.exists():
+                self._file = self._written_again(self._file)
+            lines = self._append(self._file, [*self._unwritten, *records])
+        except OSError as exc:
+            self._fail(event, records, exc)
+            return
+        self._unwritten = []
+        if self._sink is not None:
+            self._sink(event, lines)
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._file is not None:
+            # What could not be written was told when it was.
+            with contextlib.suppress(OSError):
+                self._file.close()
+
+    def _append(self, file: FileIO, records: Sequence[JournalRecord]) -> bytes:
+        """Write and sync records; a part of an earlier try is overwritten. OSError."""
+        lines, end = b"", self._end
+        for record in records:
+            line, end = sealed(record, end)
+            lines += line
+        if self.failure:
+            file.truncate(self._size)
+        file.seek(self._size)
+        _write_all(file, lines)
+        os.fsync(file.fileno())
+        self._end, self._size = end, self._size + len(lines)
+        return lines
+
+    def _fail(
+        self, event: JournalEvent, records: Sequence[JournalRecord], exc: OSError
+    ) -> None:
+        begun = self._resumed or self._end.sequence > 0
+        remedy = "Make room" if exc.errno in _FULL else "Make it writable"
+        what_then = (
+            f"{remedy}, then continue with plimsoll run --resume."
+            if begun
+            else f"Nothing was changed. {remedy}, then try again."
+        )
+        self.problem = self.problem or f"{exc.strerror}"
+        self.failure = self.failure or (
+            f"The journal {self.path} cannot be written ({exc.strerror}), so nothing "
+            f"further is sent. {what_then}"
+        )
+        if event not in _TELLS:
+            raise WriterBarred(self.failure) from exc
+        self._unwritten += records
+
+    def _record(
+        self, event: JournalEvent, move: Move | None, detail: dict[str, Any]
+    ) -> JournalRecord:
+        return JournalRecord(
+            at_ms=self._timing.now_ms(),
+            event=event,
+            run_id=self.run_id,
+            plan_hash=self._plan.hash,
+            cluster_id=self._plan.cluster_id,
+            topic=move.topic if move else None,
+            partition=move.partition if move else None,
+            replicas_before=move.replicas_before if move else (),
+            replicas_after=move.replicas_after if move else (),
+            detail=detail,
+        )
+
+    def _open(self, event: JournalEvent) -> FileIO:
+        """Make or continue the file.
+
+        OSError where an event that announces no request cannot be added to it: what it
+        tells has happened all the same.
+        """
+        try:
+            if self._resumed:
+                return self._reopened()
+            return self._made()
+        except OSError as exc:
+            if self._resumed and event in _TELLS:
+                raise
+            raise ConfigError(
+                f"The journal {self.path} cannot be made ({exc.strerror}); nothing "
+                "was changed. Set state_dir to a folder that can be written."
+            ) from exc
+
+    def _made(self, content: bytes = b"") -> FileIO:
+        """A new file with this content, and the plan beside it. OSError."""
+        folder = self.path.parent
+        folder.mkdir(parents=True, exist_ok=True)
+        beside_it = plan_path(folder, self.run_id)
+        if isinstance(self._plan, Plan) and not beside_it.exists():
+            # Before the journal: a run that has one can be resumed.
+            plan = self._plan.model_dump(mode="json")
+            write_document(beside_it, plan, private=True)
+        opened = self.path.open("x+b", buffering=0)
+        try:
+            _write_all(opened, content)
+            _sync_folder(folder)
+        except OSError:
+            # A part of it must not pass for the whole.
+            opened.close()
+            self.path.unlink()
+            raise
+        return opened
+
+    def _written_again(self, removed: FileIO) -> FileIO:
+        """The file that somebody has removed; this process still has its content.
+
+        Without it the run could be neither resumed nor rolled back. OSError.
+        """
+        removed.seek(0)
+        opened = self._made(removed.readall()[: self._size])
+        removed.close()
+        _log.warning("the journal %s was removed and is written again", self.path)
+        return opened
+
+    def _reopened(self) -> FileIO:
+        """Open at the end of the last line that was written completely."""
+        kept = whole_lines(self.path)
+        self._end, self._size = scan(kept, self.run_id).end(kept), len(kept)
+        opened = self.path.open("r+b", buffering=0)
+        try:
+            opened.truncate(len(kept))
+            if kept:
+                # It may be missing, or damaged.
+                opened.seek(len(kept) - 1)
+                _write_all(opened, b"\n")
+        except OSError:
+            opened.close()
+            raise
+        return opened
+
+
+def _write_all(file: FileIO, data: bytes) -> None:
+    """Write everything; a file without a buffer may take a part at a time."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.write(rest) :]
+
+
+def run_path(journal_dir: Path, run_id: str) -> Path:
+    """The journal of a run."""
+    return journal_dir / (path_part(run_id) + _SUFFIX)
+
+
+def plan_path(journal_dir: Path, run_id: str) -> Path:
+    """The plan that a run carries out."""
+    return journal_dir / (path_part(run_id) + _PLAN_SUFFIX)
+
+
+def run_paths(journal_dir: Path) -> list[Path]:
+    """Journals of runs, oldest first, whatever the clock said when they were begun."""
+    return [path for path in journal_paths(journal_dir) if not is_action(path.stem)]
+
+
+def journal_paths(journal_dir: Path) -> list[Path]:
+    """Journals of runs and of other changes, in the order of `run_paths`."""
+    return sorted(journal_dir.glob("*" + _SUFFIX), key=lambda path: order(path.stem))
+
+
+def order(run_id: str) -> tuple[int, str]:
+    """What run ids are sorted by: the counter, and before it existed the time."""
+    numbered = _NUMBER.match(run_id)
+    return int(numbered[1]) if numbered else 0, run_id
+
+
+def is_action(run_id: str) -> bool:
+    """Whether it is a change without a plan: not resumed, rolled back or cleaned up."""
+    return _ACTION.fullmatch(run_id) is not None
+
+
+def new_run_id(journal_dir: Path, at_ms: int, kind: str) -> str:
+    """A run id no file in the folder has: `r00000042-20260102T030405678-1a2b3c4d`.
+
+    The number counts the runs of the folder, whichever cluster they are of, and is
+    above all that are there. Ids of before it begin with the time, and sort before.
+    """
+    numbers = (order(path.name)[0] for path in journal_dir.glob("r*"))
+    at = datetime.fromtimestamp(at_ms / 1000, UTC)
+    stamp = f"{at:%Y%m%dT%H%M%S}{at_ms % 1000:03d}"
+    return f"r{1 + max(numbers, default=0):08d}-{stamp}-{kind}"
+
+
+def beside(path: Path, suffix: str) -> Path:
+    """A name beside a file that nothing has, to keep it under."""
+    names = (f"{path.name}{suffix}{number or ''}" for number in count())
+    return next(p for p in map(path.with_name, names) if not p.exists())
+
+
+def whole_lines(path: Path) -> bytes:
+    """A journal without what a crash has left of a last write."""
+    data = read_bytes(path, what="the journal ")
+    found = scan(data, path.stem)
+    kept = data[: found.keep_bytes]
+    return kept if found.ends_line else kept + b"\n"
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

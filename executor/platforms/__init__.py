@@ -1,0 +1,1 @@
+"""How one move is done on AutoMQ, on tiered storage and on plain disks."""

@@ -1,0 +1,158 @@
+"""AutoMQ: one replica per partition, in object storage; a move copies nothing.
+
+Checked against AutoMQ 1.7.3. A move hands the partition over: metadata show the target
+as the only replica at once, and as the leader when it has opened the partition.
+ListPartitionReassignments is always empty, so metadata alone tell the progress.
+"""
+
+import dataclasses
+import threading
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Final
+
+from executor.client import batches
+from executor.client.cluster_admin import Admin
+from executor.client.responses import Answer
+from executor.health.health_rules import Broken, own
+from executor.platforms import move_progress as placement
+from executor.platforms.automq_balancer import NEVER, THRESHOLDS, Balancer
+from executor.platforms.automq_wal import Uploads, Wal
+from executor.platforms.move_progress import dead_target, offline
+from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.timing import Timing
+from model.errors import GuardrailRefused
+from model.ids import PartitionId
+from model.plan.plan import Move
+from model.stop_rules import Rule
+
+_BALANCER_LOOK_S: Final = 10.0
+
+
+class AutoMQ:
+    """Single-replica moves while AutoMQ's own balancer stands down."""
+
+    def __init__(
+        self,
+        admin: Admin,
+        timing: Timing,
+        *,
+        stand_down: bool,
+        wal: Wal | None,
+    ) -> None:
+        self._admin = admin
+        self._timing = timing
+        self._balancer = Balancer(admin, timing)
+        self._stand_down = stand_down
+        """Whether the balancer is stood down for the run, where it is on."""
+        self._balancer_seen_at_s = float("inf")
+        """Before the moves are prepared it may act: it is not stood down yet."""
+        self._uploads = Uploads(wal, timing) if wal else None
+
+    def check(self, moves: Sequence[Move]) -> None:
+        """One replica each, and no second balancer."""
+        for move in moves:
+            if len(move.replicas_after) != 1:
+                raise GuardrailRefused(
+                    f"The plan puts {move.id} on "
+                    f"{placement.text(move.replicas_after)}, and AutoMQ keeps one "
+                    "replica of a partition. Plan again from this cluster."
+                )
+        if not self._stand_down and (reason := self._balancer.acts()):
+            raise GuardrailRefused(
+                f"{reason} and would work against the plan. Say --stand-down-balancer "
+                f"to have {' and '.join(THRESHOLDS)} set to {NEVER} for the run and "
+                "restored after it; or set them yourself for the whole cluster "
+                "(dynamic, in force at once), and on each broker that has a value of "
+                "its own."
+            )
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        """One reassignment."""
+        return (
+            f"AlterPartitionReassignments {move.id}: "
+            f"{placement.text(move.replicas_before)} -> "
+            f"{placement.text(move.replicas_after)}",
+        )
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """The move itself uploads what the source still holds; be ready to see it."""
+        del stop
+        self._balancer_seen_at_s = float("-inf")
+        if self._uploads is not None:
+            self._uploads.prepare()
+        return {move.id: Prepared() for move in moves}
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Answered when the change is committed, not when the target has opened it."""
+        if self._uploads is not None:
+            sources = {m.id: m.replicas_before[0] for m in moves}
+            self._uploads.begin(self._cluster_id, sources)
+        return batches.reassign(self._admin, {m.id: m.replicas_after for m in moves})
+
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Nothing can be: the controller has forgotten the source at once."""
+        words = "AutoMQ cannot do that, so the move was let finish"
+        return {move.id: Answer.refused(words) for move in moves}
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """By metadata: no leader while moving, the target as leader when done."""
+        views = self._admin.partitions([m.id for m in moves])
+        return {
+            m.id: _opening(placement.progress_of(m, views.get(m.id), None))
+            for m in moves
+        }
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """The same: metadata tell all."""
+        return self.progress(moves)
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        """Nothing: AutoMQ elects the leader itself."""
+
+    def health(self, moves: Sequence[Move]) -> Broken | None:
+        """Targets serve, what is not being moved is led, the balancer stands down."""
+        views = self._admin.partitions([m.id for m in moves])
+        resting = [
+            m
+            for m in moves
+            if m.id in views and views[m.id].replicas == m.replicas_before
+        ]
+        return (
+            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
+            or own(Rule.OFFLINE, offline(resting, views))
+            or own(Rule.FOREIGN, self._balancer_now_and_then())
+        )
+
+    def after(self, move: Move) -> None:
+        """Look whether the source uploads its log, where the bucket is known."""
+        if self._uploads is not None:
+            source = move.replicas_before[0]
+            self._uploads.look(move.id, self._cluster_id, source)
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        """Whether sources have uploaded their logs."""
+        return self._uploads.seen() if self._uploads else {}
+
+    @cached_property
+    def _cluster_id(self) -> str:
+        return self._admin.cluster().cluster_id
+
+    def _balancer_now_and_then(self) -> str | None:
+        now_s = self._timing.steady_s()
+        if now_s - self._balancer_seen_at_s < _BALANCER_LOOK_S:
+            return None
+        self._balancer_seen_at_s = now_s
+        return self._balancer.acts()
+
+
+def _opening(found: Progress) -> Progress:
+    """In sync from the first moment means nothing here; only the leader does."""
+    match found.stage:
+        case Stage.ARRIVED:
+            return dataclasses.replace(found, stage=Stage.MOVING)
+        case Stage.DONE:
+            return dataclasses.replace(found, bytes_copied=0)
+    return found

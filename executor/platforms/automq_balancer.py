@@ -1,0 +1,230 @@
+"""AutoMQ's own balancer, stood down while a run moves partitions.
+
+It moves what goes beyond its thresholds; raised out of reach, it acts no more, and goes
+on measuring for fail-over (checked against AutoMQ 1.7.3). What was there before is in
+the journal first, so that whoever comes after a crash can restore it. What somebody
+else sets meanwhile is theirs, and stays.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Self
+
+from executor.client.cluster_admin import Admin
+from executor.journal.run_journal import Journal
+from executor.timing import Timing
+from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
+from model.ids import BrokerId
+from model.plan.plan import Move
+from model.run import JournalEvent
+from model.snapshot.snapshot import StorageKind
+
+ENABLE: Final = "autobalancer.controller.enable"
+THRESHOLDS: Final = (
+    "autobalancer.controller.network.in.usage.distribution.detect.threshold",
+    "autobalancer.controller.network.out.usage.distribution.detect.threshold",
+)
+NEVER: Final = 10**15
+"""A threshold in bytes per second that no broker reaches, so nothing is moved."""
+
+Values = dict[str, str | None]
+"""Thresholds; None where none is set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoodDown:
+    """What was set before."""
+
+    before: dict[BrokerId | None, Values]
+    """By broker, where it has values of its own; under None those of all together."""
+
+    def document(self) -> dict[str, Any]:
+        """For the journal; Kafka's name for all brokers together is the empty one."""
+        return {
+            "" if broker is None else str(broker): dict(values)
+            for broker, values in self.before.items()
+        }
+
+    @classmethod
+    def read(cls, document: Mapping[str, Any]) -> Self:
+        """From the journal."""
+        return cls(
+            before={
+                BrokerId(int(name)) if name else None: values
+                for name, values in document.items()
+            }
+        )
+
+    def requests(self) -> list[str]:
+        """What stands it down, as text."""
+        return [
+            f"IncrementalAlterConfigs {_whose(broker)}: {key} = {NEVER}"
+            for broker, values in self.before.items()
+            for key in values
+        ]
+
+
+class Balancer:
+    """Stands AutoMQ's balancer down, and restores it."""
+
+    def __init__(self, admin: Admin, timing: Timing) -> None:
+        self._admin = admin
+        self._timing = timing
+
+    def acts(self) -> str | None:
+        """The first broker whose settings let it act, in a sentence.
+
+        A value set on the broker itself goes before that of all brokers; what is asked
+        for here is what is in force on each.
+        """
+        for broker in sorted(self._admin.cluster().alive):
+            configs = self._admin.broker_configs(broker, (ENABLE, *THRESHOLDS))
+            if configs.get(ENABLE) == "false":
+                continue
+            if not all(_is_out_of_reach(configs.get(key)) for key in THRESHOLDS):
+                return f"AutoMQ's own balancer is on at broker {broker}"
+        return None
+
+    def plan(
+        self, moves: Sequence[Move], held: StoodDown | None = None
+    ) -> StoodDown | None:
+        """What has to be raised for these moves, with what is set now; nothing changes.
+
+        Of what is `held` and was not changed since, what was there before that. None
+        where it does not act, or no move is in shared storage.
+        """
+        shared = any(move.storage is StorageKind.SHARED for move in moves)
+        if not (shared and self.acts()):
+            return None
+        before: dict[BrokerId | None, Values] = {
+            None: _to_raise(self._read(None, THRESHOLDS))
+        }
+        for one in sorted(self._admin.cluster().alive):
+            own = self._admin.own_broker_configs(one, THRESHOLDS)
+            if values := _to_raise(own):
+                before[one] = values
+        for broker, values in (held.before if held else {}).items():
+            now = self._read(broker, list(values))
+            ours = {k: old for k, old in values.items() if now[k] == str(NEVER)}
+            before.setdefault(broker, {}).update(ours)
+        return StoodDown(before=before)
+
+    def set(self, wanted: StoodDown) -> None:
+        """Raise what was planned, and wait until every broker shows it.
+
+        Raises ExecutionStopped where one does not.
+        """
+        for broker, values in wanted.before.items():
+            self._write(broker, dict.fromkeys(values, str(NEVER)))
+        acts: str | None = None
+
+        def is_quiet() -> bool:
+            nonlocal acts
+            acts = self.acts()
+            return acts is None
+
+        if not self._timing.settles(is_quiet):
+            raise ExecutionStopped(
+                f"{acts} although its thresholds were raised; nothing was moved"
+            )
+
+    def restore(self, held: StoodDown) -> tuple[list[str], list[str]]:
+        """Bring back what was set before; repeating it does no harm.
+
+        Returns, in words, what could not be restored, and what somebody else has set
+        meanwhile, which stays.
+        """
+        left, theirs = [], []
+        for broker, before in held.before.items():
+            try:
+                theirs += self._restore(broker, before)
+            except ClusterUnreachable:
+                whose = _whose(broker)
+                left.append(f"no answer came, and {whose} may keep raised thresholds")
+        return left, theirs
+
+    def _restore(self, broker: BrokerId | None, before: Values) -> list[str]:
+        now = self._read(broker, list(before))
+        changed = {k for k, old in before.items() if now[k] not in (old, str(NEVER))}
+        # Also what shows the old value: a broker may lag behind the controller.
+        ours = {key: old for key, old in before.items() if key not in changed}
+        self._write(broker, ours)
+        self._timing.settles(lambda: self._read(broker, list(ours)) == ours)
+        return [
+            f"somebody set {key} of {_whose(broker)} to {now[key] or 'its default'} "
+            "meanwhile, which stays"
+            for key in sorted(changed)
+        ]
+
+    def _read(self, broker: BrokerId | None, keys: Sequence[str]) -> Values:
+        found = (
+            self._admin.default_broker_configs(keys)
+            if broker is None
+            else self._admin.own_broker_configs(broker, keys)
+        )
+        return {key: found.get(key) for key in keys}
+
+    def _write(self, broker: BrokerId | None, values: Values) -> None:
+        if broker is None:
+            self._admin.alter_default_broker_configs(values)
+        else:
+            self._admin.alter_broker_configs(broker, values)
+
+
+def _is_out_of_reach(value: str | None) -> bool:
+    return value is not None and int(value) >= NEVER
+
+
+def _to_raise(values: Mapping[str, str | None]) -> Values:
+    return {k: value for k, value in values.items() if not _is_out_of_reach(value)}
+
+
+def _whose(broker: BrokerId | None) -> str:
+    return "all brokers" if broker is None else f"broker {broker}"
+
+
+class RunBalancer:
+    """AutoMQ's balancer beside one run, and the journal it stands in."""
+
+    def __init__(
+        self,
+        balancer: Balancer,
+        journal: Journal,
+        *,
+        consent: bool,
+        held: StoodDown | None = None,
+    ) -> None:
+        self._balancer = balancer
+        self._journal = journal
+        self._consent = consent
+        self._held = held
+        """Set now, also by the run of before that is gone on with."""
+
+    @property
+    def stands_down(self) -> bool:
+        """Whether the run has raised thresholds, and not restored them."""
+        return self._held is not None
+
+    def begin(self, moves: Sequence[Move]) -> None:
+        """Stand it down for these moves, if it acts and there is consent."""
+        wanted = self._balancer.plan(moves, self._held) if self._consent else None
+        if wanted is None:
+            return
+        document = wanted.document()
+        self._journal.write(JournalEvent.BALANCER_STOOD_DOWN, before=document)
+        self._held = wanted
+        self._balancer.set(wanted)
+
+    def end(self) -> str:
+        """Restore it; what is left or was changed by somebody else, else empty."""
+        if self._held is None:
+            return ""
+        try:
+            left, theirs = self._balancer.restore(self._held)
+        except PlimsollError as exc:
+            left, theirs = [f"AutoMQ's own balancer still stands down: {exc}"], []
+        if left:
+            return f"{'; '.join([*left, *theirs])}; plimsoll cleanup restores the rest"
+        self._held = None
+        self._journal.write(JournalEvent.BALANCER_RESTORED, theirs=theirs)
+        return "; ".join(theirs)

@@ -1,0 +1,182 @@
+"""AutoMQ's write-ahead log seen through S3: the proof that a source has uploaded it.
+
+A node's log lies in objects of its own in the bucket, which vanish once what they hold
+was uploaded for good (checked against AutoMQ 1.7.3). Closing a partition forces that,
+so it happens while the partition moves. The log is that of the whole node, and other
+partitions go on writing it; what counts is what was there when the move began.
+"""
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+from clients.reachability import reason_of
+from clients.s3 import S3Settings, client_of, listed
+from executor.platforms.platform import Noted
+from executor.timing import Timing
+from model.ids import BrokerId, PartitionId
+from model.units import bytes_text, seconds_text
+
+if TYPE_CHECKING:
+    from mypy_boto3_s3 import S3Client
+
+LITTLE: Final = 1_000_000
+"""Bytes of a log; with less of it left, it counts as uploaded."""
+_WITHIN_S: Final = 5.0
+"""How long a log is watched after a move."""
+_EVERY_S: Final = 0.25
+_AT_ONCE: Final = 4
+_TIMEOUT_S: Final = 2.0
+"""For one answer of S3."""
+
+
+class Wal:
+    """Lists nodes' logs by the keys that AutoMQ gives them.
+
+    They are `<MD5 of the id>/_kafka_<cluster id>/<node id>/<epoch>/wal/<start>-<end>`;
+    `reservation/_kafka_<cluster id>/<node id>` is in the bucket that has a node's log.
+    Every call raises as boto3 does, ValueError also where the endpoint is no URL.
+    """
+
+    def __init__(self, settings: S3Settings) -> None:
+        self._settings = settings
+
+    def connect(self) -> None:
+        """Make the client; S3 is not asked yet."""
+        _ = self._client
+
+    def holds(self, cluster_id: str, broker: BrokerId) -> bool:
+        """Whether this is the bucket that a broker's log is kept in."""
+        key = f"{self._settings.prefix}reservation/_kafka_{cluster_id}/{broker}"
+        return any(found == key for found, _ in self._listed(key))
+
+    def objects(self, cluster_id: str, broker: BrokerId) -> dict[str, int]:
+        """Keys and bytes of what a broker has not uploaded."""
+        found = self._listed(self.folder(cluster_id, broker))
+        return {key: size for key, size in found if "/wal/" in key}
+
+    def folder(self, cluster_id: str, broker: BrokerId) -> str:
+        """What the keys of one broker's log begin with."""
+        spread = hashlib.md5(str(broker).encode(), usedforsecurity=False).hexdigest()
+        folder = f"{spread.upper()}/_kafka_{cluster_id}/{broker}/"
+        return self._settings.prefix + folder
+
+    def _listed(self, prefix: str) -> Iterator[tuple[str, int]]:
+        return listed(self._client, self._settings.bucket, prefix)
+
+    @cached_property
+    def _client(self) -> "S3Client":
+        return client_of(self._settings, _TIMEOUT_S)
+
+
+class Uploads:
+    """Looks, beside the moves of one run, whether their sources upload their logs.
+
+    Threads of its own ask S3, so that a slow one does not hold moves up.
+    """
+
+    def __init__(self, wal: Wal, timing: Timing, within_s: float = _WITHIN_S) -> None:
+        self._wal = wal
+        self._timing = timing
+        self._within_s = within_s
+        self._pool = ThreadPoolExecutor(_AT_ONCE, "wal")
+        self._before: dict[PartitionId, Future[dict[str, int]]] = {}
+        """What was there when each move began."""
+        self._looks: dict[PartitionId, Future[Noted]] = {}
+        self._unseen: dict[PartitionId, Noted] = {}
+
+    def prepare(self) -> None:
+        """Have a client ready, so that what is there is seen as soon as a move begins.
+
+        What fails here fails again when the bucket is looked at, and is told then.
+        """
+        wait([self._pool.submit(self._wal.connect)], _TIMEOUT_S)
+
+    def begin(self, cluster_id: str, sources: Mapping[PartitionId, BrokerId]) -> None:
+        """Partitions are about to leave these brokers; returns at once."""
+        before = {
+            source: self._pool.submit(self._held, cluster_id, source)
+            for source in sorted(set(sources.values()))
+        }
+        self._before |= {pid: before[source] for pid, source in sources.items()}
+
+    def look(self, pid: PartitionId, cluster_id: str, source: BrokerId) -> None:
+        """A move that had begun is done; returns at once."""
+        before = self._before.get(pid)
+        if before is None:
+            self._unseen[pid] = _begun_elsewhere(source)
+            return
+        now_s = self._timing.steady_s()
+        look = self._pool.submit(self._look, before, cluster_id, source, now_s)
+        self._looks[pid] = look
+
+    def seen(self) -> dict[PartitionId, Noted]:
+        """What was seen after each move; waits a bounded time for the last ones."""
+        wait(self._looks.values(), self._within_s + _TIMEOUT_S)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        return self._unseen | {pid: _told(look) for pid, look in self._looks.items()}
+
+    def _held(self, cluster_id: str, source: BrokerId) -> dict[str, int]:
+        held = self._wal.objects(cluster_id, source)
+        if not self._wal.holds(cluster_id, source):
+            raise LookupError(f"the bucket has none of broker {source}")
+        return held
+
+    def _look(
+        self,
+        before: Future[dict[str, int]],
+        cluster_id: str,
+        source: BrokerId,
+        done_at_s: float,
+    ) -> Noted:
+        # It was submitted earlier, so some thread has taken it up.
+        held = before.result()
+        while True:
+            now = self._wal.objects(cluster_id, source)
+            left = sum(size for key, size in held.items() if key in now)
+            after_s = self._timing.steady_s() - done_at_s
+            if left < LITTLE or after_s >= self._within_s:
+                return _seen(source, sum(held.values()), left, after_s)
+            self._timing.pause(_EVERY_S)
+
+
+def _seen(source: BrokerId, held: int, left: int, after_s: float) -> Noted:
+    much = "under 1 MB" if left < LITTLE else "1 MB or more"
+    words = (
+        f"{much} of broker {source}'s write-ahead log from before the move is left: "
+        f"{bytes_text(left)} of {bytes_text(held)}, {seconds_text(after_s)} after it, "
+        "seen through S3"
+    )
+    detail = {
+        "wal_bytes_before": held,
+        "wal_bytes_left": left,
+        "after_s": round(after_s, 3),
+    }
+    return Noted(note=words, detail=detail)
+
+
+def _told(look: Future[Noted]) -> Noted:
+    """What a look has found; whatever went wrong with it is words, and no error."""
+    if look.cancelled() or not look.done():
+        return _unseen("no answer in time")
+    error = look.exception()
+    if isinstance(error, Exception):
+        return _unseen(reason_of(error))
+    return look.result()
+
+
+def _unseen(reason: str) -> Noted:
+    return _unknown(f"the write-ahead log cannot be seen through S3 ({reason})")
+
+
+def _begun_elsewhere(source: BrokerId) -> Noted:
+    return _unknown(
+        f"whether broker {source} has uploaded its write-ahead log is not known: "
+        "another process began the move, and what the log held then was not seen"
+    )
+
+
+def _unknown(words: str) -> Noted:
+    return Noted(note=words, detail={"wal_bytes_before": None, "wal_bytes_left": None})

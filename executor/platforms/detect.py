@@ -1,0 +1,65 @@
+"""Which platform a cluster is, and which way of moving fits which topic."""
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from executor.client.cluster_admin import Admin
+from executor.platforms.automq import AutoMQ
+from executor.platforms.automq_wal import Wal
+from executor.platforms.platform import Dialect
+from executor.platforms.remote_tier import Tier
+from executor.platforms.stock_kafka import ReplicatedKafka, TieredKafka
+from executor.timing import RunLimits, Timing
+from model.ids import TopicName
+from model.snapshot.snapshot import StorageKind
+
+_AUTOMQ_FEATURE: Final = "automq.version"
+_AUTOMQ_CONFIG: Final = "elasticstream.enable"
+_TIER: Final = "remote.storage.enable"
+
+
+def storage_kinds(
+    admin: Admin, topics: Collection[TopicName]
+) -> dict[TopicName, StorageKind]:
+    """How the cluster keeps each topic now; topics that do not exist are absent."""
+    if is_automq(admin):
+        return dict.fromkeys(topics, StorageKind.SHARED)
+    configs = admin.topic_configs(sorted(topics), [_TIER])
+    return {
+        topic: StorageKind.TIERED
+        if values.get(_TIER) == "true"
+        else StorageKind.REPLICATED
+        for topic, values in configs.items()
+    }
+
+
+def is_automq(admin: Admin) -> bool:
+    """By its feature flag, or where 1.0.0 lacks that, by a broker's setting."""
+    if _AUTOMQ_FEATURE in admin.features():
+        return True
+    broker = min(admin.cluster().alive)
+    return admin.broker_configs(broker, [_AUTOMQ_CONFIG]).get(_AUTOMQ_CONFIG) == "true"
+
+
+def dialects(
+    admin: Admin,
+    *,
+    timing: Timing,
+    limits: RunLimits,
+    tier: Tier | None,
+    wal: Wal | None,
+) -> Mapping[StorageKind, Dialect]:
+    """The way of moving for each kind of storage."""
+    return {
+        StorageKind.REPLICATED: ReplicatedKafka(admin),
+        StorageKind.TIERED: TieredKafka(
+            admin,
+            timing=timing,
+            wait_s=limits.tier_wait_s,
+            tier=tier,
+            shortened=limits.shorten_segments,
+        ),
+        StorageKind.SHARED: AutoMQ(
+            admin, timing, stand_down=limits.stand_down_balancer, wal=wal
+        ),
+    }

@@ -1,0 +1,138 @@
+"""How far a move is, and what is wrong with a cluster, judged from what it shows."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
+
+from executor.client.responses import PartitionView, Reassignment
+from executor.platforms.platform import Progress, Stage
+from executor.platforms.replica_log_dirs import changed
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Move
+
+
+def progress_of(
+    move: Move, view: PartitionView | None, listed: Reassignment | None
+) -> Progress:
+    """The stage of a move that was started.
+
+    `view` may lag behind the controller, whose list of reassignments does not.
+    """
+    if view is None or view.topic_id != move.topic_id:
+        return _lost(f"{move.id} does not exist any more")
+    lists = (move.replicas_before, *steps(move))
+    if listed is not None:
+        if set(listed.target) not in map(set, lists[1:]):
+            return _lost(f"somebody else moves {move.id} to {text(listed.target)}")
+        return Progress(stage=Stage.MOVING, view=view)
+    stage = _stage(move, view, lists)
+    if stage is Stage.LOST:
+        return _lost(
+            f"{move.id} is on {text(view.replicas)}, the plan expects "
+            f"{text(move.replicas_after)}"
+        )
+    return Progress(stage=stage, view=view)
+
+
+def steps(move: Move) -> tuple[tuple[BrokerId, ...], ...]:
+    """The replica lists to ask for one after the other, the plan's last.
+
+    Each exchanges one replica: all at once, a partition would lie on twice its
+    replicas for a while. The one that leads is exchanged last.
+    """
+    if move.replicas_after == move.replicas_before:
+        return ()
+    if not move.added:
+        return (move.replicas_after,)
+    now, lists = list(move.replicas_before), []
+    removed = sorted(move.removed, key=lambda broker: broker == move.leader_before)
+    added = sorted(move.added, key=lambda broker: broker == move.leader_after)
+    for old, new in zip(removed, added, strict=True):
+        now[now.index(old)] = new
+        lists.append(tuple(now))
+    return (*lists[:-1], move.replicas_after)
+
+
+def _stage(
+    move: Move, view: PartitionView, lists: Sequence[tuple[BrokerId, ...]]
+) -> Stage:
+    if view.replicas == move.replicas_after:
+        return _last_steps(move, view)
+    if view.replicas == move.replicas_before:
+        return Stage.NOT_BEGUN
+    if view.replicas in lists:
+        whole = view.in_sync.issuperset(view.replicas)
+        return Stage.HALFWAY if whole else Stage.MOVING
+    if set(view.replicas) in map(set, lists[:-1]):
+        return Stage.REVERTED
+    both = (set(old) | set(new) for old, new in pairwise(lists))
+    return Stage.MOVING if set(view.replicas) in both else Stage.LOST
+
+
+def _last_steps(move: Move, view: PartitionView) -> Stage:
+    if not view.in_sync.issuperset(move.replicas_after):
+        return Stage.MOVING
+    return Stage.DONE if view.leader == move.leader_after else Stage.ARRIVED
+
+
+def is_step(move: Move, listed: Reassignment) -> bool:
+    """Whether a reassignment under way is one that the move asks for."""
+    return set(listed.target) in map(set, steps(move))
+
+
+def step_before(move: Move, listed: Reassignment) -> tuple[BrokerId, ...]:
+    """The list from which the step that is under way began."""
+    ahead = [set(to) for to in steps(move)].index(set(listed.target))
+    return (move.replicas_before, *steps(move))[ahead]
+
+
+def in_order(move: Move, view: PartitionView) -> tuple[BrokerId, ...] | None:
+    """The list that a cancel left in another order; None where it did not."""
+    lists = (move.replicas_before, *steps(move))
+    if view.replicas in lists:
+        return None
+    return next((to for to in lists[:-1] if set(to) == set(view.replicas)), None)
+
+
+def _lost(reason: str) -> Progress:
+    return Progress(stage=Stage.LOST, reason=reason)
+
+
+def dead_target(moves: Iterable[Move], alive: Collection[BrokerId]) -> str | None:
+    """A sentence that names the first target that does not serve."""
+    for move in moves:
+        for broker in targets(move):
+            if broker not in alive:
+                return f"broker {broker}, where {move.id} goes, is dead or fenced"
+    return None
+
+
+def targets(move: Move) -> tuple[BrokerId, ...]:
+    """Brokers that must serve for the move to end: those that copy, and the leader."""
+    return tuple(dict.fromkeys((*move.added, *changed(move), move.leader_after)))
+
+
+def offline(
+    moves: Iterable[Move], views: Mapping[PartitionId, PartitionView]
+) -> str | None:
+    """A sentence that names the first partition without a leader."""
+    for move in moves:
+        view = views.get(move.id)
+        if view is not None and not view.is_led:
+            return f"{move.id} is offline: it has no leader"
+    return None
+
+
+def foreign(
+    moves: Iterable[Move], listed: Mapping[PartitionId, Reassignment]
+) -> str | None:
+    """A sentence that names a reassignment outside the plan."""
+    others = sorted(set(listed) - {move.id for move in moves})
+    if not others:
+        return None
+    more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+    return f"somebody else is moving {others[0]}{more}"
+
+
+def text(brokers: Sequence[BrokerId]) -> str:
+    """A replica list as people write it."""
+    return f"[{', '.join(map(str, brokers))}]"

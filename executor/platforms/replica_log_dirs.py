@@ -1,0 +1,180 @@
+"""In which log directories of their brokers replicas lie (JBOD, KIP-113).
+
+A broker that has a replica copies it into another of its directories, beside the one it
+goes on to use, and then changes over. One that is to get a replica remembers the
+directory it was told, in memory alone: what came elsewhere is sent on.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from enum import Enum, auto
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import (
+    Answer,
+    LogDirView,
+    PartitionView,
+    Verdict,
+)
+from executor.platforms.platform import Progress, Stage
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import ANY_DIR, Move
+
+Seen = Mapping[BrokerId, Sequence[LogDirView]]
+"""Log directories by broker; of those that do not answer, none."""
+
+
+def named(move: Move) -> dict[BrokerId, str]:
+    """The directory of each replica that the plan gives another or its first one."""
+    before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
+    after = zip(move.replicas_after, move.log_dirs_after, strict=False)
+    return {b: new for b, new in after if new not in (ANY_DIR, before.get(b))}
+
+
+def changed(move: Move) -> dict[BrokerId, tuple[str, str]]:
+    """Old and new directory of each replica that stays on its broker."""
+    before = dict(zip(move.replicas_before, move.log_dirs_before, strict=False))
+    return {b: (before[b], new) for b, new in named(move).items() if b in before}
+
+
+def requests(move: Move) -> tuple[str, ...]:
+    """What the brokers are asked, as text."""
+    old = {b: f"{was} -> " for b, (was, _) in changed(move).items()}
+    return tuple(
+        f"AlterReplicaLogDirs {move.id} on broker {broker}: {old.get(broker, '')}{new}"
+        for broker, new in named(move).items()
+    )
+
+
+def ask(admin: Admin, moves: Iterable[Move]) -> dict[PartitionId, Answer]:
+    """Tell each broker the directories of its replicas; what was not accepted.
+
+    Brokers are asked one after the other; repeating it does no harm.
+    """
+    targets: dict[BrokerId, dict[PartitionId, str]] = {}
+    for move in moves:
+        for broker, path in named(move).items():
+            targets.setdefault(broker, {})[move.id] = path
+    return {
+        pid: answer
+        for broker, paths in targets.items()
+        for pid, answer in admin.alter_log_dirs(broker, paths).items()
+        if answer.verdict is not Verdict.ACCEPTED
+    }
+
+
+def progress_of(move: Move, now: Progress, seen: Seen) -> Progress:
+    """How far a move is whose replica lists are as far as `now` tells."""
+    if not move.log_dirs_after or now.view is None:
+        return now
+    places = {b: _place(move, b, seen.get(b, ())) for b in named(move)}
+    for broker, place in places.items():
+        if place is _Place.ELSEWHERE:
+            reason = f"somebody else changes the log directory of {move.id} on broker "
+            return Progress(stage=Stage.LOST, reason=f"{reason}{broker}")
+    stage = _stage(move, now, {places[b] for b in changed(move)}, {*places.values()})
+    return replace(now, stage=stage, log_dirs=_lies_in(now.view, seen))
+
+
+class _Place(Enum):
+    """Where one replica is on its way."""
+
+    ABSENT = auto()
+    """Its broker has none, or does not show it."""
+    WAITING = auto()
+    """Not where it shall be, and not on its way there."""
+    COPYING = auto()
+    THERE = auto()
+    ELSEWHERE = auto()
+    """Neither where it was nor where it shall be, or on its way to there."""
+
+
+def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
+    new = named(move)[broker]
+    lies, comes = lying(move.id, dirs), coming(move.id, dirs)
+    if not lies:
+        return _Place.ABSENT
+    if comes:
+        return _Place.COPYING if comes == [new] else _Place.ELSEWHERE
+    if len(lies) > 1:
+        # While the broker changes over it shows both.
+        return _Place.COPYING
+    if lies == [new]:
+        return _Place.THERE
+    old = changed(move).get(broker)
+    return _Place.WAITING if old is None or lies == [old[0]] else _Place.ELSEWHERE
+
+
+def _stage(move: Move, now: Progress, stay: set[_Place], every: set[_Place]) -> Stage:
+    if move.replicas_before == move.replicas_after and stay == {_Place.WAITING}:
+        return Stage.NOT_BEGUN
+    match now.stage:
+        case Stage.ARRIVED | Stage.DONE:
+            if not every.isdisjoint({_Place.COPYING, _Place.ABSENT}):
+                return Stage.MOVING
+            return Stage.HALFWAY if _Place.WAITING in every else now.stage
+        case Stage.NOT_BEGUN if _Place.COPYING in stay:
+            return Stage.MOVING
+        case Stage.NOT_BEGUN if _Place.THERE in stay:
+            return Stage.HALFWAY
+    return now.stage
+
+
+def _lies_in(view: PartitionView, seen: Seen) -> tuple[str, ...]:
+    """The directory of each replica, `any` where it is not known."""
+    found = (lying(view.id, seen.get(broker, ())) for broker in view.replicas)
+    return tuple(paths[0] if len(paths) == 1 else ANY_DIR for paths in found)
+
+
+def lying(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
+    """The directories of one broker that hold a replica in use; at most one at rest."""
+    return [entry.path for entry in dirs if pid in entry.sizes]
+
+
+def sizes_of(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[int]:
+    """Bytes of a replica in each of these."""
+    return [entry.sizes[pid] for entry in dirs if pid in entry.sizes]
+
+
+def coming(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
+    """The directories that it is being copied into."""
+    return [entry.path for entry in dirs if pid in entry.coming]
+
+
+def bytes_copied(move: Move, view: PartitionView | None, seen: Seen) -> int | None:
+    """Bytes on added replicas and in new directories; None where not all are seen."""
+    held = view.replicas if view else ()
+    total = 0
+    for broker in (b for b in move.added if b in held):
+        sizes = sizes_of(move.id, seen.get(broker, ()))
+        if not sizes:
+            return None
+        total += max(sizes)
+    for broker, (_, new) in changed(move).items():
+        for entry in (d for d in seen.get(broker, ()) if d.path == new):
+            total += entry.sizes.get(move.id, entry.coming.get(move.id, 0))
+    return total
+
+
+def bytes_left(move: Move, view: PartitionView | None, seen: Seen) -> int | None:
+    """What the added replica that is furthest behind its leader lacks.
+
+    None where none is behind, or not all are seen.
+    """
+    held = () if view is None else [b for b in move.added if b in view.replicas]
+    sizes = {b: max(sizes_of(move.id, seen.get(b, ())), default=None) for b in held}
+    if view is None or None in sizes.values():
+        return None
+    whole = max(sizes_of(move.id, seen.get(view.leader, ())), default=None)
+    behind = [n for b, n in sizes.items() if b not in view.in_sync and n is not None]
+    return None if whole is None or not behind else max(0, whole - min(behind))
+
+
+def bytes_beside(move: Move, seen: Seen) -> int:
+    """Bytes so far of all copies inside the brokers where this one changes."""
+    return sum(
+        size
+        for broker in changed(move)
+        for entry in seen.get(broker, ())
+        for size in entry.coming.values()
+    )

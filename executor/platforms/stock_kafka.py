@@ -1,0 +1,294 @@
+"""Stock Kafka: reassignments, with the remote tier used where a topic has one."""
+
+import logging
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from typing import Final
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import Answer, LogDirView, PartitionView
+from executor.health import competing_rebalancers as authorities
+from executor.health.health_rules import Broken, own
+from executor.platforms import move_progress as placement
+from executor.platforms import replica_log_dirs as directories
+from executor.platforms.move_progress import dead_target, foreign, offline
+from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.platforms.remote_tier import Tier
+from executor.platforms.replica_steps import Steps
+from executor.platforms.tiered_segments import SEGMENT, Segments
+from executor.platforms.tiered_tail import (
+    SEGMENTS,
+    Patience,
+    Tail,
+    TailReader,
+    Waited,
+    nothing_local,
+    wait_for_short_tails,
+)
+from executor.timing import Timing
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move
+from model.stop_rules import Rule
+from model.units import bytes_text, seconds_text
+
+_NOTHING_LOCAL: Final = (
+    "all of its log is in the tier and nothing on its leader's disk, and Kafka lets no "
+    "new replica join before the next append (KIP-1023); plan again after that"
+)
+_log = logging.getLogger("plimsoll.executor")
+
+
+class ReplicatedKafka:
+    """Topics on the brokers' disks: a move copies whole logs.
+
+    The list is changed first; where another replica is to lead, a preferred election
+    follows, which Kafka's own leader balancing then does not undo.
+    """
+
+    def __init__(self, admin: Admin) -> None:
+        self._admin = admin
+        self._steps = Steps()
+
+    def check(self, moves: Sequence[Move]) -> None:
+        """Kafka forbids nothing that a plan can hold."""
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        """Directories, reassignments, and an election where the leader may change."""
+        lists = (move.replicas_before, *placement.steps(move))
+        changes = directories.requests(move) + tuple(
+            f"AlterPartitionReassignments {move.id}: "
+            f"{placement.text(old)} -> {placement.text(new)}"
+            for old, new in pairwise(lists)
+        )
+        if not self._needs_election(move):
+            return changes
+        return (*changes, f"ElectLeaders preferred {move.id}: {move.leader_after}")
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """Nothing makes these moves cheaper."""
+        del stop
+        return {move.id: Prepared() for move in moves}
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Tell brokers the directories, then the controller the next list of each.
+
+        A replica that is made before its broker knows where would have to be copied.
+        """
+        failed = directories.ask(self._admin, moves)
+        several = [m.id for m in moves if len(m.added) > 1 or m.log_dirs_after]
+        views = self._admin.partitions(several) if several else {}
+        for move in moves:
+            self._steps.see(move, views.get(move.id), None)
+        steps = {m.id: self._steps.next(m) for m in moves}
+        lists = {p: step for p, step in steps.items() if step and p not in failed}
+        answers = dict.fromkeys(steps, Answer.accepted()) | failed
+        return answers | (authorities.reassign(self._admin, lists) if lists else {})
+
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """Cancel what the controller lists as ours, then put back the old order."""
+        listed = self._admin.reassignments()
+        ours = [m for m in moves if m.id in listed]
+        ours = [m for m in ours if placement.is_step(m, listed[m.id])]
+        answers = dict.fromkeys((m.id for m in moves), Answer.unknown())
+        if ours:
+            answers |= self._admin.reassign({m.id: None for m in ours})
+        lists = {m.id: placement.step_before(m, listed[m.id]) for m in ours}
+        lists = {p: to for p, to in lists.items() if answers[p] == Answer.accepted()}
+        others = self._admin.partitions([m.id for m in moves if m not in ours])
+        for move in (m for m in moves if m.id in others):
+            if to := placement.in_order(move, others[move.id]):
+                lists[move.id] = to
+        if lists:
+            self._admin.reassign(lists)
+        return answers
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """What the controller lists, then the metadata, then the log directories."""
+        return self._seen(moves, moves)
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        """The same; log directories of moves alone that name them."""
+        return self._seen(moves, [m for m in moves if m.log_dirs_after])
+
+    def _seen(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> Mapping[PartitionId, Progress]:
+        found = self._look(moves, with_bytes)
+        # A broker that changes over to a copy may be caught between the two.
+        doubtful = [m for m in moves if m.log_dirs_after and _is_not_begun(found[m.id])]
+        return found | self._look(doubtful, doubtful) if doubtful else found
+
+    def _look(
+        self, moves: Sequence[Move], with_bytes: Sequence[Move]
+    ) -> dict[PartitionId, Progress]:
+        listed = self._admin.reassignments()
+        views = self._admin.partitions([m.id for m in moves])
+        seen = self._log_dirs(with_bytes, views)
+        found = {}
+        for move in moves:
+            view = views.get(move.id)
+            self._steps.see(move, view, listed.get(move.id))
+            now = placement.progress_of(move, view, listed.get(move.id))
+            found[move.id] = replace(
+                directories.progress_of(move, now, seen),
+                bytes_copied=directories.bytes_copied(move, view, seen),
+                bytes_left=directories.bytes_left(move, view, seen),
+                bytes_beside=directories.bytes_beside(move, seen),
+            )
+        return found
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        """Elect the preferred leaders; never uncleanly."""
+        self._admin.elect_preferred([m.id for m in moves])
+
+    def health(self, moves: Sequence[Move]) -> Broken | None:
+        """Targets serve, partitions are led, and nobody else moves anything."""
+        views = self._admin.partitions([m.id for m in moves])
+        return (
+            own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
+            or own(Rule.OFFLINE, offline(moves, views))
+            or own(Rule.FOREIGN, foreign(moves, self._admin.reassignments()))
+        )
+
+    def after(self, move: Move) -> None:
+        """Nothing: the controller lists what is left to do."""
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        """Nothing."""
+        return {}
+
+    @staticmethod
+    def _needs_election(move: Move) -> bool:
+        return len(move.replicas_after) > 1 and move.leader_after != move.leader_before
+
+    def _log_dirs(
+        self, moves: Sequence[Move], views: Mapping[PartitionId, PartitionView]
+    ) -> dict[BrokerId, Sequence[LogDirView]]:
+        """Of leaders and replicas added so far, and of all that change directories."""
+        offline = {b for view in views.values() for b in view.offline}
+        by_broker: dict[BrokerId, list[PartitionId]] = {}
+        for move in (m for m in moves if m.id in views):
+            view = views[move.id]
+            held = {*view.replicas}
+            if not move.log_dirs_after:
+                held &= {view.leader, *move.added} if move.added else set()
+            for broker in held - offline:
+                # A dead broker would keep the whole look waiting for its time-out.
+                by_broker.setdefault(broker, []).append(move.id)
+        return {
+            broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()
+        }
+
+    def _log_dirs_of(
+        self, broker: BrokerId, ids: Sequence[PartitionId]
+    ) -> Sequence[LogDirView]:
+        try:
+            return self._admin.log_dirs(broker, ids)
+        except ClusterUnreachable as exc:
+            # Metadata show whether the move goes on; the next look may tell the rest.
+            _log.debug("log directories of broker %s are not known: %s", broker, exc)
+            return ()
+
+
+def _is_not_begun(found: Progress) -> bool:
+    return found.stage is Stage.NOT_BEGUN
+
+
+class TieredKafka(ReplicatedKafka):
+    """Topics whose older segments are in the remote tier: only the tail is copied.
+
+    `prepare` waits until what lies after the last tiered offset is short (KIP-405,
+    KIP-1023), and looks the segments up through S3 where it can. `shortened` says that
+    topics were told to have short segments, which takes brokers a while.
+    """
+
+    def __init__(
+        self,
+        admin: Admin,
+        *,
+        timing: Timing,
+        wait_s: float,
+        tier: Tier | None,
+        shortened: bool = False,
+    ) -> None:
+        super().__init__(admin)
+        self._timing = timing
+        self._wait_s = wait_s
+        self._tier = tier
+        self._shortened = shortened
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        """Wait for short tails; what cannot get short goes on with a note."""
+        copying = [move for move in moves if move.added]
+        reader = TailReader(self._admin, copying)
+        patience = (
+            Patience.with_brokers(self._admin, copying, self._wait_s)
+            if self._shortened
+            else Patience(wait_s=self._wait_s)
+        )
+        waited = wait_for_short_tails(reader, patience, self._timing, stop)
+        offers = self._offers({pid: found.tail for pid, found in waited.items()})
+        return {
+            move.id: self._prepared(move, waited[move.id], offers.get(move.topic))
+            if move.id in waited
+            else Prepared()
+            for move in moves
+        }
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        """As for other topics, but refused where the new replica would not join."""
+        # A segment that was just rolled may leave nothing for a moment.
+        if self._timing.settles(lambda: not nothing_local(self._admin, moves)):
+            return super().start(moves)
+        refused = nothing_local(self._admin, moves)
+        answers = dict.fromkeys(refused, Answer.refused(_NOTHING_LOCAL))
+        return {**answers, **super().start([m for m in moves if m.id not in refused])}
+
+    def _offers(self, tails: Mapping[PartitionId, Tail]) -> dict[TopicName, int]:
+        """About what moves of topics would copy with short segments."""
+        if self._shortened:
+            return {}
+        wanted = Segments(self._admin, self._timing).wanted(tails)
+        segments = {p.topic: t.retention.segment_bytes for p, t in tails.items()}
+        return {
+            topic: SEGMENTS * int(values.get(SEGMENT, segments[topic]))
+            for topic, values in wanted.items()
+        }
+
+    def _prepared(self, move: Move, waited: Waited, offer: int | None) -> Prepared:
+        tail = waited.tail
+        words = [_what_is_copied(waited)]
+        if offer is not None and offer < tail.bytes_to_copy:
+            words.append(
+                f"with --shorten-segments about {bytes_text(offer)}, while records come"
+            )
+        detail = {"bytes_to_copy": tail.bytes_to_copy, "waited_s": waited.seconds}
+        if waited.seconds:
+            what = "ready after" if tail.is_short else "waited for"
+            words.append(f"{what} {seconds_text(waited.seconds)}")
+        seen = self._tier.listing(move.id, move.topic_id) if self._tier else None
+        if seen is not None:
+            words.append(seen.words)
+            detail |= seen.detail
+        if tail.last_tiered >= 0 and not (seen and seen.segments):
+            words.append(
+                "that the tier has it up to offset "
+                f"{tail.last_tiered} is the leader's word alone (ListOffsets -5)"
+            )
+        return Prepared(note="; ".join(words), detail=detail)
+
+
+def _what_is_copied(waited: Waited) -> str:
+    tail = waited.tail
+    size = bytes_text(tail.bytes_to_copy)
+    if tail.is_short:
+        return f"about {size} to copy"
+    what = f"about {size}" if tail.skips else f"all {size} on the local disk"
+    return f"{what} are copied: {waited.why_long}"

@@ -1,0 +1,310 @@
+"""What a move of a tiered partition will copy, and waiting until that is little.
+
+A new replica begins after the last tiered offset (KIP-1023), but only once the leader
+has deleted a tiered segment from its own disk; else it copies all local bytes.
+"""
+
+import logging
+import threading
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
+from executor.client.responses import PartitionView
+from executor.timing import Timing
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move
+from model.units import count_text, seconds_text
+
+SEGMENTS: Final = 2
+"""A tail is short with the active segment and one that is being uploaded."""
+_IDLE_S: Final = 5.0
+"""Segments roll on append: the tail of a log that stands still mostly stays."""
+_PAUSE_S: Final = 0.25
+_TOLD_S: Final = 60.0
+"""A wait that may take longer is announced."""
+_UPLOADS_EVERY: Final = "remote.log.manager.task.interval.ms"
+_DELETES_EVERY: Final = "log.retention.check.interval.ms"
+_UNLIMITED: Final = -1
+_SAME_AS_TOTAL: Final = -2
+_SKIPS_TIERED: Final = "follower.fetch.last.tiered.offset.enable"
+_TOPIC_KEYS: Final = (
+    "segment.bytes",
+    "retention.bytes",
+    "retention.ms",
+    "local.retention.bytes",
+    "local.retention.ms",
+)
+
+_log = logging.getLogger("plimsoll.executor")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retention:
+    """How a tiered topic's segments roll and leave the local disk."""
+
+    segment_bytes: int
+    local_bytes: int
+    """-1 keeps everything."""
+    local_ms: int
+    """-1 keeps everything."""
+    skips_tiered: bool
+    """Whether new replicas leave out what is in the tier (KIP-1023)."""
+
+    @classmethod
+    def of(cls, configs: Mapping[str, str], *, skips_tiered: bool) -> "Retention":
+        """From a topic's settings in force."""
+
+        def local(unit: str) -> int:
+            value = int(configs[f"local.retention.{unit}"])
+            total = int(configs[f"retention.{unit}"])
+            return total if value == _SAME_AS_TOTAL else value
+
+        return cls(
+            segment_bytes=int(configs["segment.bytes"]),
+            local_bytes=local("bytes"),
+            local_ms=local("ms"),
+            skips_tiered=skips_tiered,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """One tiered partition's log at one moment, as its leader tells it."""
+
+    first: int
+    """First offset of the whole log."""
+    first_local: int
+    """First offset on the leader's disk."""
+    last_tiered: int
+    """Last offset in the tier, -1 for none."""
+    end: int
+    """One more than the last offset."""
+    local_bytes: int
+    """On the leader's disk."""
+    retention: Retention
+
+    @property
+    def bytes_to_copy(self) -> int:
+        """What a new replica fetches; estimated by records where it is a part."""
+        if not self.skips:
+            return self.local_bytes
+        local = self.end - self.first_local
+        rest = self.end - max(self.last_tiered + 1, self.first_local)
+        return self.local_bytes * rest // local if local > 0 else 0
+
+    @property
+    def is_short(self) -> bool:
+        """Whether the move copies about two segments at most."""
+        return self.bytes_to_copy <= SEGMENTS * self.retention.segment_bytes
+
+    def may_get_short(self, within_s: float) -> bool:
+        """Whether waiting can help: it is long now, and segments will leave."""
+        return not self.is_short and (self.skips or not self._stays_local(within_s))
+
+    @property
+    def why_long(self) -> str:
+        """In words, what keeps it from being short."""
+        if not self.skips and self._stays_local(0):
+            return "its local retention keeps every segment"
+        if self.last_tiered < 0:
+            return "no segment is in the remote tier"
+        return "its segments are not in the remote tier fast enough"
+
+    @property
+    def skips(self) -> bool:
+        """Whether a new replica leaves out what is in the tier."""
+        return self.retention.skips_tiered and self.first_local > self.first
+
+    def _stays_local(self, within_s: float) -> bool:
+        limit = self.retention
+        by_bytes = limit.local_bytes == _UNLIMITED
+        by_bytes |= self.local_bytes <= limit.local_bytes
+        by_age = limit.local_ms == _UNLIMITED or limit.local_ms > 1000 * within_s
+        return by_bytes and by_age
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long tails are waited for."""
+
+    wait_s: float
+    """Beyond what brokers take until they look."""
+    upload_s: float = 0.0
+    """Between two looks of a broker for segments to upload."""
+    delete_s: float = 0.0
+    """Between two looks for segments to roll or to delete."""
+
+    @classmethod
+    def with_brokers(
+        cls, admin: Admin, moves: Sequence[Move], wait_s: float
+    ) -> "Patience":
+        """As long as brokers take that were just told to shorten segments."""
+        if not moves:
+            return cls(wait_s=wait_s)
+        keys = (_UPLOADS_EVERY, _DELETES_EVERY)
+        found = admin.broker_configs(moves[0].leader_before, keys)
+        upload_s, delete_s = (int(found.get(key, 0)) / 1000 for key in keys)
+        return cls(wait_s=wait_s, upload_s=upload_s, delete_s=delete_s)
+
+    @property
+    def most_s(self) -> float:
+        """One look rolls a segment, one uploads it and one deletes it."""
+        return self.wait_s + self.upload_s + 2 * self.delete_s
+
+    def idle_s(self, tail: Tail) -> float:
+        """How long nothing may change before that is taken for the end."""
+        return _IDLE_S + self.upload_s + (0.0 if tail.skips else self.delete_s)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waited:
+    """A tail after waiting for it to get short."""
+
+    tail: Tail
+    seconds: float
+    """How long it was waited for, 0 where it was short at once."""
+    changed_at_s: float
+    """When records or segments last came."""
+    grew: bool = False
+    """Whether records came meanwhile."""
+
+    @property
+    def why_long(self) -> str:
+        """In words, what keeps the tail from being short."""
+        if self.seconds and not self.grew:
+            return "its log stands still, and an append is what rolls a segment"
+        return self.tail.why_long
+
+    def next(self, tail: Tail, now_s: float, begun_s: float) -> "Waited":
+        """After one more look."""
+        old = self.tail
+        stands = (old.end, old.last_tiered, old.first_local) == (
+            tail.end,
+            tail.last_tiered,
+            tail.first_local,
+        )
+        return Waited(
+            tail=tail,
+            seconds=round(now_s - begun_s, 3),
+            changed_at_s=self.changed_at_s if stands else now_s,
+            grew=self.grew or tail.end > old.end,
+        )
+
+
+class TailReader:
+    """Reads the tails of partitions from their leaders."""
+
+    def __init__(self, admin: Admin, moves: Sequence[Move]) -> None:
+        self._admin = admin
+        self._ids = tuple(move.id for move in moves)
+        self._retention = _retentions(admin, moves)
+
+    def read(self, ids: Iterable[PartitionId] | None = None) -> dict[PartitionId, Tail]:
+        """The tails now; a partition whose leader has no answer is absent."""
+        views = self._admin.partitions(self._ids if ids is None else tuple(ids))
+        by_leader: dict[BrokerId, list[PartitionView]] = {}
+        for view in views.values():
+            if view.is_led:
+                by_leader.setdefault(view.leader, []).append(view)
+        tails: dict[PartitionId, Tail] = {}
+        for leader, led in by_leader.items():
+            tails |= self._read_from(leader, [view.id for view in led])
+        return tails
+
+    def _read_from(
+        self, leader: BrokerId, ids: Sequence[PartitionId]
+    ) -> dict[PartitionId, Tail]:
+        offsets = {k: self._admin.offsets(leader, ids, k) for k in OffsetKind}
+        sizes = local_bytes(self._admin, leader, ids)
+        known = set(sizes).intersection(*offsets.values())
+        return {
+            pid: Tail(
+                first=offsets[OffsetKind.EARLIEST][pid],
+                first_local=offsets[OffsetKind.EARLIEST_LOCAL][pid],
+                last_tiered=offsets[OffsetKind.LATEST_TIERED][pid],
+                end=offsets[OffsetKind.LATEST][pid],
+                local_bytes=sizes[pid],
+                retention=self._retention[pid.topic],
+            )
+            for pid in ids
+            if pid in known
+        }
+
+
+def wait_for_short_tails(
+    reader: TailReader, patience: Patience, timing: Timing, stop: threading.Event
+) -> dict[PartitionId, Waited]:
+    """Look until every tail is short, or waiting for it is no use any more."""
+    begun_s = timing.steady_s()
+    found = {
+        pid: Waited(tail=tail, seconds=0.0, changed_at_s=begun_s)
+        for pid, tail in reader.read().items()
+    }
+
+    def open_ids() -> list[PartitionId]:
+        now_s = timing.steady_s()
+        left_s = patience.most_s - (now_s - begun_s)
+        if stop.is_set() or left_s <= 0:
+            return []
+        return [
+            pid
+            for pid, waited in found.items()
+            if waited.tail.may_get_short(left_s)
+            and now_s - waited.changed_at_s < patience.idle_s(waited.tail)
+        ]
+
+    if patience.most_s > _TOLD_S and (ids := open_ids()):
+        _log.warning(
+            "waiting %s at most for short tails of %s; whatever stops a run ends it",
+            seconds_text(patience.most_s),
+            count_text(len(ids), "partition"),
+        )
+    while ids := open_ids():
+        timing.pause(_PAUSE_S)
+        for pid, tail in reader.read(ids).items():
+            found[pid] = found[pid].next(tail, timing.steady_s(), begun_s)
+    return found
+
+
+def nothing_local(admin: Admin, moves: Iterable[Move]) -> set[PartitionId]:
+    """Moves that would wait for an append: none of the log is on the leader's disk.
+
+    A new replica that skips the tier asks for the first offset that is not uploaded
+    yet (KIP-1023). While there is none it is not answered, and never in sync (seen
+    with Kafka 4.3.1).
+    """
+    by_leader: dict[BrokerId, list[PartitionId]] = {}
+    for move in moves:
+        if move.added and _skips(admin, move.added[0]):
+            by_leader.setdefault(move.leader_before, []).append(move.id)
+    found: set[PartitionId] = set()
+    for leader, ids in by_leader.items():
+        first, local, end = (
+            admin.offsets(leader, ids, kind)
+            for kind in (
+                OffsetKind.EARLIEST,
+                OffsetKind.EARLIEST_LOCAL,
+                OffsetKind.LATEST,
+            )
+        )
+        known = local.keys() & end.keys() & first.keys()
+        found |= {pid for pid in known if first[pid] < local[pid] == end[pid]}
+    return found
+
+
+def _skips(admin: Admin, broker: BrokerId) -> bool:
+    found = admin.broker_configs(broker, [_SKIPS_TIERED])
+    return found.get(_SKIPS_TIERED) == "true"
+
+
+def _retentions(admin: Admin, moves: Sequence[Move]) -> dict[TopicName, Retention]:
+    if not moves:
+        return {}
+    skips = _skips(admin, next(broker for move in moves for broker in move.added))
+    configs = admin.topic_configs(sorted({m.topic for m in moves}), _TOPIC_KEYS)
+    return {
+        topic: Retention.of(values, skips_tiered=skips)
+        for topic, values in configs.items()
+    }

@@ -1,0 +1,1 @@
+"""One run of an approved plan, from preflight checks to rollback."""

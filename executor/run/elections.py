@@ -1,0 +1,178 @@
+"""Preferred leaders, elected where another replica leads (KIP-460).
+
+The preferred leader is the first of the replica list. Kafka elects it only while it is
+in sync; an unclean election is never asked for.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import PartitionView, Reassignment
+from executor.platforms.move_progress import text
+from executor.timing import Timing
+from model.errors import ConfigError
+from model.exchange.text_files import nearest
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+
+_BATCH: Final = 250
+"""Partitions of one request: each election is a short pause of its partition."""
+_WAIT_S: Final = 10.0
+_PAUSE_S: Final = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Election:
+    """A partition that another than its preferred replica leads."""
+
+    id: PartitionId
+    leader: BrokerId
+    """NO_BROKER where there is none."""
+    preferred: BrokerId
+    obstacle: str = ""
+    """Why its preferred replica cannot be elected, or was not; empty where it can."""
+
+    def document(self) -> dict[str, Any]:
+        """For the journal."""
+        return {
+            "topic": self.id.topic,
+            "partition": self.id.partition,
+            "led_by": self.leader,
+            "preferred": self.preferred,
+            "obstacle": self.obstacle,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elections:
+    """What a look at some partitions of a cluster found."""
+
+    cluster_id: str
+    looked_at: int
+    """Partitions, those that their preferred replica leads among them."""
+    replicated: int
+    """Those of them that have more than one replica."""
+    found: tuple[Election, ...]
+
+    @property
+    def possible(self) -> tuple[Election, ...]:
+        """Those that can be held now."""
+        return tuple(e for e in self.found if not e.obstacle)
+
+    @property
+    def left(self) -> tuple[Election, ...]:
+        """Those that cannot."""
+        return tuple(e for e in self.found if e.obstacle)
+
+
+def find_elections(
+    admin: Admin,
+    topics: Collection[str] | None = None,
+    ids: Collection[PartitionId] | None = None,
+) -> Elections:
+    """Look at these partitions, else at these topics, else at the whole cluster.
+
+    Raises ConfigError where one does not exist.
+    """
+    counts = admin.topics()
+    if ids is None:
+        ids = _partitions_of(counts, topics)
+    for pid in ids:
+        if pid.partition >= counts.get(pid.topic, 0):
+            raise ConfigError(
+                f"the cluster has no partition {pid}; take an election of this "
+                "cluster, or leave the partition out"
+            )
+    views = admin.partitions(ids)
+    return Elections(
+        cluster_id=admin.cluster().cluster_id,
+        looked_at=len(ids),
+        replicated=sum(len(view.replicas) > 1 for view in views.values()),
+        found=_look(admin, ids, views),
+    )
+
+
+def hold_elections(
+    admin: Admin,
+    timing: Timing,
+    ids: Collection[PartitionId],
+    announce: Callable[[Sequence[Election]], None] = lambda _: None,
+) -> tuple[Election, ...]:
+    """Elect the preferred leaders; those that do not lead after all, and why.
+
+    What cannot be elected any more is left. Returns when all lead, at the latest after
+    10 s. `announce` is called before each request with the elections it asks for.
+    """
+    wanted = [e for e in _look(admin, ids, admin.partitions(ids)) if not e.obstacle]
+    for first in range(0, len(wanted), _BATCH):
+        batch = wanted[first : first + _BATCH]
+        announce(batch)
+        admin.elect_preferred([election.id for election in batch])
+    end_s = timing.steady_s() + _WAIT_S
+    while True:
+        open_now = _look(admin, ids, admin.partitions(ids))
+        if all(e.obstacle for e in open_now) or timing.steady_s() >= end_s:
+            break
+        timing.pause(_PAUSE_S)
+    return tuple(
+        e if e.obstacle else replace(e, obstacle=f"not elected within {_WAIT_S:.0f} s")
+        for e in open_now
+    )
+
+
+def _partitions_of(
+    counts: Mapping[TopicName, int], topics: Collection[str] | None
+) -> list[PartitionId]:
+    for topic in topics or ():
+        if topic not in counts:
+            raise ConfigError(
+                f"the cluster has no topic {topic!r}{nearest(topic, counts)}"
+            )
+    return [
+        PartitionId(topic, number)
+        for topic, count in sorted(counts.items())
+        if topics is None or topic in topics
+        for number in range(count)
+    ]
+
+
+def _look(
+    admin: Admin,
+    ids: Collection[PartitionId],
+    views: Mapping[PartitionId, PartitionView],
+) -> tuple[Election, ...]:
+    elsewhere = [pid for pid in ids if not _is_well_led(views.get(pid))]
+    if not elsewhere:
+        return ()
+    alive, listed = admin.cluster().alive, admin.reassignments()
+    return tuple(
+        _election(pid, views.get(pid), alive, listed.get(pid)) for pid in elsewhere
+    )
+
+
+def _is_well_led(view: PartitionView | None) -> bool:
+    """Whether there is nothing to elect; a single replica leads or is away."""
+    if view is None:
+        return False
+    return len(view.replicas) == 1 or view.leader == view.replicas[0]
+
+
+def _election(
+    pid: PartitionId,
+    view: PartitionView | None,
+    alive: Collection[BrokerId],
+    listed: Reassignment | None,
+) -> Election:
+    if view is None:
+        gone = "it does not exist any more"
+        return Election(id=pid, leader=NO_BROKER, preferred=NO_BROKER, obstacle=gone)
+    preferred = view.replicas[0]
+    first, obstacle = f"broker {preferred}, the first of its replicas,", ""
+    if listed is not None:
+        obstacle = f"it is being moved to {text(listed.target)}"
+    elif preferred not in alive:
+        obstacle = f"{first} is dead or fenced"
+    elif preferred not in view.in_sync:
+        obstacle = f"{first} is not in sync"
+    return Election(id=pid, leader=view.leader, preferred=preferred, obstacle=obstacle)

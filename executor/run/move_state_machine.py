@@ -1,0 +1,203 @@
+"""One move under way: what was asked, what was seen, and what follows from it."""
+
+from dataclasses import dataclass
+from enum import Enum
+from math import inf
+from typing import Final
+
+from executor.client.responses import PartitionView, Verdict
+from executor.platforms.move_progress import steps
+from executor.platforms.platform import Progress, Stage
+from executor.run.leader_outage import Stall
+from model.ids import BrokerId
+from model.plan.plan import Move
+
+ATTEMPTS: Final = 3
+"""Requests for one move whose answers are lost, before it is given up."""
+_AGAIN_S: Final = 2.0
+"""A lost request had time to take effect; then one look, then it is sent again."""
+SETTLE_S: Final = 5.0
+"""Metadata may show the old placement for this long after a move was accepted."""
+_LAGS_S: Final = 30.0
+"""A copy that has not come nearer to its leader for this long falls behind."""
+_ELECT_S: Final = 1.0
+"""Between two elections for one move, or two requests for the old order."""
+_BACK: Final = (Stage.NOT_BEGUN, Stage.HALFWAY, Stage.REVERTED)
+
+
+class Step(Enum):
+    """What to do with a move next."""
+
+    WAIT = "wait"
+    SEND_NEXT = "send next"
+    """One replica is exchanged; ask for the next."""
+    SEND_AGAIN = "send again"
+    HURRY = "hurry"
+    """It falls behind what is produced."""
+    FINISH = "finish"
+    DONE = "done"
+    CANCEL = "cancel"
+    """A cancel is to be brought to its end."""
+    CANCELLED = "cancelled"
+    GIVE_UP = "give up"
+    """It did not begin, and will not."""
+    LOST = "lost"
+    """Somebody else had a hand in it."""
+    STUCK = "stuck"
+
+
+@dataclass(slots=True)
+class Flight:
+    """A move that was sent."""
+
+    move: Move
+    stuck_s: float
+    stall: Stall | None = None
+    """None for one that was not watched from its request on."""
+    attempts: int = 0
+    finished_at_s: float = float("-inf")
+    """When its last election was asked for."""
+    _verdict: Verdict = Verdict.UNKNOWN
+    _alive_at_s: float = 0.0
+    """When it was asked for last, or seen on its way."""
+    _forward_at_s: float = 0.0
+    """When metadata last showed it as far as it has come."""
+    _reached: int = 0
+    """Position of the last of its lists that was seen."""
+    _progressed_at_s: float = 0.0
+    _hurried_at_s: float = 0.0
+    _last: tuple[Stage, float | None, int] | None = None
+    _least_left: float = inf
+    """Of what the replica being added lacks."""
+    _at: tuple[BrokerId, ...] = ()
+    """The replica list last seen."""
+    _sent_from: tuple[BrokerId, ...] = ()
+    """The one from which another was asked for."""
+    _cancel: Verdict | None = None
+    """The answer to the request to cancel it; None while there is none."""
+    _cancel_sent_at_s: float | None = None
+    _cancel_first_at_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._at = self._sent_from = self.move.replicas_before
+
+    def sent(self, at_s: float, verdict: Verdict) -> None:
+        """Note a request and its answer."""
+        if self._sent_from != self._at:
+            self.attempts, self._sent_from = 0, self._at
+        self.attempts += 1
+        self._verdict = verdict
+        self._alive_at_s = self._forward_at_s = at_s
+        self._progressed_at_s = self._hurried_at_s = at_s
+        self._least_left = inf
+
+    def cancel_sent(self, at_s: float, verdict: Verdict | None) -> None:
+        """Note a request to cancel it, and its answer; None where that was lost."""
+        if self._cancel_sent_at_s is None:
+            self._cancel_first_at_s = at_s
+        if self._cancel is not Verdict.ACCEPTED:
+            self._cancel = verdict
+        self._cancel_sent_at_s = at_s
+
+    def may_cancel(self, now_s: float) -> bool:
+        """Whether to ask for it, or to ask again."""
+        if self._cancel_sent_at_s is None:
+            return True
+        return self._cancel is None and now_s - self._cancel_sent_at_s >= _AGAIN_S
+
+    def watch(
+        self, view: PartitionView | None, asked_s: float, answered_s: float
+    ) -> None:
+        """Note who led between asking and answering, by a clock that nobody sets."""
+        if self.stall is not None and view is not None:
+            self.stall.look(view, asked_s, answered_s)
+
+    def see(self, now: Progress, now_s: float) -> Step:
+        """What one look at the cluster asks for."""
+        self._note_progress(now, now_s)
+        if self._falls_back(now):
+            # A broker that lags shows what was; if all go on to, somebody undid it.
+            is_undone = now_s - self._forward_at_s >= SETTLE_S
+            return Step.LOST if is_undone else Step.WAIT
+        self._forward_at_s = now_s
+        if now.view is not None:
+            self._at = now.view.replicas
+        if now.stage in (Stage.MOVING, Stage.ARRIVED):
+            self._verdict, self._alive_at_s = Verdict.ACCEPTED, now_s
+        return self._next(now, now_s)
+
+    def _next(self, now: Progress, now_s: float) -> Step:
+        match now.stage:
+            case Stage.DONE:
+                return Step.DONE
+            case stage if self._comes_back and stage in _BACK:
+                return self._back(stage, now_s)
+            case Stage.LOST | Stage.REVERTED:
+                return Step.LOST
+            case Stage.NOT_BEGUN:
+                return self._not_begun(now_s)
+            case Stage.HALFWAY:
+                return self._halfway(now_s)
+            case _ if now_s - self._progressed_at_s >= self.stuck_s:
+                return Step.STUCK
+            case Stage.MOVING if self._falls_behind(now, now_s):
+                self._hurried_at_s = now_s
+                return Step.HURRY
+            case Stage.ARRIVED if now_s - self.finished_at_s >= _ELECT_S:
+                return Step.FINISH
+        return Step.WAIT
+
+    def _falls_back(self, now: Progress) -> bool:
+        lists = (self.move.replicas_before, *steps(self.move))
+        if now.view is None or now.view.replicas not in lists:
+            return False
+        at = lists.index(now.view.replicas)
+        self._reached = max(self._reached, at)
+        resting = (Stage.NOT_BEGUN, Stage.HALFWAY)
+        return now.stage in resting and at < self._reached
+
+    def _note_progress(self, now: Progress, now_s: float) -> None:
+        counted: float | None = None
+        beside = 0
+        if now.stage is Stage.MOVING:
+            counted, beside = now.bytes_copied, now.bytes_beside
+        if now.bytes_left is not None:
+            # Bytes may come and the end of the log run away all the same.
+            counted = self._least_left = min(self._least_left, now.bytes_left)
+        mark = (now.stage, counted, beside)
+        if mark != self._last:
+            self._last, self._progressed_at_s = mark, now_s
+
+    def _falls_behind(self, now: Progress, now_s: float) -> bool:
+        since_s = now_s - max(self._progressed_at_s, self._hurried_at_s)
+        return now.bytes_left is not None and since_s >= _LAGS_S
+
+    @property
+    def _comes_back(self) -> bool:
+        return bool(self._cancel_sent_at_s) and self._cancel is not Verdict.REFUSED
+
+    def _back(self, stage: Stage, now_s: float) -> Step:
+        """Where no answer says so, the request had time to show, as the first one."""
+        since_s = now_s - self._cancel_first_at_s
+        if stage is Stage.REVERTED:
+            again_s = now_s - (self._cancel_sent_at_s or 0.0)
+            return Step.CANCEL if again_s >= _ELECT_S else Step.WAIT
+        if self._cancel is Verdict.ACCEPTED or since_s >= SETTLE_S:
+            return Step.CANCELLED
+        return Step.WAIT
+
+    def _not_begun(self, now_s: float) -> Step:
+        since_s = now_s - self._alive_at_s
+        if self._verdict is Verdict.ACCEPTED:
+            return Step.LOST if since_s >= SETTLE_S else Step.WAIT
+        if since_s < _AGAIN_S:
+            return Step.WAIT
+        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.GIVE_UP
+
+    def _halfway(self, now_s: float) -> Step:
+        if self._sent_from != self._at:
+            return Step.SEND_NEXT
+        wait_s = SETTLE_S if self._verdict is Verdict.ACCEPTED else _AGAIN_S
+        if now_s - self._alive_at_s < wait_s:
+            return Step.WAIT
+        return Step.SEND_AGAIN if self.attempts < ATTEMPTS else Step.STUCK

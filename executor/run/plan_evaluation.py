@@ -1,0 +1,231 @@
+"""The plan's own rules, judged once more by the evaluator before anything is sent.
+
+What a file says is not trusted, not even under a hash that fits: places are judged by
+the metadata of the cluster, amounts by the loads that the plan itself gives, because
+nobody measures any while a plan is applied.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from executor.client.responses import PartitionView
+from executor.run.preflight import Observed
+from model.errors import GuardrailRefused
+from model.ids import BrokerId
+from model.plan.plan import BrokerChange, Move, Plan
+from model.plan.proposal import HOLDING, Proposal
+from model.plan.remaining import over_words
+from model.rules import RULES, Violation
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    PartitionRow,
+    Resource,
+    Snapshot,
+    SnapshotHeader,
+    StorageKind,
+    Topic,
+    partitions_from_rows,
+)
+from model.units import bytes_text
+
+_NAMED: Final = 5
+"""Broken rules that are told one by one."""
+
+_NEAR: Final = 1e-6
+"""Share by which sums of figures with nine digits may be off."""
+
+
+def refuse_broken(plan: Plan, seen: Observed) -> None:
+    """Raise GuardrailRefused where moves would break a rule of the plan's goals.
+
+    `seen` has the partitions of all moves as they are before them. Capacity and counts
+    of replicas are judged by `refuse_overfilled`; cooldowns are not, since a partition
+    that moved after the plan was made is not where the plan expects it.
+    """
+    _refuse([f"{v.rule}: {v.words}" for v in _violations(plan, seen)])
+
+
+def refuse_overfilled(plan: Plan) -> None:
+    """Raise GuardrailRefused where a plan fills a broker over a limit of its goals.
+
+    By the plan's own figures: each broker's load before, and those of the moves. The
+    plan must be whole.
+    """
+    _refuse(list(_overfilled(plan)))
+
+
+def unjudged(plan: Plan) -> Iterator[str]:
+    """What `refuse_overfilled` cannot judge, in a sentence.
+
+    Such plans stay usable: nothing says whether their figures were taken out.
+    """
+    if plan.moves and not _has_figures(plan):
+        yield (
+            "The plan has no loads and no brokers, so neither capacity limits nor the "
+            "limit on replicas per broker are checked. Plan again to have them checked."
+        )
+
+
+def _refuse(faults: list[str]) -> None:
+    if faults:
+        more = f"; and {len(faults) - _NAMED} more" if len(faults) > _NAMED else ""
+        raise GuardrailRefused(
+            f"The plan breaks rules of its own goals, so nothing was started: "
+            f"{'; '.join(faults[:_NAMED])}{more}. Plan again."
+        )
+
+
+# ---- places
+
+
+def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
+    # Directories are compared with those of the brokers (`directory_checks`).
+    moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
+    proposal = Proposal.of_moves(_snapshot(plan, seen), plan.goals, moves)
+    return (v for rule in RULES for v in rule.violations(proposal))
+
+
+def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
+    """The partitions that the plan moves, as the metadata show them; no loads."""
+    moves = sorted(plan.moves, key=lambda m: m.id)
+    topics = {m.topic: _topic(m) for m in moves}
+    header = SnapshotHeader(
+        cluster_id=seen.cluster.cluster_id,
+        taken_at_ms=0,
+        brokers=_brokers(plan, seen),
+        topics=tuple(topics.values()),
+        resources=(),
+    )
+    rows = [_row(m, seen.partitions[m.id], topics[m.topic]) for m in moves]
+    loads = np.zeros((len(rows), 0))
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+
+def _topic(move: Move) -> Topic:
+    # Pre-flight has compared id and storage; Kafka's own topics keep to the prefix.
+    return Topic(
+        name=move.topic,
+        topic_id=move.topic_id,
+        storage=move.storage,
+        internal=move.topic.startswith("__"),
+    )
+
+
+def _row(move: Move, view: PartitionView, topic: Topic) -> PartitionRow:
+    known = move.bytes_to_copy is not None and bool(move.added)
+    each = (move.bytes_to_copy or 0) // len(move.added) if known else -1
+    return PartitionRow(
+        id=move.id,
+        topic_id=view.topic_id,
+        storage=topic.storage,
+        internal=topic.internal,
+        replicas=view.replicas,
+        leader=view.leader,
+        size_bytes=-1,
+        local_bytes=each,
+    )
+
+
+def _brokers(plan: Plan, seen: Observed) -> tuple[Broker, ...]:
+    """All that serve or hold; racks as the cluster names them, states as the plan."""
+    planned = {b.id: b for b in plan.brokers}
+    holding = {b for m in plan.moves for b in seen.partitions[m.id].replicas}
+    return tuple(
+        Broker(
+            id=b,
+            rack=seen.cluster.racks.get(b, planned[b].rack if b in planned else None),
+            state=_state(planned.get(b), alive=b in seen.cluster.alive),
+        )
+        for b in sorted(seen.cluster.alive | holding)
+    )
+
+
+def _state(planned: BrokerChange | None, *, alive: bool) -> BrokerState:
+    if not alive:
+        return BrokerState.DEAD
+    if planned is None or planned.state is BrokerState.DEAD:
+        return BrokerState.ALIVE
+    return planned.state
+
+
+# ---- amounts
+
+
+def _overfilled(plan: Plan) -> Iterator[str]:
+    yield from _missing(plan)
+    grown = _growth(plan.moves)
+    count = Counter(b for m in plan.moves for b in m.added)
+    count.subtract(b for m in plan.moves for b in m.removed)
+    for broker in plan.brokers:
+        if broker.state not in HOLDING and broker.id not in grown:
+            continue
+        yield from _over_capacity(plan, broker, grown.get(broker.id, {}))
+        held = broker.replicas_before + count[broker.id]
+        if held > max(plan.goals.replicas_per_broker, broker.replicas_before):
+            yield (
+                f"replicas per broker: broker {broker.id} would hold {held} replicas; "
+                f"the limit is {plan.goals.replicas_per_broker}"
+            )
+
+
+def _missing(plan: Plan) -> Iterator[str]:
+    """Figures that limits are judged by, and that a plan with figures has."""
+    if not _has_figures(plan):
+        return
+    known = {b.id for b in plan.brokers}
+    taking = {b for m in plan.moves for b in m.added}
+    for broker in sorted((taking | {*plan.live_brokers}) - known):
+        yield f"it has no figures for broker {broker}"
+    limited = {b.id: {*b.capacity} & {*b.before} for b in plan.brokers}
+    for move in plan.moves:
+        needed = {r for b in move.replicas_after for r in limited.get(b, ())}
+        for resource in sorted(needed - (move.leader_load.keys() & move.follower_load)):
+            yield f"it has no {resource} of {move.id}, and brokers with a limit for it"
+        yield from _too_small(plan, move)
+
+
+def _has_figures(plan: Plan) -> bool:
+    return bool(plan.brokers or plan.levels or any(m.leader_load for m in plan.moves))
+
+
+def _too_small(plan: Plan, move: Move) -> Iterator[str]:
+    """A size that a budget is judged by, against the load that the plan gives."""
+    if plan.goals.budgets.bytes is None or move.storage is StorageKind.SHARED:
+        return
+    load = move.follower_load.get(Resource.DISK, 0.0) * len(move.added)
+    if move.bytes_to_copy is not None and 2 * move.bytes_to_copy + 1 < load:
+        yield (
+            f"budgets: {move.id} would copy {bytes_text(load)} by its load on disk, "
+            f"and not {bytes_text(move.bytes_to_copy)}"
+        )
+
+
+def _over_capacity(
+    plan: Plan, broker: BrokerChange, grown: Mapping[str, float]
+) -> Iterator[str]:
+    for resource, capacity in broker.capacity.items():
+        before = broker.before.get(resource, 0.0)
+        after = before + grown.get(resource, 0.0)
+        limit = plan.goals.limit_of(Resource(resource)) * capacity
+        if after > max(limit, before) * (1 + _NEAR):
+            yield f"capacity: {over_words(broker.id, resource, after, limit)}"
+
+
+def _growth(moves: Iterable[Move]) -> dict[BrokerId, dict[str, float]]:
+    """What each broker gains or loses by the moves, by dimension."""
+    grown: dict[BrokerId, dict[str, float]] = defaultdict(lambda: defaultdict(float))
+    for move in moves:
+        for sign, brokers, leader in (
+            (1, move.replicas_after, move.leader_after),
+            (-1, move.replicas_before, move.leader_before),
+        ):
+            for broker in brokers:
+                leads = broker == leader
+                loads = move.leader_load if leads else move.follower_load
+                for key, load in loads.items():
+                    grown[broker][key] += sign * load
+    return grown

@@ -1,0 +1,167 @@
+"""Whether the cluster is still the one planned for, before anything is sent."""
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import (
+    ClusterView,
+    LogDirView,
+    PartitionView,
+    Reassignment,
+)
+from executor.platforms import move_progress as placement
+from executor.platforms.detect import storage_kinds
+from executor.run import log_dir_checks as directory_checks
+from model.errors import GuardrailRefused, PlanOutdated
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move, Plan
+from model.snapshot.snapshot import StorageKind
+
+_NAMED: Final = 5
+"""Differences told one by one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observed:
+    """What pre-flight compares the plan with."""
+
+    cluster: ClusterView
+    partitions: Mapping[PartitionId, PartitionView]
+    storage: Mapping[TopicName, StorageKind]
+    reassignments: Mapping[PartitionId, Reassignment]
+    log_dirs: Mapping[BrokerId, Sequence[LogDirView]]
+    """Of the living brokers of moves that name directories."""
+    cordoned: Collection[BrokerId] = ()
+    """Brokers that moves copy to, and that take no new replicas (KIP-1066)."""
+
+
+def observe(admin: Admin, plan: Plan) -> Observed:
+    """Look at the cluster once."""
+    ids = [move.id for move in plan.moves]
+    cluster = admin.cluster()
+    return Observed(
+        cluster=cluster,
+        partitions=admin.partitions(ids),
+        storage=storage_kinds(admin, {pid.topic for pid in ids}),
+        reassignments=admin.reassignments(),
+        log_dirs=directory_checks.look(admin, plan.moves, cluster.alive),
+        cordoned=_cordoned(admin, plan.moves, cluster.alive),
+    )
+
+
+def _cordoned(
+    admin: Admin, moves: Sequence[Move], alive: Collection[BrokerId]
+) -> list[BrokerId]:
+    copying = [m for m in moves if m.storage is not StorageKind.SHARED]
+    targets = {broker for move in copying for broker in move.added} & {*alive}
+    seen = {broker: admin.log_dirs(broker, ()) for broker in sorted(targets)}
+    return [b for b, dirs in seen.items() if dirs and all(d.cordoned for d in dirs)]
+
+
+def check(
+    plan: Plan, seen: Observed, ours: Mapping[PartitionId, str] | None = None
+) -> None:
+    """Raise unless the plan can be carried out as it stands.
+
+    `ours`: the run id of each partition that an earlier run of plimsoll moved and did
+    not see through. Raises PlanOutdated or GuardrailRefused, naming what differs, or
+    RightsMissing where log directories cannot be seen.
+    """
+    if seen.cluster.cluster_id != plan.cluster_id:
+        raise GuardrailRefused(
+            f"The plan is for the cluster {plan.cluster_id}, and this is "
+            f"{seen.cluster.cluster_id}. Name the right bootstrap servers, or plan "
+            "again."
+        )
+    directory_checks.refuse_unclear(plan.moves)
+    _refuse_moving(_under_way(plan, seen), ours or {})
+    drift = [*_broker_drift(plan, seen.cluster.alive), *_placement_drift(plan, seen)]
+    if drift:
+        more = f"; and {len(drift) - _NAMED} more" if len(drift) > _NAMED else ""
+        raise PlanOutdated(
+            f"The cluster has changed since the plan was made: "
+            f"{'; '.join(drift[:_NAMED])}{more}. Plan again."
+        )
+    for move in plan.moves:
+        _refuse_unsafe(move, seen)
+    directory_checks.refuse_unfit(plan.moves, seen.log_dirs)
+
+
+def _under_way(plan: Plan, seen: Observed) -> dict[PartitionId, str]:
+    """Where partitions are being moved to already, in words."""
+    listed = seen.reassignments.items()
+    return directory_checks.under_way(plan.moves, seen.log_dirs) | {
+        pid: placement.text(found.target) for pid, found in listed
+    }
+
+
+def _refuse_moving(
+    moving: Mapping[PartitionId, str], ours: Mapping[PartitionId, str]
+) -> None:
+    for pid in sorted(moving):
+        if pid in ours:
+            raise GuardrailRefused(
+                f"{pid} is still being moved by plimsoll's run {ours[pid]}, which was "
+                "cut off. Wait until that move has ended, then plan again."
+            )
+        raise GuardrailRefused(
+            f"{pid} is being moved to {moving[pid]} by somebody else. Wait until that "
+            "has ended, then plan again."
+        )
+
+
+def _broker_drift(plan: Plan, alive: Collection[BrokerId]) -> Iterator[str]:
+    for broker in sorted(set(plan.live_brokers) - set(alive)):
+        yield f"broker {broker} is dead or fenced"
+    for broker in sorted(set(alive) - set(plan.live_brokers)):
+        yield f"broker {broker} is new"
+
+
+def _placement_drift(plan: Plan, seen: Observed) -> Iterator[str]:
+    for move in plan.moves:
+        view = seen.partitions.get(move.id)
+        if view is None:
+            yield f"{move.id} does not exist"
+        elif view.topic_id != move.topic_id:
+            yield f"{move.topic} was deleted and created again"
+        elif view.replicas != move.replicas_before:
+            yield (
+                f"{move.id} is on {placement.text(view.replicas)}, the plan expects "
+                f"{placement.text(move.replicas_before)}"
+            )
+        elif view.leader != move.leader_before:
+            yield (
+                f"{move.id} is led by {_leader(view.leader)}, the plan expects "
+                f"{_leader(move.leader_before)}"
+            )
+        elif (kind := seen.storage.get(move.topic)) is not move.storage:
+            yield f"{move.topic} is {kind}, the plan took it for {move.storage}"
+        else:
+            yield from directory_checks.drift(move, seen.log_dirs)
+
+
+def _refuse_unsafe(move: Move, seen: Observed) -> None:
+    if len(move.replicas_after) != len(move.replicas_before):
+        raise GuardrailRefused(
+            f"The plan changes the replication factor of {move.id} from "
+            f"{len(move.replicas_before)} to {len(move.replicas_after)}, which "
+            "plimsoll never does. Plan again."
+        )
+    if reason := placement.dead_target([move], seen.cluster.alive):
+        raise GuardrailRefused(f"The plan cannot be carried out: {reason}. Plan again.")
+    for broker in sorted({*move.added} & {*seen.cordoned}):
+        raise GuardrailRefused(
+            f"The plan cannot be carried out: broker {broker}, where {move.id} goes, "
+            "is cordoned and takes no new replicas. Plan again."
+        )
+    if reason := placement.offline([move], seen.partitions):
+        raise GuardrailRefused(
+            f"The plan cannot be carried out: {reason}. Bring one of its replicas back "
+            "first."
+        )
+
+
+def _leader(broker: BrokerId) -> str:
+    return "nobody" if broker < 0 else f"broker {broker}"

@@ -1,0 +1,257 @@
+"""The plan that undoes a run."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from pathlib import Path
+from typing import Final
+
+from executor.client.responses import PartitionView
+from executor.journal.run_history import PastRun, past_run
+from executor.platforms.move_progress import text
+from executor.platforms.platform import Progress, Stage
+from executor.run.run_outcome import balance, view_of
+from model.errors import ConfigError, GuardrailRefused
+from model.files import rounded
+from model.goals.goals import ObjectiveKind
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import BrokerChange, Move, Plan
+from model.run import MoveProgress, MoveState
+from model.snapshot.snapshot import Count, Resource, StorageKind
+
+_CALM_S: Final = 60.0
+"""AutoMQ stalls when a partition returns to a broker that still uploads what it had."""
+
+_RESTORES: Final = "what run "
+"""How `limited_by` of a plan that undoes a run begins."""
+_HAD_MOVED: Final = " had moved"
+
+_LONGEST_S: Final = 120
+"""A move whose end nobody saw has ended after so long: after 60 s AutoMQ looks after
+one that hangs, and it does so every 30 s."""
+
+
+def plan_back(
+    past: PastRun,
+    found: Mapping[PartitionId, Progress],
+    alive: Collection[BrokerId],
+    now_ms: int,
+) -> tuple[Plan, list[str]]:
+    """What a run has moved, moved back in the opposite order; what cannot be, in words.
+
+    `found`: where each move that was sent stands now. Raises GuardrailRefused where
+    one still runs, or ended too short ago.
+    """
+    back, left = [], []
+    for move in past.plan.moves:
+        seen = found.get(move.id)
+        if seen is None or seen.stage is Stage.NOT_BEGUN:
+            continue
+        if seen.view is None:
+            left.append(seen.reason)
+            continue
+        if seen.stage is Stage.MOVING and not _only_lags(past, move, seen.view, alive):
+            raise GuardrailRefused(
+                f"{move.id} is still being moved by the run {past.run_id}. Wait until "
+                "that has ended, or say run --resume, then roll back."
+            )
+        _refuse_hasty(past, move, now_ms)
+        undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
+        if not _changes_nothing(undoing):
+            back.append(undoing)
+    return _plan_of(past, tuple(reversed(back)), found, alive), left
+
+
+def refuse_turning_back(past: PastRun) -> None:
+    """Refuse to undo a rollback by default before it has finished.
+
+    Whoever repeats a rollback that was interrupted wants its end, not the moves that
+    it undoes. Raises GuardrailRefused.
+    """
+    if restores(past.plan) and past.is_unfinished:
+        raise GuardrailRefused(
+            f"The newest run {past.run_id} is a rollback that has not finished. Finish "
+            "it with plimsoll run --resume --allow-changes, or undo it with plimsoll "
+            f"rollback {past.run_id} --allow-changes."
+        )
+
+
+def restores(plan: Plan) -> bool:
+    """Whether a plan says that it undoes a run; `rolls_back` verifies that."""
+    return plan.limited_by.startswith(_RESTORES)
+
+
+def rolls_back(plan: Plan, journal_dir: Path) -> bool:
+    """Whether a plan undoes a run by the journal of that run.
+
+    What the plan says of itself is no proof: each of its moves must restore what one
+    that was sent has found. Only then do the goals not bind it.
+    """
+    if not restores(plan):
+        return False
+    run_id = plan.limited_by.removeprefix(_RESTORES).removesuffix(_HAD_MOVED)
+    try:
+        past = past_run(journal_dir, plan.cluster_id, run_id)
+    except ConfigError:
+        return False
+    return past.run_id == run_id and all(_is_undone_by(past, m) for m in plan.moves)
+
+
+def _is_undone_by(past: PastRun, move: Move) -> bool:
+    made = past.moves.get(move.id)
+    if made is None or not (past.has_losses or made.issued_at_ms):
+        return False
+    return (move.replicas_after, move.leader_after, move.log_dirs_after) == (
+        made.move.replicas_before,
+        made.move.replicas_before[0],
+        made.move.log_dirs_before,
+    )
+
+
+def _changes_nothing(move: Move) -> bool:
+    """An election that made the preferred replica lead is not undone."""
+    return (move.replicas_before, move.leader_before, move.log_dirs_before) == (
+        move.replicas_after,
+        move.leader_after,
+        move.log_dirs_after,
+    )
+
+
+def _only_lags(
+    past: PastRun, move: Move, view: PartitionView, alive: Collection[BrokerId]
+) -> bool:
+    """Whether a move has ended, and replicas have fallen out of sync since.
+
+    A broker that dies under its new replicas is a reason to roll back.
+    """
+    behind = set(view.replicas) - view.in_sync
+    if not behind or view.replicas != move.replicas_after:
+        return False
+    return past.moves[move.id].state is MoveState.DONE or behind.isdisjoint(alive)
+
+
+def _refuse_hasty(past: PastRun, move: Move, now_ms: int) -> None:
+    calm_s = _CALM_S - (now_ms - _ended_ms(past.moves[move.id], now_ms)) / 1000
+    if move.storage is StorageKind.SHARED and calm_s > 0:
+        raise GuardrailRefused(
+            f"{move.id} left broker {text(move.replicas_before)} less than "
+            f"{_CALM_S:.0f} s ago, and AutoMQ stalls when it returns so soon. Roll "
+            f"back in {calm_s:.0f} s."
+        )
+
+
+def _ended_ms(at: MoveProgress, now_ms: int) -> int:
+    """When a move ended; at the latest where nobody saw it."""
+    if at.done_at_ms is not None:
+        return at.done_at_ms
+    return min(now_ms, (at.issued_at_ms or now_ms) + 1000 * _LONGEST_S)
+
+
+def _reversed(
+    move: Move, view: PartitionView, log_dirs: tuple[str, ...], run_id: str
+) -> Move:
+    return move.model_copy(
+        update={
+            "replicas_before": view.replicas,
+            "replicas_after": move.replicas_before,
+            "leader_before": view.leader,
+            # Kafka's own leader balancing would not let another one lead for long.
+            "leader_after": move.replicas_before[0],
+            "log_dirs_before": log_dirs,
+            "log_dirs_after": move.log_dirs_before,
+            "gain": 0.0,
+            "reason": f"as before the run {run_id}",
+        }
+    )
+
+
+def _plan_of(
+    past: PastRun,
+    moves: tuple[Move, ...],
+    found: Mapping[PartitionId, Progress],
+    alive: Collection[BrokerId],
+) -> Plan:
+    plan = past.plan
+    views = {m.id: view_of(m, made=False) for m in plan.moves}
+    views |= {pid: seen.view for pid, seen in found.items() if seen.view is not None}
+    brokers = _brokers(plan, views)
+    return plan.model_copy(
+        update={
+            "live_brokers": tuple(sorted(alive)),
+            "objective_before": _objective_left(plan, brokers),
+            "objective": plan.objective_before,
+            "limited_by": f"{_RESTORES}{past.run_id}{_HAD_MOVED}",
+            "brokers": brokers,
+            "moves": moves,
+        }
+    ).seal()
+
+
+def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
+    """F as the run has left the brokers, without the cost of moves.
+
+    What is balanced topic by topic counts as before the run: plans do not say more.
+    That of the plan where its brokers' loads are not known.
+    """
+    if not brokers:
+        return plan.objective
+    change = sum(
+        _cost(plan, key, deviation) - _cost(plan, key, broker.deviation_after[key])
+        for broker in brokers
+        for key, deviation in broker.deviation_before.items()
+    )
+    return rounded(max(0.0, plan.objective_before + change))
+
+
+def _cost(plan: Plan, key: str, deviation: float) -> float:
+    """What a broker's deviation in one dimension costs; docs/planning.md."""
+    measure = key.partition("@")[0]
+    goal = next((g for g in plan.goals.balance if g.resource.value == measure), None)
+    if goal is None:
+        return 0.0
+    slots = plan.forecast.slots if plan.forecast is not None else ()
+    at_all_hours = goal.resource in (*Resource, Count.LEADER_NET_IN)
+    weight = goal.weight / (1 + len(slots) * at_all_hours)
+    if plan.goals.objective is ObjectiveKind.VARIANCE:
+        return weight * deviation**2
+    excess = max(0.0, abs(deviation) - goal.tolerance)
+    return plan.goals.excess_price * plan.move_price * weight * excess
+
+
+def _brokers(
+    plan: Plan, views: Mapping[PartitionId, PartitionView]
+) -> tuple[BrokerChange, ...]:
+    """From the balance that the run has left to the one before it.
+
+    Empty where the run ended early and its plan does not tell what partitions load
+    brokers with.
+    """
+    left = {broker.id: broker for broker in balance(plan, views)}
+    replicas = Counter(b for view in views.values() for b in view.replicas)
+    replicas.subtract(Counter(b for m in plan.moves for b in m.replicas_after))
+    return tuple(
+        _turned(change).model_copy(
+            update={
+                "before": left[change.id].achieved,
+                "deviation_before": change.deviation_after
+                | left[change.id].deviation_achieved,
+                "replicas_before": change.replicas_after + replicas[change.id],
+            }
+        )
+        if left[change.id].achieved != change.after
+        else _turned(change)
+        for change in plan.brokers
+        if change.id in left
+    )
+
+
+def _turned(change: BrokerChange) -> BrokerChange:
+    return change.model_copy(
+        update={
+            "before": change.after,
+            "after": change.before,
+            "deviation_before": change.deviation_after,
+            "deviation_after": change.deviation_before,
+            "replicas_before": change.replicas_after,
+            "replicas_after": change.replicas_before,
+        }
+    )

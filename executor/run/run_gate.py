@@ -1,0 +1,182 @@
+"""Whether a run may start more of its moves, and why not."""
+
+import logging
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from executor.health.health_rules import Broken
+from executor.run.operator_control import Steering
+from executor.run.run_state import Ledger
+from executor.timing import RunLimits, Timing
+from model.errors import ClusterUnreachable, WriterBarred
+from model.stop_rules import Reaction, Rule
+from model.units import seconds_text
+
+STOPPED: Final = "stopped by the operator"
+ABORTED: Final = "aborted by the operator"
+_PAUSED: Final = "paused by the operator"
+_RESUME: Final = "plimsoll run --resume"
+_log = logging.getLogger("plimsoll.executor")
+
+
+class Course:
+    """What operator, rules, cluster and lease let a run do.
+
+    `health` tells what is broken. The first reason to start nothing further stays; a
+    pause ends when all was well for a while.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        *,
+        steering: Steering,
+        limits: RunLimits,
+        timing: Timing,
+        health: Callable[[], Sequence[Broken]],
+    ) -> None:
+        self._ledger = ledger
+        self._steering = steering
+        self._limits = limits
+        self._rules = limits.stop_rules
+        self._timing = timing
+        self._health = health
+        self._answered_at_s = 0.0
+        self._healthy_at_s = float("-inf")
+        self._paused = ""
+        """Why nothing is started for now; empty while that is not so."""
+        self._paused_for: Rule | None = None
+        self._paused_at_s = 0.0
+        self._broken_at_s = float("-inf")
+        """When a rule that makes a run pause was last broken."""
+        self.halted = ""
+        """Why nothing further is started; empty while all is well."""
+        self.barred = False
+        """Whether moves under way are left as they are where they need a request."""
+        self.is_lost = False
+        """Whether the cluster has not answered for too long."""
+        self.rolls_back = False
+        """Whether what was finished is to be moved back."""
+
+    @property
+    def by_whom(self) -> str:
+        """Who ended or cancelled something, in words."""
+        return "since the run is rolled back" if self.rolls_back else "by the operator"
+
+    @property
+    def cancels(self) -> bool:
+        """Whether moves under way are to be cancelled."""
+        return self._steering.aborting or self.rolls_back
+
+    @property
+    def is_paused(self) -> bool:
+        """Whether nothing is started for now."""
+        return bool(self._paused)
+
+    def begin(self) -> None:
+        """From now on the cluster is expected to answer."""
+        self._answered_at_s = self._timing.steady_s()
+
+    def may_start(self, *, waiting: bool, flying: bool) -> bool:
+        """Whether to start more; halts or pauses where somebody says no.
+
+        `waiting` and `flying`: whether moves do; an end that comes too late is none.
+        """
+        self._heed_journal()
+        if self._steering.aborting and (waiting or flying):
+            self._halt_for_abort()
+        elif self._steering.stopping.is_set() and waiting:
+            self.halt_for(STOPPED)
+        now_s = self._timing.steady_s()
+        if self.halted or now_s - self._healthy_at_s < self._limits.health_s:
+            return self._is_open
+        with self.asking():
+            self._weigh(self._health(), now_s)
+            self._healthy_at_s = now_s
+        return self._healthy_at_s == now_s and self._is_open
+
+    def _heed_journal(self) -> None:
+        """Without a journal no request may be sent; moves in flight need none."""
+        if self._ledger.unwritable:
+            self.barred = True
+            self.halt_for(self._ledger.unwritable)
+
+    @property
+    def _is_open(self) -> bool:
+        return not (self.halted or self._paused or self._steering.paused)
+
+    def _weigh(self, found: Sequence[Broken], now_s: float) -> None:
+        """The hardest reaction to what is broken counts."""
+        by_reaction = {self.reaction(b): b for b in reversed(found)}
+        for final in (Reaction.ROLL_BACK, Reaction.STOP):
+            if final in by_reaction:
+                self.halt_for(by_reaction[final].reason, final)
+                return
+        holding = by_reaction.get(Reaction.PAUSE)
+        if holding is not None:
+            self._broken_at_s = now_s
+        if self._steering.paused:
+            self._pause(_PAUSED, None, now_s)
+        elif holding is not None:
+            self._pause(holding.reason, holding.rule, now_s)
+        elif self._paused and now_s - self._broken_at_s >= self._rules.calm_s:
+            _log.info("the run goes on")
+            self._paused = ""
+            self._ledger.went_on()
+
+    def reaction(self, broken: Broken) -> Reaction:
+        """What is done about it."""
+        wanted = self._rules.reaction(broken.rule)
+        if broken.is_own and wanted is Reaction.OFF:
+            return Reaction.STOP
+        return wanted
+
+    def _pause(self, reason: str, rule: Rule | None, now_s: float) -> None:
+        if not self._paused or rule is not self._paused_for:
+            _log.info("the run pauses: %s", reason)
+            self._paused, self._paused_for, self._paused_at_s = reason, rule, now_s
+            self._ledger.paused(reason)
+        limit_s = self._rules.pause_limit_s
+        endless = rule is None or rule is Rule.WINDOW
+        if not endless and now_s - self._paused_at_s >= limit_s:
+            self.halt_for(f"{self._paused}; not better after {seconds_text(limit_s)}")
+
+    def halt_for(self, reason: str, how: Reaction = Reaction.STOP) -> None:
+        """Start nothing further; the first reason stays."""
+        if not self.halted:
+            _log.info("the run stops: %s", reason)
+            self.halted = reason
+            self.rolls_back = how is Reaction.ROLL_BACK
+            self._ledger.stopping(reason)
+
+    def _halt_for_abort(self) -> None:
+        if self.halted == STOPPED:
+            self.halted = ""
+        self.halt_for(ABORTED)
+
+    @contextmanager
+    def asking(self) -> Iterator[None]:
+        """A question to the cluster that may go without an answer for a while."""
+        try:
+            yield
+        except ClusterUnreachable as exc:
+            _log.debug("%s", exc)
+            silent_s = self._timing.steady_s() - self._answered_at_s
+            if silent_s >= self._limits.unreachable_s:
+                self.is_lost = True
+                self.halt_for(f"no answer for {silent_s:.0f} s: {exc}")
+        else:
+            self._answered_at_s = self._timing.steady_s()
+
+    @contextmanager
+    def barring(self) -> Iterator[None]:
+        """Steps that may not be taken any more end the run, and not at once."""
+        try:
+            yield
+        except WriterBarred as exc:
+            self.barred = True
+            told = str(exc)
+            if _RESUME not in told:
+                told = f"{told}; continue with {_RESUME} once that is possible again"
+            self.halt_for(told)

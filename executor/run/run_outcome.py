@@ -1,0 +1,141 @@
+"""How even a run has left the brokers, beside how even its plan wanted them."""
+
+import logging
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import PartitionView
+from model.errors import ClusterUnreachable, RightsMissing
+from model.files import rounded
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import BrokerChange, Move, Plan
+from model.run import BrokerBalance, MoveProgress, MoveState, RunReport
+
+Loads = dict[str, float]
+"""By dimension."""
+_log = logging.getLogger("plimsoll.executor")
+
+
+def with_balance(report: RunReport, plan: Plan, admin: Admin) -> RunReport:
+    """The report of a run with what the placement is worth that it has left.
+
+    Without it where the cluster does not tell.
+    """
+    if not plan.brokers:
+        return report
+    try:
+        views = admin.partitions([move.id for move in plan.moves])
+    except (ClusterUnreachable, RightsMissing) as exc:
+        _log.debug("the placement at the end is not known: %s", exc)
+        return report
+    return report.model_copy(update={"brokers": balance(plan, views)})
+
+
+def recounted(
+    plan: Plan, moves: Mapping[PartitionId, MoveProgress]
+) -> tuple[BrokerBalance, ...]:
+    """The same from a journal: moves that were seen to end are made, no others."""
+    views = {
+        pid: view_of(of.move, made=of.state is MoveState.DONE)
+        for pid, of in moves.items()
+    }
+    return balance(plan, views)
+
+
+def view_of(move: Move, *, made: bool) -> PartitionView:
+    """The partition as it is after its move, or before."""
+    replicas = move.replicas_after if made else move.replicas_before
+    return PartitionView(
+        id=move.id,
+        topic_id=move.topic_id,
+        replicas=replicas,
+        in_sync=frozenset(replicas),
+        offline=frozenset(),
+        leader=move.leader_after if made else move.leader_before,
+    )
+
+
+def balance(
+    plan: Plan, views: Mapping[PartitionId, PartitionView]
+) -> tuple[BrokerBalance, ...]:
+    """What each broker of a plan has with the placement of these views.
+
+    Partitions that the plan leaves alone are taken to be where they were; one without
+    a view is gone. Empty where the plan does not tell the loads of its partitions and
+    not all of them are where it wanted them.
+    """
+    if all(_is_as_planned(move, views.get(move.id)) for move in plan.moves):
+        loads = {broker.id: broker.after for broker in plan.brokers}
+    elif all(move.leader_load for move in plan.moves):
+        loads = _loads(plan, views)
+    else:
+        return ()
+    return tuple(_of_broker(broker, loads[broker.id]) for broker in plan.brokers)
+
+
+def _is_as_planned(move: Move, view: PartitionView | None) -> bool:
+    return view is not None and (view.topic_id, view.replicas, view.leader) == (
+        move.topic_id,
+        move.replicas_after,
+        move.leader_after,
+    )
+
+
+def _loads(
+    plan: Plan, views: Mapping[PartitionId, PartitionView]
+) -> dict[BrokerId, Loads]:
+    loads = defaultdict(dict, {b.id: dict(b.before) for b in plan.brokers})
+    for move in plan.moves:
+        _add(loads, move, move.replicas_before, move.leader_before, -1)
+        view = views.get(move.id)
+        if view is not None and view.topic_id == move.topic_id:
+            _add(loads, move, view.replicas, view.leader, 1)
+    return loads
+
+
+def _add(
+    loads: dict[BrokerId, Loads],
+    move: Move,
+    replicas: Iterable[BrokerId],
+    leader: BrokerId,
+    times: int,
+) -> None:
+    for broker in replicas:
+        weight = move.leader_load if broker == leader else move.follower_load
+        for dimension, load in weight.items():
+            held = loads[broker].get(dimension, 0.0)
+            loads[broker][dimension] = rounded(held + times * load)
+
+
+def _of_broker(broker: BrokerChange, achieved: Loads) -> BrokerBalance:
+    return BrokerBalance(
+        id=broker.id,
+        before=broker.before,
+        planned=broker.after,
+        achieved=achieved,
+        deviation_before=_known(broker.deviation_before, achieved),
+        deviation_planned=_known(broker.deviation_after, achieved),
+        deviation_achieved={
+            dimension: deviation
+            for dimension in broker.deviation_after
+            if dimension in achieved
+            and (deviation := _deviation(broker, dimension, achieved)) is not None
+        },
+    )
+
+
+def _known(deviations: Loads, loads: Loads) -> Loads:
+    """Without those of other hours, whose loads a plan does not tell."""
+    return {key: value for key, value in deviations.items() if key in loads}
+
+
+def _deviation(broker: BrokerChange, dimension: str, achieved: Loads) -> float | None:
+    """Utilisation over the level rises with the load: as much as the plan shows."""
+    load, there = max(
+        (broker.before[dimension], broker.deviation_before[dimension]),
+        (broker.after[dimension], broker.deviation_after[dimension]),
+    )
+    if load <= 0:
+        return None
+    return rounded((there + 1) * achieved[dimension] / load - 1)

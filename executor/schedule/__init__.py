@@ -1,0 +1,1 @@
+"""Which moves run when, and how long all of them take."""

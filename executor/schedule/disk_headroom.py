@@ -1,0 +1,59 @@
+"""How much room the disks of targets have left."""
+
+from collections.abc import Iterable, Mapping
+
+from executor.client.cluster_admin import Admin
+from executor.schedule.admission import bytes_per_replica
+from executor.timing import RunLimits, Timing
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
+
+
+class Room:
+    """Free bytes of brokers, looked at now and then."""
+
+    def __init__(self, admin: Admin, limits: RunLimits, timing: Timing) -> None:
+        self._admin = admin
+        self._limits = limits
+        self._timing = timing
+        self._free: dict[BrokerId, int] = {}
+        self._running: dict[PartitionId, Move] = {}
+        self._seen_at_s = float("-inf")
+
+    def of(
+        self, moves: Iterable[Move], running: Iterable[Move] = ()
+    ) -> Mapping[BrokerId, int]:
+        """Bytes that may still come to each broker that moves copy to.
+
+        Less the reserve; absent where the broker does not say (before KIP-827). What
+        those that are `running` need is not taken off, what others have needed that
+        ran before and were not there at the last look is.
+        """
+        now = {move.id: move for move in running}
+        ended = [move for pid, move in self._running.items() if pid not in now]
+        self._running = now
+        for move in ended:
+            for broker in set(move.added) & self._free.keys():
+                self._free[broker] -= bytes_per_replica(move)
+        if ended and not now:
+            # Whatever finds no room then never will: that is not said by an old look.
+            self._seen_at_s = float("-inf")
+        now_s = self._timing.steady_s()
+        if now_s - self._seen_at_s >= self._limits.disk_look_s:
+            copying = [m for m in moves if m.storage is not StorageKind.SHARED]
+            brokers = {broker for move in copying for broker in move.added}
+            self._free = {b: n for b in brokers if (n := self._look(b)) is not None}
+            self._seen_at_s = now_s
+        return self._free
+
+    def _look(self, broker: BrokerId) -> int | None:
+        try:
+            dirs = self._admin.log_dirs(broker, ())
+        except ClusterUnreachable:
+            # Whether it serves is asked elsewhere.
+            return None
+        # Kafka chooses the directory by its count of partitions, not by its room.
+        known = [d.usable_bytes for d in dirs if d.usable_bytes is not None]
+        return min(known) - self._limits.disk_reserve_bytes if known else None

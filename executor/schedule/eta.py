@@ -1,0 +1,118 @@
+"""How a run goes on: the order of what waits, and the time that is left."""
+
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final
+
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.order import schedule, urgent_of
+from executor.schedule.simulate import on_paper
+from executor.schedule.task import NO_SIZES, Lane, Sizes, Terms, works
+from executor.schedule.throughput import MUCH, Pace, through
+from executor.timing import RunLimits, Timing
+from model.ids import BrokerId
+from model.plan.plan import Move, Plan
+from model.run import MoveProgress, MoveState
+from model.units import seconds_text
+
+_EVERY_S: Final = 10.0
+"""Between two estimates of up to `_MANY` moves."""
+_MANY: Final = 1000
+_MARKS: Final = 7
+"""Estimates over which the speed is taken."""
+_NEWS: Final = 0.2
+"""Share of what is left by which the end has to shift to be told of again."""
+_log = logging.getLogger("plimsoll.executor")
+
+Look = Callable[[Sequence[Move]], Sizes]
+"""Finds out what replicas hold that are to be copied inside their brokers."""
+
+
+class Outlook:
+    """Runs what is left of a plan on paper, at the speed that is seen."""
+
+    def __init__(
+        self, plan: Plan, limits: RunLimits, pace: Pace, timing: Timing, look: Look
+    ) -> None:
+        self._limits = limits
+        self._speed = pace.speed(limits)
+        self._urgent = urgent_of(plan)
+        self._timing = timing
+        self._look = look
+        self._sizes: Sizes = NO_SIZES
+        self._marks: deque[tuple[float, Mapping[Lane, float]]] = deque(maxlen=_MARKS)
+        self._due_s = float("-inf")
+        self._told_s = 0.0
+        """When the run was said to end."""
+
+    def order(
+        self, waiting: Sequence[Move], free_bytes: Mapping[BrokerId, int]
+    ) -> list[Move]:
+        """Moves in the order in which they are to begin."""
+        self._sizes = self._look(waiting)
+        terms = Terms(
+            limits=self._limits,
+            speed=self._speed,
+            free_bytes=free_bytes,
+            urgent=self._urgent,
+        )
+        found = schedule(works(waiting, self._sizes), terms)
+        _log.info(
+            "the moves will take about %s, in no order less than %s",
+            seconds_text(found.timeline.seconds),
+            seconds_text(found.least_s),
+        )
+        self._told_s = self._timing.steady_s() + found.timeline.seconds
+        return [work.move for work in found.order]
+
+    def left_s(
+        self,
+        moves: Sequence[MoveProgress],
+        waiting: Sequence[Move],
+        concurrency: Concurrency,
+    ) -> float | None:
+        """Seconds until the last move has ended; None where it is too early to ask.
+
+        Those that wait for room on a disk are taken to find it.
+        """
+        now_s = self._timing.steady_s()
+        if now_s < self._due_s:
+            return None
+        self._due_s = now_s + _EVERY_S * max(1.0, len(waiting) / _MANY)
+        self._observe(moves, now_s)
+        running = [at for at in moves if at.state is MoveState.ISSUED]
+        left_s = on_paper(
+            works(waiting, self._sizes),
+            self._speed,
+            concurrency,
+            under_way=works((at.move for at in running), self._sizes),
+            copied={at.move.id: float(at.bytes_copied or 0) for at in running},
+        ).seconds
+        self._tell(now_s + left_s, left_s)
+        return left_s
+
+    def _tell(self, ends_s: float, left_s: float) -> None:
+        """Log an end that is not the one told last."""
+        later_s = ends_s - self._told_s
+        if abs(later_s) > _NEWS * left_s + _EVERY_S:
+            _log.info(
+                "the run will end in about %s, %s %s than expected",
+                seconds_text(left_s),
+                seconds_text(abs(later_s)),
+                "later" if later_s > 0 else "sooner",
+            )
+            self._told_s = ends_s
+
+    def _observe(self, moves: Sequence[MoveProgress], now_s: float) -> None:
+        """The lane that copied most lately tells what lanes can do."""
+        passed: Counter[Lane] = Counter()
+        for at in moves:
+            passed.update(through(at))
+        if self._marks:
+            then_s, before = self._marks[0]
+            most = max((n - before.get(k, 0.0) for k, n in passed.items()), default=0.0)
+            if most >= MUCH and now_s > then_s:
+                self._speed = replace(self._speed, network=most / (now_s - then_s))
+        self._marks.append((now_s, passed))

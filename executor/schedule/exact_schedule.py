@@ -1,0 +1,205 @@
+"""The quickest schedule of a few moves, proved by CP-SAT.
+
+A copy has its lanes to itself there: two that share one are done no sooner than one
+after the other. So each move lasts as long as it does alone, whenever it begins.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ortools.sat.python import cp_model
+
+from executor.schedule.admission import brokers_of, bytes_per_replica
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.task import Copy, Lane, Terms, Work
+from model.ids import BrokerId, PartitionId
+
+_WORK: Final = 1.0
+"""The most that CP-SAT works, about in seconds; the same on any machine."""
+_SHARE: Final = 0.01
+"""Of the time that the moves take at least: what is soon done needs no proof."""
+_UNITS: Final = 20_000
+"""Parts of the time in which the moves could run one after the other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """What CP-SAT found."""
+
+    begins: Mapping[PartitionId, float]
+    """Seconds from the beginning of the run; empty where nothing was found."""
+    least_s: float
+    """No schedule of this kind is quicker."""
+
+
+def prove(
+    works: Sequence[Work], alone: Sequence[Work], terms: Terms, least_s: float
+) -> tuple[list[list[Work]], float]:
+    """Orders of moves that run beside each other, and the least time of any order.
+
+    `alone` are moves that follow one by one, and `least_s` is known to be a least time
+    of all of them.
+    """
+    alone_s = sum(work.alone_s(terms.speed) for work in alone)
+    terms = replace(terms, limits=Concurrency(terms.limits).widest)
+    parted = solve(works, terms, least_s - alone_s, parted=True)
+    shared = solve(works, terms, least_s - alone_s, parted=False)
+    orders = [
+        sorted(works, key=lambda work: found.begins[work.move.id])
+        for found in (parted, shared)
+        if found.begins
+    ]
+    return orders, max(least_s, alone_s + shared.least_s)
+
+
+def solve(
+    works: Sequence[Work], terms: Terms, least_s: float, *, parted: bool
+) -> Exact:
+    """The quickest schedule of a few moves, of which `least_s` is proved already.
+
+    Where copies are not `parted`, lanes carry any number of them at full speed: that is
+    no schedule that can be run, but what is proved then holds for every way to share
+    them. Urgent moves go first only where they are.
+    """
+    model = _Model(works, terms, least_s)
+    if parted:
+        model.part_copies()
+    model.keep_slots()
+    model.keep_room()
+    return model.solve(urgent=parted)
+
+
+class _Model:
+    """Moves as intervals; times are rounded down, so that no bound is too high."""
+
+    def __init__(self, works: Sequence[Work], terms: Terms, least_s: float) -> None:
+        self._works = works
+        self._terms = terms
+        self._least_s = least_s
+        self._model = cp_model.CpModel()
+        total_s = sum(work.alone_s(terms.speed) for work in works)
+        self._per_s = _UNITS / max(total_s, 1e-3)
+        self._horizon = _UNITS + len(works)
+        least = min(self._horizon, int(least_s * self._per_s))
+        self._makespan = self._model.new_int_var(least, self._horizon, "makespan")
+        self._begin: dict[PartitionId, cp_model.IntVar] = {}
+        self._end: dict[PartitionId, cp_model.LinearExprT] = {}
+        self._interval: dict[PartitionId, cp_model.IntervalVar] = {}
+        for work in works:
+            self._add(work)
+
+    def part_copies(self) -> None:
+        """One copy at a time in each lane."""
+        busy: dict[Lane, list[cp_model.IntervalVar]] = defaultdict(list)
+        speed = self._terms.speed
+        for work in self._works:
+            before_s = 0.0
+            for one in work.legs:
+                self._occupy(busy, work, one, before_s)
+                before_s += one.size / speed.network
+            for one in work.inside:
+                self._occupy(busy, work, one, 0.0)
+        for intervals in busy.values():
+            self._model.add_no_overlap(intervals)
+
+    def keep_slots(self) -> None:
+        """No more moves at once than the limits let, in the cluster and on a broker."""
+        limits = self._terms.limits
+        at: dict[BrokerId, list[cp_model.IntervalVar]] = defaultdict(list)
+        for work in self._works:
+            for broker in brokers_of(work.move):
+                at[broker].append(self._interval[work.move.id])
+        self._cap(list(self._interval.values()), limits.moves_in_flight)
+        for intervals in at.values():
+            self._cap(intervals, limits.moves_per_broker)
+
+    def keep_room(self) -> None:
+        """What comes lies on a disk from the beginning, what goes until the end."""
+        for broker, free in self._terms.free_bytes.items():
+            changes = [*self._changes(broker)]
+            if sum(size for _, size in changes if size > 0) <= free:
+                continue
+            times, sizes = zip(*changes, strict=True)
+            gone = sum(size for size in sizes if size < 0)
+            self._model.add_reservoir_constraint(times, sizes, gone, free)
+
+    def solve(self, *, urgent: bool) -> Exact:
+        """Find it; with one thread and a seed, the same each time."""
+        objective: cp_model.LinearExprT = self._makespan
+        last = self._urgent_end() if urgent else None
+        if last is not None:
+            objective = last * (self._horizon + 1) + self._makespan
+        self._model.minimize(objective)
+        solver = _new_solver(self._least_s)
+        status = solver.solve(self._model)
+        if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            return Exact(begins={}, least_s=0.0)
+        bound = 0.0 if last is not None else solver.best_objective_bound
+        return Exact(
+            begins={
+                pid: solver.value(begin) / self._per_s
+                for pid, begin in self._begin.items()
+            },
+            least_s=bound / self._per_s,
+        )
+
+    def _add(self, work: Work) -> None:
+        pid, name = work.move.id, str(work.move.id)
+        lasts = int(work.alone_s(self._terms.speed) * self._per_s)
+        begin = self._model.new_int_var(0, self._horizon - lasts, f"begin[{name}]")
+        self._begin[pid] = begin
+        self._end[pid] = begin + lasts
+        self._interval[pid] = self._model.new_fixed_size_interval_var(
+            begin, lasts, f"move[{name}]"
+        )
+        self._model.add(self._makespan >= begin + lasts)
+
+    def _occupy(
+        self,
+        busy: dict[Lane, list[cp_model.IntervalVar]],
+        work: Work,
+        one: Copy,
+        before_s: float,
+    ) -> None:
+        pid, per_s = work.move.id, self._per_s
+        for lane in one.lanes:
+            lasts = int(one.size / self._terms.speed.of(lane) * per_s)
+            begin = self._begin[pid] + int(before_s * per_s)
+            name = f"{lane[1].value}[{pid},{lane[0]}]"
+            busy[lane].append(
+                self._model.new_fixed_size_interval_var(begin, lasts, name)
+            )
+
+    def _cap(self, intervals: Sequence[cp_model.IntervalVar], most: int) -> None:
+        if len(intervals) > most:
+            self._model.add_cumulative(intervals, [1] * len(intervals), most)
+
+    def _changes(self, broker: BrokerId) -> Iterator[tuple[cp_model.LinearExprT, int]]:
+        for work in self._works:
+            size = bytes_per_replica(work.move)
+            if size and broker in work.move.added:
+                yield self._begin[work.move.id], size
+            if size and broker in work.move.removed:
+                yield self._end[work.move.id], -size
+
+    def _urgent_end(self) -> cp_model.IntVar | None:
+        if not self._terms.urgent & self._end.keys():
+            return None
+        last = self._model.new_int_var(0, self._horizon, "urgent")
+        for pid in sorted(self._terms.urgent & self._end.keys()):
+            self._model.add(last >= self._end[pid])
+        return last
+
+
+def _new_solver(least_s: float) -> cp_model.CpSolver:
+    solver = cp_model.CpSolver()
+    # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
+    solver.parameters.presolve_inclusion_work_limit = 0
+    solver.parameters.num_workers = 1
+    # It would leave the process with Ctrl-C's default action, to die at once.
+    solver.parameters.catch_sigint_signal = False
+    solver.parameters.random_seed = 1
+    solver.parameters.max_deterministic_time = min(_WORK, _SHARE * least_s)
+    return solver

@@ -1,0 +1,283 @@
+"""A schedule run on paper: when each move begins and ends, and who carries what."""
+
+import copy
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from executor.schedule.admission import (
+    NO_LIMIT,
+    brokers_of,
+    bytes_per_replica,
+    startable,
+    too_big,
+)
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.task import Copy, Lane, Speed, Way, Work
+from executor.throttle.fair_share import fair_rates
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Move
+
+_NOTHING: Mapping[PartitionId, float] = {}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Peak:
+    """The most that one broker carries during a run, and all that passes it."""
+
+    more_bytes: int = 0
+    """On its disk, over what was there before."""
+    moves: int = 0
+    """Under way at once that it takes part in."""
+    in_bytes: int = 0
+    out_bytes: int = 0
+    inside_bytes: int = 0
+    """From one of its log directories to another."""
+    in_per_s: float = 0.0
+    """Bytes per second at the worst moment."""
+    out_per_s: float = 0.0
+
+    @property
+    def copied_bytes(self) -> int:
+        """All that passes it."""
+        return self.in_bytes + self.out_bytes + self.inside_bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeline:
+    """How a run goes on paper."""
+
+    seconds: float
+    spans: dict[PartitionId, tuple[float, float]]
+    """Begin and end of each move, in seconds from now, in the order they begin."""
+    peaks: dict[BrokerId, Peak]
+    unfit: tuple[tuple[Move, str], ...]
+    """Moves that never find room on a target's disk, and why."""
+
+
+def on_paper(
+    order: Sequence[Work],
+    speed: Speed,
+    concurrency: Concurrency,
+    free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
+    under_way: Sequence[Work] = (),
+    copied: Mapping[PartitionId, float] = _NOTHING,
+) -> Timeline:
+    """Run moves in this order, as `Execution` does; `concurrency` stays as it is.
+
+    Copies share brokers fairly. Those `under_way` have begun, and have `copied` so
+    many bytes.
+    """
+    paper = _Paper(speed, copy.deepcopy(concurrency), free_bytes)
+    for work in under_way:
+        paper.begin(work, copied.get(work.move.id, 0.0))
+    waiting = {work.move.id: work for work in order}
+    while waiting or paper.running:
+        chosen = paper.startable(work.move for work in waiting.values())
+        if not chosen and not paper.running:
+            move = waiting.pop(next(iter(waiting))).move
+            paper.unfit.append((move, too_big(move, paper.free)))
+        for move in chosen:
+            paper.begin(waiting.pop(move.id))
+        while paper.running and not paper.go_on():
+            pass
+    return paper.timeline()
+
+
+@dataclass(slots=True, eq=False)
+class _Left:
+    """One copy on its way."""
+
+    copy: Copy
+    size: float
+
+
+@dataclass(slots=True, eq=False)
+class _Running:
+    """One move under way: first its bytes, then what else it takes."""
+
+    work: Work
+    legs: list[_Left]
+    inside: list[_Left]
+    seconds_left: float
+    begun_s: float
+
+    @property
+    def copies(self) -> bool:
+        """Whether bytes are left."""
+        return bool(self.legs or self.inside)
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What is counted of one broker."""
+
+    now_bytes: int = 0
+    most_bytes: int = 0
+    moves: int = 0
+    most_moves: int = 0
+    passed: Counter[Way] = field(default_factory=Counter)
+    fastest: dict[Way, float] = field(default_factory=dict)
+
+    def hold(self, size: int) -> None:
+        self.now_bytes += size
+        self.most_bytes = max(self.most_bytes, self.now_bytes)
+
+    def join(self, moves: int) -> None:
+        self.moves += moves
+        self.most_moves = max(self.most_moves, self.moves)
+
+    def peak(self) -> Peak:
+        return Peak(
+            more_bytes=self.most_bytes,
+            moves=self.most_moves,
+            in_bytes=self.passed[Way.IN],
+            out_bytes=self.passed[Way.OUT],
+            inside_bytes=self.passed[Way.INSIDE],
+            in_per_s=self.fastest.get(Way.IN, 0.0),
+            out_per_s=self.fastest.get(Way.OUT, 0.0),
+        )
+
+
+class _Paper:
+    """The moves under way, the time, and what brokers carry."""
+
+    def __init__(
+        self,
+        speed: Speed,
+        concurrency: Concurrency,
+        free_bytes: Mapping[BrokerId, int],
+    ) -> None:
+        self._speed = speed
+        self._concurrency = concurrency
+        self.free = dict(free_bytes)
+        """Beside what runs."""
+        self.running: list[_Running] = []
+        self.unfit: list[tuple[Move, str]] = []
+        self._now_s = 0.0
+        self._spans: dict[PartitionId, tuple[float, float]] = {}
+        self._tallies: dict[BrokerId, _Tally] = {}
+
+    def startable(self, waiting: Iterable[Move]) -> list[Move]:
+        """Those that begin now."""
+        under_way = [r.work.move for r in self.running]
+        return startable(waiting, under_way, self._concurrency.limits, self.free)
+
+    def begin(self, work: Work, copied: float = 0.0) -> None:
+        """Start one; its new replicas are taken to be whole at once."""
+        legs = [_Left(leg, leg.size) for leg in work.legs]
+        inside = [_Left(one, one.size) for one in work.inside]
+        for left in (*legs, *inside):
+            done = min(copied, left.size)
+            left.size -= done
+            copied -= done
+        now = _Running(work, legs, inside, work.fixed_s(self._speed), self._now_s)
+        _drop_ended(now)
+        self.running.append(now)
+        self._spans[work.move.id] = (self._now_s, self._now_s)
+        for lane, size in work.lanes():
+            self._tally(lane[0]).passed[lane[1]] += size
+        for one in work.copies:
+            self._tally(one.target).hold(one.size)
+        for broker in brokers_of(work.move):
+            self._tally(broker).join(1)
+
+    def go_on(self) -> bool:
+        """Pass the time until something ends; whether a move did."""
+        flows = dict(self._flows())
+        lanes = {lane for _, of in flows.values() for lane in of}
+        rates = fair_rates(
+            {key: of for key, (_, of) in flows.items()},
+            {lane: self._speed.of(lane) for lane in lanes},
+        )
+        self._note_rates(rates, flows)
+        ends = [flows[key][0].size / rate for key, rate in rates.items()]
+        ends += [r.seconds_left for r in self.running if not r.copies]
+        self._pass(min(ends), rates, flows)
+        return self._end()
+
+    def timeline(self) -> Timeline:
+        """What came of it."""
+        return Timeline(
+            seconds=self._now_s,
+            spans=self._spans,
+            peaks={b: t.peak() for b, t in sorted(self._tallies.items())},
+            unfit=tuple(self.unfit),
+        )
+
+    def _tally(self, broker: BrokerId) -> _Tally:
+        return self._tallies.setdefault(broker, _Tally())
+
+    def _flows(self) -> Iterator[tuple[int, tuple[_Left, tuple[Lane, ...]]]]:
+        """Copies that go on now."""
+        taken = set()
+        for now in self.running:
+            if now.legs:
+                yield id(now.legs[0]), (now.legs[0], now.legs[0].copy.lanes)
+            for left in now.inside:
+                if left.copy.target not in taken:
+                    taken.add(left.copy.target)
+                    yield id(left), (left, left.copy.lanes)
+
+    def _note_rates(
+        self,
+        rates: Mapping[int, float],
+        flows: Mapping[int, tuple[_Left, tuple[Lane, ...]]],
+    ) -> None:
+        through: Counter[Lane] = Counter()
+        for key, rate in rates.items():
+            for lane in flows[key][1]:
+                through[lane] += rate  # type: ignore[assignment]  # typed for counts
+        for (broker, way), rate in through.items():
+            fastest = self._tally(broker).fastest
+            fastest[way] = max(fastest.get(way, 0.0), rate)
+
+    def _pass(
+        self,
+        step_s: float,
+        rates: Mapping[int, float],
+        flows: Mapping[int, tuple[_Left, tuple[Lane, ...]]],
+    ) -> None:
+        self._now_s += step_s
+        for now in self.running:
+            if not now.copies:
+                now.seconds_left -= step_s
+        for key, rate in rates.items():
+            flows[key][0].size -= step_s * rate
+
+    def _end(self) -> bool:
+        """Take away what has ended; whether a move has."""
+        ended = []
+        for now in self.running:
+            _drop_ended(now)
+            if not now.copies and now.seconds_left <= 1e-9:
+                ended.append(now)
+        for now in ended:
+            self.running.remove(now)
+            self._settle(now)
+        return bool(ended)
+
+    def _settle(self, now: _Running) -> None:
+        """What one leaves behind."""
+        move, size = now.work.move, bytes_per_replica(now.work.move)
+        self._spans[move.id] = (now.begun_s, self._now_s)
+        for broker in move.removed:
+            self._tally(broker).hold(-size)
+        for one in now.work.inside:
+            self._tally(one.target).hold(-one.size)
+        for broker in brokers_of(move):
+            self._tally(broker).join(-1)
+        for brokers, change in ((move.added, -size), (move.removed, size)):
+            for broker in brokers:
+                if broker in self.free:
+                    self.free[broker] += change
+        self._concurrency.ended(
+            move, self._speed.seconds, move.bytes_to_copy or 0, self._now_s
+        )
+
+
+def _drop_ended(now: _Running) -> None:
+    """Less than a byte is rounding."""
+    while now.legs and now.legs[0].size < 1.0:
+        now.legs.pop(0)
+    now.inside = [left for left in now.inside if left.size >= 1.0]

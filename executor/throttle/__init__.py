@@ -1,0 +1,1 @@
+"""Replication throttles: how high, set where, and restored to what."""

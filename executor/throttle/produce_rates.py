@@ -1,0 +1,87 @@
+"""What producers write, measured by how far their leaders' logs grow."""
+
+import logging
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from executor.client.cluster_admin import Admin, OffsetKind, local_bytes
+from executor.client.responses import PartitionView
+from executor.timing import Timing
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId
+
+_SPAN_S: Final = 2.0
+"""Between two looks where there was none before."""
+_log = logging.getLogger("plimsoll.executor")
+
+
+@dataclass(frozen=True, slots=True)
+class _Log:
+    """What a leader has of one partition at one moment."""
+
+    at_s: float
+    size: int
+    first: int
+    """First offset on its disk."""
+    end: int
+
+    def rate_since(self, before: "_Log") -> float:
+        """Bytes per second appended meanwhile.
+
+        Retention hides growth of the bytes, and compaction makes records look small,
+        so the larger of bytes and records of mean size counts.
+        """
+        records = self.end - self.first
+        each = self.size / records if records > 0 else 0.0
+        grown = (self.size - before.size, each * (self.end - before.end), 0.0)
+        return max(grown) / max(self.at_s - before.at_s, 1e-3)
+
+
+class Traffic:
+    """Looks at leaders' logs, and tells what was appended between two looks."""
+
+    def __init__(self, admin: Admin, timing: Timing) -> None:
+        self._admin = admin
+        self._timing = timing
+        self._seen: dict[tuple[PartitionId, BrokerId], _Log] = {}
+        self.written: dict[PartitionId, float] = {}
+        """Bytes per second from producers; what was not seen twice is absent."""
+
+    def measure(self, views: Iterable[PartitionView], *, fresh: bool = False) -> None:
+        """Look once more; twice, over 2 s, for the first time or where it is `fresh`.
+
+        Leaders that do not answer keep their rates of before.
+        """
+        by_leader: dict[BrokerId, list[PartitionId]] = {}
+        for view in views:
+            if view.is_led:
+                by_leader.setdefault(view.leader, []).append(view.id)
+        if fresh or not self._seen:
+            self._seen = {}
+            self._look(by_leader.items())
+            self._timing.pause(_SPAN_S)
+        self._look(by_leader.items())
+
+    def _look(self, led: Iterable[tuple[BrokerId, Sequence[PartitionId]]]) -> None:
+        seen = {}
+        for leader, ids in led:
+            for pid, log in self._logs(leader, ids).items():
+                seen[pid, leader] = log
+                if before := self._seen.get((pid, leader)):
+                    self.written[pid] = log.rate_since(before)
+        self._seen = seen
+
+    def _logs(
+        self, leader: BrokerId, ids: Sequence[PartitionId]
+    ) -> dict[PartitionId, _Log]:
+        try:
+            at_s = self._timing.steady_s()
+            ends = self._admin.offsets(leader, ids, OffsetKind.LATEST)
+            sizes = local_bytes(self._admin, leader, ids)
+            firsts = self._admin.offsets(leader, ids, OffsetKind.EARLIEST_LOCAL)
+        except ClusterUnreachable as exc:
+            _log.debug("what is written to broker %s is not known: %s", leader, exc)
+            return {}
+        known = set(ends).intersection(sizes, firsts)
+        return {p: _Log(at_s, sizes[p], firsts[p], ends[p]) for p in known}

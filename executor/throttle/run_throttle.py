@@ -1,0 +1,255 @@
+"""The throttle of one run: set before it, followed during it, gone after it."""
+
+import logging
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Final
+
+from executor.journal.run_journal import Journal
+from executor.run.operator_control import Steering
+from executor.throttle.quota import (
+    FOLLOWER_RATE,
+    LEADER_RATE,
+    Rates,
+    Throttle,
+    Throttled,
+)
+from executor.throttle.rates import RunRates, copying
+from executor.timing import Timing
+from model.errors import ExecutionStopped, PlimsollError, WriterBarred
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import Move
+from model.run import JournalEvent
+from model.units import rate_text
+
+_EVERY_S: Final = 60.0
+"""Between two looks at what is free."""
+_WORTH: Final = 0.1
+"""A change by less than this share is not made."""
+_AGAIN_S: Final = 30.0
+"""Copies that fall behind together raise a rate once."""
+_log = logging.getLogger("plimsoll.executor")
+
+
+class RunThrottle:
+    """The throttle of one run, and the journal it stands in. The run's thread uses it.
+
+    `held` was set by the run of before that is gone on with.
+    """
+
+    def __init__(
+        self,
+        throttle: Throttle,
+        journal: Journal,
+        rates: RunRates,
+        timing: Timing,
+        steering: Steering,
+        held: Throttled | None = None,
+    ) -> None:
+        self._throttle = throttle
+        self._journal = journal
+        self._rates = rates
+        self._timing = timing
+        self._steering = steering
+        self._held = held
+        self._open: dict[PartitionId, Move] = {}
+        """Moves that copy and have not ended."""
+        self._begun: set[PartitionId] = set()
+        """Those of them that stand in the lists."""
+        self._looked_at_s = float("-inf")
+        self._raised_at_s: dict[tuple[BrokerId, str], float] = {}
+        if held is not None and not rates.wanted:
+            rates.keep(held)
+
+    def begin(self, waiting: Sequence[Move], under_way: Sequence[Move]) -> None:
+        """Set it for these moves, if one is wanted.
+
+        Raises ExecutionStopped where a broker does not take it.
+        """
+        self._open = {move.id: move for move in copying([*under_way, *waiting])}
+        self._begun = {move.id for move in under_way}
+        wanted = self._open and self._rates.wanted
+        if wanted and (failed := self._impose()):
+            raise ExecutionStopped(f"{'; '.join(failed)}; no further move was begun")
+
+    def limit(self, moves: Sequence[Move]) -> None:
+        """These are about to begin."""
+        new = [m for m in moves if m.id in self._open and m.id not in self._begun]
+        if self._held is not None and new:
+            self._throttle.limit(new, self._held)
+        self._begun.update(move.id for move in new)
+
+    def release(self, move: Move) -> None:
+        """One has ended."""
+        if self._held is not None:
+            self._throttle.release([move], self._held)
+        self._open.pop(move.id, None)
+
+    def adjust(self) -> None:
+        """Follow the operator, and what is free once a minute.
+
+        Brokers that were away are set once a minute, too.
+        """
+        for rate in self._steering.asked_rates()[-1:]:
+            with _going_on() as failed:
+                self.set_rate(rate)
+            self._steering.answer("; ".join(failed))
+        now_s = self._timing.steady_s()
+        if self._held is None or now_s - self._looked_at_s < _EVERY_S:
+            return
+        self._looked_at_s = now_s
+        with _going_on():
+            if self._rates.follows:
+                self._rates.measure(list(self._open.values()))
+            why = "following what clients leave free"
+            self._apply(self._found(self._held.rates), why)
+
+    def raise_rate(self, move: Move) -> int | None:
+        """Double the rates that a move copies under; the highest of them then.
+
+        None where there is no throttle, or nothing was raised because it was short
+        ago.
+        """
+        if self._held is None:
+            return None
+        now_s = self._timing.steady_s()
+        out = [(broker, LEADER_RATE) for broker in move.replicas_before]
+        into = [(broker, FOLLOWER_RATE) for broker in move.added]
+        for broker, key in (*out, *into):
+            since_s = now_s - self._raised_at_s.get((broker, key), float("-inf"))
+            if key in self._held.ours.get(broker, {}) and since_s >= _AGAIN_S:
+                self._raised_at_s[broker, key] = now_s
+                least = 2 * self._held.newest(broker, key)
+                self._rates.raise_to((broker, key), least)
+        rates = self._found({*move.replicas_before, *move.added})
+        return self._apply(rates, f"since {move.id} falls behind")
+
+    def set_rate(self, bytes_per_s: int | None) -> None:
+        """Have another rate from now on; None follows what is free.
+
+        Raises GuardrailRefused where it is too low for what is under way or waits, and
+        nothing was changed; else as the cluster's calls do.
+        """
+        if not self._open:
+            return
+        self._rates.choose(bytes_per_s, list(self._open.values()))
+        if self._held is not None:
+            self._apply(self._found(self._held.rates), "as asked")
+            return
+        for words in self._impose():
+            _log.warning("%s", words)
+
+    @property
+    def stays(self) -> bool:
+        """Whether the run has set a throttle, and not taken it away."""
+        return self._held is not None
+
+    def end(self) -> str:
+        """Take it away; what is left or was changed by someone else, else empty."""
+        if self._held is None:
+            return ""
+        left, theirs = self._lift(self._held)
+        if left:
+            left, theirs = self._lift(self._held)
+        if left:
+            return f"{'; '.join([*left, *theirs])}; plimsoll cleanup takes it away"
+        self._journal.write(JournalEvent.UNTHROTTLED)
+        self._held = None
+        return "; ".join(theirs)
+
+    def _lift(self, held: Throttled) -> tuple[list[str], list[str]]:
+        """As `Throttle.lift`; a lost request or answer is made good next time."""
+        try:
+            return self._throttle.lift(held)
+        except PlimsollError as exc:
+            return [f"the throttle is still set: {exc}"], []
+
+    def _impose(self) -> list[str]:
+        """Set rates where none of this process are; what failed, in words."""
+        moves = list(self._open.values())
+        self._rates.measure_first(moves)
+        rates = self._found(self._throttle.brokers(moves))
+        self._write(wanted := self._throttle.plan(moves, rates, self._held))
+        self._looked_at_s = self._timing.steady_s()
+        failed = self._throttle.set_rates(wanted, rates)
+        under_way = [move for move in moves if move.id in self._begun]
+        self._throttle.limit(under_way, wanted)
+        self._steering.record(f"throttle set: {_rates_words(rates)}")
+        return failed
+
+    def _found(self, brokers: Collection[BrokerId]) -> Rates:
+        return self._rates.find(brokers, list(self._open.values()))
+
+    def _apply(self, rates: Rates, why: str) -> int | None:
+        """Set what differs enough, and is still ours; the highest of what was set."""
+        done: list[int] = []
+        with _going_on():
+            done += self._change(rates, why)
+        return max(done, default=None)
+
+    def _change(self, rates: Rates, why: str) -> list[int]:
+        if self._held is None:
+            return []
+        changes = self._throttle.changeable(self._held, self._different(rates))
+        if not changes:
+            return []
+        self._write(self._held.with_rates(changes))
+        for words in self._throttle.set_rates(self._held, changes):
+            _log.warning("%s", words)
+        self._steering.record(f"throttle changed {why}: {_rates_words(changes)}")
+        for broker, of in changes.items():
+            _log.info(
+                "throttle of broker %s: %s",
+                broker,
+                ", ".join(f"{key} {rate_text(rate)}" for key, rate in of.items()),
+            )
+        ours = self._held.ours
+        return [
+            rate
+            for broker, of in changes.items()
+            for key, rate in of.items()
+            if ours[broker][key] == [rate]
+        ]
+
+    def _different(self, rates: Rates) -> Rates:
+        """Those that change, by 10 % where they follow, or may not be set yet."""
+        worth = _WORTH if self._rates.follows else 0.0
+        found: dict[BrokerId, dict[str, int]] = {}
+        for broker, of in rates.items():
+            for key, rate in of.items():
+                known = self._held.ours.get(broker, {}).get(key) if self._held else None
+                if known and (
+                    len(known) > 1 or abs(rate - known[-1]) > worth * known[-1]
+                ):
+                    found.setdefault(broker, {})[key] = rate
+        return found
+
+    def _write(self, wanted: Throttled) -> None:
+        self._journal.write(JournalEvent.THROTTLED, **wanted.document())
+        self._held = wanted
+
+
+def _rates_words(rates: Rates) -> str:
+    """Which brokers, and the lowest and the highest of their rates."""
+    found = [rate for of in rates.values() for rate in of.values()]
+    low, high = rate_text(min(found)), rate_text(max(found))
+    span = low if low == high else f"{low} to {high}"
+    ids = sorted(rates)
+    one = f"broker {ids[0]}"
+    return f"{one if len(ids) == 1 else f'{len(ids)} brokers'}, {span}"
+
+
+@contextmanager
+def _going_on() -> Iterator[list[str]]:
+    """Moves under way go on under the rates of before where others cannot be set.
+
+    What failed, in words.
+    """
+    failed: list[str] = []
+    try:
+        yield failed
+    except WriterBarred:
+        raise
+    except PlimsollError as exc:
+        _log.warning("the throttle stays as it is: %s", exc)
+        failed.append(str(exc))
