@@ -11,11 +11,17 @@ from typing import Final
 
 import numpy as np
 
-from control.asks import Asks
-from control.parts import LoopSettings
-from control.policy import EAGER
-from control.proposed import Proposed, Solving, Traced
-from control.view import LOG_LINES, LogLine, LoopView, Mode, Phase
+from control.loop.dependencies import LoopSettings
+from control.loop.view import (
+    LOG_LINES,
+    LogLine,
+    LoopView,
+    Mode,
+    Phase,
+)
+from control.planning.plan_overrides import Asks
+from control.planning.plan_view import Proposed, Solving, Traced
+from control.settings.auto_limits import EAGER
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering

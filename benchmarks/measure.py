@@ -15,7 +15,7 @@ from pathlib import Path
 
 from benchmarks.instances import build, goals_of, instance_digest, small
 from benchmarks.shapes import Shape, shape_of
-from control.claims import claims, snapshot_claim
+from control.cli.plan_claims import claims, snapshot_claim
 from model.goals.goals import SolveLimits
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot

@@ -12,9 +12,9 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from control.settings import Settings
-from control.simulated import SimulatedOrder, simulated
-from control.view import Mode, Phase
+from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.loop.view import Mode, Phase
+from control.settings.settings import Settings
 from tui.app import PlimsollApp
 from tui.viewmodel.progress import share_done
 

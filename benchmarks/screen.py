@@ -22,14 +22,14 @@ from benchmarks.canned import GOALS, snapshots
 from benchmarks.machine import processor
 from benchmarks.sections import Section, measure_sections, table
 from benchmarks.terminals import Terminal, terminal
-from control.simulated import SPEED
+from control.demo.simulated_demo import SPEED
 from model.goals.goals import SolveLimits
 from model.plan.plan import write_plan
 from solver.solve import solve
 from tui.viewmodel.modes import MODES
 
 TABLE: Final = Path(__file__).with_name("screen.md")
-PLIMSOLL: Final = "from control.cli import main; main()"
+PLIMSOLL: Final = "from control.cli.main import main; main()"
 BROKERS: Final = 60
 PARTITIONS: Final = 20_000
 WORK: Final = 4.0

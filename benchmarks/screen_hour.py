@@ -17,10 +17,10 @@ from typing import Final
 import psutil
 from textual.pilot import Pilot
 
-from control.loop import Loop
-from control.settings import Settings
-from control.simulated import SimulatedOrder, simulated
-from control.view import Mode, Phase
+from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.loop.loop import Loop
+from control.loop.view import Mode, Phase
+from control.settings.settings import Settings
 from model.goals.goals import Budgets, Goals
 from tui.app import PlimsollApp
 

@@ -26,7 +26,7 @@ from benchmarks.canned import (
     solving,
     stopped,
 )
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import SolveLimits
 from solver.solve import solve
 from tui.app import PlimsollApp

@@ -14,7 +14,7 @@ from model.plan.plan import read_plan
 from tui.app import run
 
 if TYPE_CHECKING:
-    from control.loop import Loop
+    from control.loop.loop import Loop
 
 
 def main() -> None:

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, cast
 
 from clients.client_properties import read_client_properties
 from clients.connection import OPEN, Connection
-from control.capacities import CapacityTeller, capacities_of
-from control.history import history_settings
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.planner import planner
-from control.policy import EAGER, AutoLimits
-from control.ports import FrontEnd
-from control.prometheus import poller_of
-from control.settings import Settings
-from control.terminal import operator
-from control.view import Mode
+from control.cli.console import operator
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.ports import FrontEnd
+from control.loop.view import Mode
+from control.planning.planner import planner
+from control.settings.auto_limits import EAGER, AutoLimits
+from control.settings.capacity_table import CapacityTeller, capacities_of
+from control.settings.history_tables import history_settings
+from control.settings.prometheus_settings import poller_of
+from control.settings.settings import Settings
 from model.errors import ClusterUnreachable, ConfigError, RightsMissing
 from model.snapshot.capacities import Capacities
 from model.snapshot.snapshot import RecentMove
@@ -188,7 +188,7 @@ def rebalancers(settings: Settings, *, shared: bool) -> list[str]:
 def executor(settings: Settings) -> "Executor":
     """A client that can change the cluster; made only where changes are allowed."""
     from clients.s3 import S3Settings
-    from control.throttling import auto_throttle
+    from control.settings.throttle_settings import auto_throttle
     from executor.executor import connect
     from executor.timing import RunLimits
 

@@ -16,7 +16,7 @@ PlimsollError
     └── WriterBarred    no lease, or no archive: no request may be sent any more
 
 What is expected (level already, no plan in time) is a value, not an exception.
-Messages name the thing and say what to do; `control.exits` maps each class to an
+Messages name the thing and say what to do; `exit_codes` maps each class to an
 exit code.
 """
 

@@ -25,9 +25,9 @@ PACKAGES = [
         ("solver.solve", {"textual", "pyspark", "kafka"}),
         ("executor.executor", {"textual", "pyspark", "ortools"}),
         ("collector.collector", {"textual", "pyspark", "ortools"}),
-        ("control.loop", {"textual", "pyspark", "ortools", "kafka"}),
+        ("control.loop.loop", {"textual", "pyspark", "ortools", "kafka"}),
         (
-            "control.cli",
+            "control.cli.main",
             {"textual", "pyspark", "ortools", "kafka", "numpy", "pydantic", "rich"},
         ),
     ],

@@ -17,8 +17,8 @@ from textual.driver import Driver
 from textual.reactive import reactive
 from textual.screen import Screen
 
-from control.terminal import in_browser, operator
-from control.view import LogLine, LoopView, Mode, Phase
+from control.cli.console import in_browser, operator
+from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
 from tui.desk import RunDesk
 from tui.driver import AsciiDriver, TerminalDriver
@@ -44,7 +44,7 @@ from tui.viewmodel.refusals import refusal
 from tui.viewmodel.trail import Trail
 
 if TYPE_CHECKING:
-    from control.loop import Loop
+    from control.loop.loop import Loop
 
 STOP_WORDS = (
     "In-flight moves finish and no further move starts. Completed moves stay as they "

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from typing import Protocol
 
-from control.asks import Asks
-from control.parts import LoopSettings
-from control.view import LoopView
+from control.loop.dependencies import LoopSettings
+from control.loop.view import LoopView
+from control.planning.plan_overrides import Asks
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering
@@ -16,7 +16,7 @@ from model.snapshot.what_if import Scenario
 
 
 class Asking(Protocol):
-    """What may be asked of plans; `control.proposals.Proposals` takes it.
+    """What may be asked of plans; `control.planning.planner_thread.Proposals` takes it.
 
     What cannot be asked of the cluster as it is is a ConfigError, in words.
     """
@@ -41,7 +41,7 @@ class Asking(Protocol):
 
 
 class Past(Protocol):
-    """Runs of before; `control.past.Past` is one. Refusals are PlimsollError."""
+    """Runs of before; `previous_runs.Past` is one. Refusals are PlimsollError."""
 
     @property
     def cut_off(self) -> PastRun | None:
@@ -68,7 +68,7 @@ class Past(Protocol):
 
 
 class Engine(Protocol):
-    """The loop, seen from the screen; `control.loop.Loop` is one."""
+    """The loop, seen from the screen; `control.loop.loop.Loop` is one."""
 
     @property
     def settings(self) -> LoopSettings:

@@ -13,7 +13,7 @@ from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 from textual.widgets import Input
 
-from control.parts import LoopSettings
+from control.loop.dependencies import LoopSettings
 from model.printable import printable
 from tui.keymap import checked_keys
 from tui.looks import COLOUR_BLIND

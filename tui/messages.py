@@ -2,7 +2,7 @@
 
 from textual.message import Message
 
-from control.view import LoopView
+from control.loop.view import LoopView
 
 
 class ViewArrived(Message):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
 from model.goals.goals import Goals

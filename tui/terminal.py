@@ -9,7 +9,7 @@ import sys
 import termios
 from collections.abc import Callable, Iterator
 
-from control.terminal import in_browser
+from control.cli.console import in_browser
 
 ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 

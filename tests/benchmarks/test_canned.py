@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from benchmarks.canned import GOALS, CannedPast, ready, seconds, snapshots
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import SolveLimits
 from model.plan.plan import Plan
 from model.run import MoveState, RunState

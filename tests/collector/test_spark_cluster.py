@@ -129,7 +129,11 @@ def test_spark_submit_runs_a_command_on_the_master_it_was_given(
             *(spark_home() / "bin" / "spark-submit", "--master", spark.master),
             *("--conf", "spark.driver.host=127.0.0.1", *options),
             *("--conf", f"spark.pyspark.driver.python={sys.executable}"),
-            *(SOURCE / "control" / "submitted.py", "replay", tmp_path / "recorded"),
+            *(
+                SOURCE / "control" / "cli" / "spark_submit.py",
+                "replay",
+                tmp_path / "recorded",
+            ),
             *("--out", tmp_path / "snapshot.json"),
         ],
         env={

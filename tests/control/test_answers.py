@@ -10,12 +10,12 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from control.answers import ANSWERS
-from control.cli import app
-from control.commands import apply
-from control.commands.status import cluster_text
-from control.form import Form
-from control.render_info import info_document
+from control.cli.commands import apply
+from control.cli.commands.status import cluster_text
+from control.cli.main import app
+from control.cli.output_format import Form
+from control.cli.output_types import ANSWERS
+from control.render.metric_sources import info_document
 from executor.run.elections import Election, Elections
 from model.exchange.json_schemas import FILES, schema_of
 from model.goals.goals import Goals

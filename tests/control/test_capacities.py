@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from control.capacities import CapacityTeller, capacities_of
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.policy import EAGER
-from control.render import status_document
-from control.render_capacity import capacity_text
-from control.settings import load
-from control.view import Mode
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import Mode
+from control.render.capacity import capacity_text
+from control.render.plan_text import status_document
+from control.settings.auto_limits import EAGER
+from control.settings.capacity_table import CapacityTeller, capacities_of
+from control.settings.settings import load
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.ids import BrokerId

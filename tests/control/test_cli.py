@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from clients.jvm.jars import default_cache_dir
-from control.cli import app
-from control.exits import Exit
+from control.cli.exit_codes import Exit
+from control.cli.main import app
 from model.exchange.json_schemas import FILES
 from model.snapshot.file import write_snapshot
 from tests import offline

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from control.cli import app
-from control.settings import Settings
+from control.cli.main import app
+from control.settings.settings import Settings
 from tests import offline
 
 FILE = """\

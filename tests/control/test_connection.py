@@ -7,8 +7,8 @@ import pytest
 from typer.testing import CliRunner
 
 from control import compose
-from control.cli import app
-from control.settings import load
+from control.cli.main import app
+from control.settings.settings import load
 from model.errors import ConfigError
 
 

@@ -4,10 +4,10 @@ import dataclasses
 
 import pytest
 
-from control.decide import Facts, Step, next_step
-from control.needs import Need, Reason
-from control.policy import EAGER
-from control.view import Mode
+from control.loop.policy import Facts, Step, next_step
+from control.loop.view import Mode
+from control.planning.plan_needs import Need, Reason
+from control.settings.auto_limits import EAGER
 from model.plan.plan import Plan
 from solver.solve import solve
 from tests.control.parts import EASY, MB, WORK, cluster

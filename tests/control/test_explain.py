@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from control.commands.explain import make
-from control.exits import Exit
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
+from control.cli.commands.explain import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
 from model.errors import ConfigError, PlanOutdated
 from model.goals.goals import SolveLimits
 from model.plan.plan import Plan, write_plan

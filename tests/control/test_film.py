@@ -10,12 +10,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.film import Film, FilmHeader
-from control.playing import Playback
-from control.projection import Scene, read_film
-from control.record_screen import ScreenRecorder
-from control.settings import Settings
-from control.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Mode, Phase
+from control.session_recording.format import Film, FilmHeader
+from control.session_recording.playback import Playback
+from control.session_recording.reader import Scene, read_film
+from control.session_recording.recorder import ScreenRecorder
+from control.settings.settings import Settings
 from model.errors import ConfigError, GuardrailRefused
 from model.run import RunState
 from model.snapshot.snapshot import Snapshot

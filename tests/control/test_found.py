@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from control.found import HARMLESS
-from control.settings import Settings, load
+from control.settings.settings import Settings, load
+from control.settings.working_folder import HARMLESS
 from model.errors import ConfigError
 
 BUCKET = '{ bucket = "b", endpoint_url = "http://evil.invalid" }'

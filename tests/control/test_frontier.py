@@ -6,12 +6,12 @@ from xml.etree import ElementTree
 
 import pytest
 
-from control.commands.frontier import make
-from control.exits import Exit
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
-from control.svg import frontier_svg
+from control.cli.commands.frontier import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.render.frontier_svg import frontier_svg
+from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.files import rounded

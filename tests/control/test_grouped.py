@@ -9,7 +9,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from control.cli import app
+from control.cli.main import app
 from model.plan.plan import read_plan
 from model.snapshot.file import write_snapshot
 from tests import offline
@@ -106,9 +106,9 @@ def test_looks_are_given_before_and_after_the_command(
         seen.append(" ".join(arguments))
         return 0
 
-    monkeypatch.setattr("control.commands.demo.show", drawing)
-    monkeypatch.setattr("control.commands.plan.make", drawing)
-    monkeypatch.setattr("control.commands.serve.show", serving)
+    monkeypatch.setattr("control.cli.commands.demo.show", drawing)
+    monkeypatch.setattr("control.cli.commands.plan.make", drawing)
+    monkeypatch.setattr("control.cli.commands.serve.show", serving)
     arguments = [name]
     arguments[place:place] = looks
     run = CliRunner().invoke(app, arguments)

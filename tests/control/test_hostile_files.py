@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from clients.client_properties import read_client_properties
-from control.film import Film, FilmHeader
-from control.projection import read_film
-from control.settings import load
+from control.session_recording.format import Film, FilmHeader
+from control.session_recording.reader import read_film
+from control.settings.settings import load
 from model.errors import PlimsollError
 from model.exchange.capacity import read_capacities
 from model.exchange.goals_file import read_goals

@@ -12,7 +12,7 @@ from collector.reports.metric_topics import AUTOMQ_TOPIC
 from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, PROMETHEUS
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS, Window, load_vectors
-from control.render_info import Info, info_document, info_text
+from control.render.metric_sources import Info, info_document, info_text
 from tests.collector.rows import sample, table
 from tests.control.parts import MB, cluster
 

@@ -7,8 +7,13 @@ from itertools import chain, repeat
 import numpy as np
 import pytest
 
-from control.inputs import AVERAGED_WINDOWS, Answered, Figure, Inputs
-from control.needs import Need, Reason
+from control.planning.plan_inputs import (
+    AVERAGED_WINDOWS,
+    Answered,
+    Figure,
+    Inputs,
+)
+from control.planning.plan_needs import Need, Reason
 from model.evaluate import evaluate
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot

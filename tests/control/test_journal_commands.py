@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from control.cli import app
+from control.cli.main import app
 from executor.journal.run_journal import run_paths
 from tests.executor.test_damage import flip, interrupted
 

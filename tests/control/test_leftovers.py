@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from control.leftovers import FIRST_S, Leftovers
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.planner import planner
-from control.policy import EAGER
-from control.view import LoopView, Mode
+from control.loop.cleanup_schedule import FIRST_S, Leftovers
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import LoopView, Mode
+from control.planning.planner import planner
+from control.settings.auto_limits import EAGER
 from executor.executor import Executor
 from executor.journal.run_history import left_set, recent_moves
 from executor.timing import RunLimits

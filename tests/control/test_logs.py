@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from control import logs
+from control.cli import logs
 
 
 @pytest.fixture(autouse=True)

@@ -11,11 +11,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.loop import RETRY_S, Loop
-from control.parts import LoopParts, LoopSettings
-from control.policy import CONSERVATIVE, EAGER, AutoLimits, refusals, spent_of
-from control.ports import Planner
-from control.view import LoopView, Mode, Phase, Retry
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import RETRY_S, Loop
+from control.loop.ports import Planner
+from control.loop.view import LoopView, Mode, Phase, Retry
+from control.settings.auto_limits import (
+    CONSERVATIVE,
+    EAGER,
+    AutoLimits,
+    refusals,
+    spent_of,
+)
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,
@@ -363,7 +369,7 @@ def test_a_screen_goes_on_trying(build: Build) -> None:
 def test_attempts_to_reach_a_cluster_are_counted(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
         assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), LONG_S)
@@ -383,7 +389,7 @@ def interrupted(bench: Bench) -> None:
 def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
     build: Build, monkeypatch: pytest.MonkeyPatch, mode: Mode
 ) -> None:
-    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
     planner = CountingPlanner()
     bench = build(LEVEL, mode=mode, planner=planner)
     ticks = 0
@@ -411,7 +417,7 @@ def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
 def test_a_run_is_told_to_go_on_after_an_interruption(
     build: Build, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("control.loop.RETRY_S", 0.01)
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
     finish = threading.Event()
     bench = build(
         UNEVEN, mode=Mode.AUTO, on_execute=lambda _plan: assert_in_time(finish)

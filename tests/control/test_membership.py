@@ -1,6 +1,11 @@
 """How long brokers have been dead, and how steady the set of live brokers is."""
 
-from control.membership import MOST_QUIET_S, NEVER, REMEMBERED_S, Membership
+from control.loop.membership import (
+    MOST_QUIET_S,
+    NEVER,
+    REMEMBERED_S,
+    Membership,
+)
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, BrokerState
 

@@ -15,7 +15,7 @@ from tests.control.test_render_run import REPORT
 
 NARRATES = """
 import sys
-from control.output import drawn, safe_streams
+from control.cli.output import drawn, safe_streams
 with safe_streams():
     for _ in range(3000):
         sys.stderr.write("about 5 s left\\n")
@@ -27,9 +27,9 @@ print("done")
 TELLS = """
 import sys
 import typer
-from control.commands.apply import told
-from control.form import Form
-from control.guard import guarded
+from control.cli.commands.apply import told
+from control.cli.output_format import Form
+from control.cli.command_errors import guarded
 from model.run import RunReport
 report = RunReport.model_validate_json(sys.argv[1])
 try:

@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from control import logs
-from control.cli import app
-from control.commands.apply import Narrator
-from control.commands.run import narrate
-from control.exits import Exit
-from control.form import Form
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.policy import EAGER
-from control.view import Mode
+from control.cli import logs
+from control.cli.commands.apply import Narrator
+from control.cli.commands.run import narrate
+from control.cli.exit_codes import Exit
+from control.cli.main import app
+from control.cli.output_format import Form
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import Mode
+from control.settings.auto_limits import EAGER
 from model.plan.plan import Plan
 from model.run import MoveProgress, MoveState, RunProgress, RunReport, RunState
 from model.snapshot.snapshot import Snapshot

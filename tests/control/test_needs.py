@@ -2,7 +2,7 @@
 
 import pytest
 
-from control.needs import Reason, plan_needs
+from control.planning.plan_needs import Reason, plan_needs
 from model.evaluate import evaluate
 from model.goals.goals import Goals, Pin
 from model.goals.topic_placement import with_topic_placements

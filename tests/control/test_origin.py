@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from control.commands import frontier, place, plan, what_if
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
-from control.supposing import Question
+from control.cli.commands import assign as place
+from control.cli.commands import frontier, plan, what_if
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.planning.scenario_flags import Question
+from control.settings.settings import Settings
 from model.errors import GuardrailRefused
 from model.goals.goals import SolveLimits
 from model.ids import TopicName

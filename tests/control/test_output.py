@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from rich.console import Console
 from rich.progress import Progress
 
-from control import cli
-from control.output import drawn, json_of, safe_streams
+from control.cli import main as cli
+from control.cli.output import drawn, json_of, safe_streams
 from model.files import canonical
 from model.snapshot.file import as_document
 from model.snapshot.snapshot import Snapshot

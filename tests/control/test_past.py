@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from control.past import Past
-from control.runner import Runner
-from control.view import LoopView
+from control.loop.previous_runs import Past
+from control.loop.run_thread import Runner
+from control.loop.view import LoopView
 from executor.journal.lock import sole_writer
 from executor.timing import RunLimits
 from model.errors import ConfigError, GuardrailRefused, PlimsollError

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-from control.commands.place import make
-from control.exits import Exit
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
+from control.cli.commands.assign import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
 from model.exchange.reassignment import read_reassignment
 from model.ids import TopicName
 from solver.new_topic.topic_problem import NewTopic

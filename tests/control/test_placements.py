@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from control.cli import app
-from control.exits import Exit
+from control.cli.exit_codes import Exit
+from control.cli.main import app
 from model.plan.plan import Plan, read_plan
 from tests import offline
 

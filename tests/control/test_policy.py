@@ -2,7 +2,13 @@
 
 import pytest
 
-from control.policy import CONSERVATIVE, EAGER, AutoLimits, limits_named, refusals
+from control.settings.auto_limits import (
+    CONSERVATIVE,
+    EAGER,
+    AutoLimits,
+    limits_named,
+    refusals,
+)
 from model.errors import ConfigError
 from model.plan.plan import Plan
 from solver.solve import solve

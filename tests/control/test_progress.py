@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from control.progress import FRONTIER, PLAN, progress_text, shown
-from control.proposed import Solving
+from control.cli.progress_line import FRONTIER, PLAN, progress_text, shown
+from control.planning.plan_view import Solving
 from model.plan.plan import PlanStatus, read_plan
 from model.snapshot.file import write_snapshot
 from solver.search.observer import SolveObserver
@@ -17,15 +17,15 @@ from tests.control.parts import MB, cluster
 from tests.offline import plimsoll, usual
 from tests.tui.terminals import LONG_S, in_terminal, read_until
 
-MAIN = "from control.cli import main\nmain()\n"
+MAIN = "from control.cli.main import main\nmain()\n"
 LARGE = Path(__file__).parents[2] / "fixtures" / "replicated.json.gz"
 ENDLESS = "[solve]\nwork = 1e6\n"
 """Nobody waits for the end of this search."""
 
 WAITING = """
 import sys, time, typer
-from control.guard import guarded
-from control.progress import PLAN, shown
+from control.cli.command_errors import guarded
+from control.cli.progress_line import PLAN, shown
 kept = PLAN if sys.argv[1] == "2" else None
 try:
     guarded(lambda: shown(lambda _observer: time.sleep(600), kept=kept))()
@@ -102,8 +102,8 @@ def test_without_a_terminal_nothing_is_shown_and_ctrl_c_interrupts(
 
 COMPILED = """
 import hashlib, sys, typer
-from control.guard import guarded
-from control.progress import shown
+from control.cli.command_errors import guarded
+from control.cli.progress_line import shown
 
 def call(_observer):
     print("begun", flush=True)

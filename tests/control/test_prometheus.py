@@ -8,8 +8,8 @@ import pytest
 
 from collector.reports.selectors import figures
 from control import compose
-from control.prometheus import PrometheusSettings, poller_of
-from control.settings import load
+from control.settings.prometheus_settings import PrometheusSettings, poller_of
+from control.settings.settings import load
 from model.errors import ConfigError
 from tests.collector.reports.pages import Page, pages, query_of, vector
 

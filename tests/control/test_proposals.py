@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.asks import Asks
-from control.changes import changes
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.pointed import point_of
-from control.policy import EAGER
-from control.record_screen import ScreenRecorder
-from control.view import LoopView, Mode, Phase
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import LoopView, Mode, Phase
+from control.planning.frontier_points import point_of
+from control.planning.plan_overrides import Asks
+from control.planning.snapshot_changes import changes
+from control.session_recording.recorder import ScreenRecorder
+from control.settings.auto_limits import EAGER
 from model.errors import (
     ConfigError,
     GuardrailRefused,

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from control.render import plan_text, status_text
-from control.render_forecast import forecast_lines, plan_lines
+from control.render.forecast_text import forecast_lines, plan_lines
+from control.render.plan_text import plan_text, status_text
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.ids import TopicName

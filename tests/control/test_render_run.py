@@ -2,7 +2,7 @@
 
 import json
 
-from control.render_run import run_text
+from control.render.run_report import run_text
 from model.goals.goals import Stay
 from model.ids import TopicName
 from model.plan.remaining import OverLimit, RackViolation

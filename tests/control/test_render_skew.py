@@ -2,7 +2,7 @@
 
 import pytest
 
-from control.render import measure_text, skew_document, skew_text
+from control.render.plan_text import measure_text, skew_document, skew_text
 from model.snapshot.topic_skew import topic_skew
 from tests.model.build import TOPIC, brokers, move, snapshot
 

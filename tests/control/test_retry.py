@@ -1,6 +1,6 @@
 """Waiting longer after each failure."""
 
-from control.retry import Backoff
+from control.planning.backoff import Backoff
 
 START = Backoff(first_s=10.0, most_s=100.0)
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from control.run_log import run_lines
+from control.loop.decision_log import run_lines
 from model.run import MoveProgress, MoveState, RunProgress, RunState
 from tests.executor.plans import move
 

@@ -17,10 +17,10 @@ from typing import Any
 import psutil
 import pytest
 
-from control.answers import ServeAnswer
-from control.commands.serve import WHY, command, show
-from control.film import Film, FilmHeader
-from control.form import Form
+from control.cli.commands.serve import WHY, command, show
+from control.cli.output_format import Form
+from control.cli.output_types import ServeAnswer
+from control.session_recording.format import Film, FilmHeader
 from lab.ports import HOST, answers, free_ports
 from model.errors import ConfigError
 from model.goals.goals import Goals
@@ -48,7 +48,7 @@ def test_only_a_screen_that_changes_nothing_is_served(
 def test_without_textual_serve_it_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.delitem(sys.modules, "control.browser", raising=False)
+    monkeypatch.delitem(sys.modules, "control.cli.web", raising=False)
     monkeypatch.setitem(sys.modules, "textual_serve.server", None)
     with pytest.raises(ConfigError, match="say make web in a clone, else pip install"):
         show([], port=8000)
@@ -66,7 +66,7 @@ async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
     pytest.importorskip("textual_serve")
     from aiohttp import web
 
-    from control.browser import OwnPage
+    from control.cli.web import OwnPage
 
     await OwnPage(command([]), port=8765, title="plimsoll").on_startup(
         web.Application()
@@ -82,7 +82,7 @@ async def test_it_prints_where_the_page_is_as_json(
     pytest.importorskip("textual_serve")
     from aiohttp import web
 
-    from control.browser import OwnPage
+    from control.cli.web import OwnPage
 
     page = OwnPage(command([]), port=8765, title="plimsoll", output=Form.JSON)
     await page.on_startup(web.Application())
@@ -162,7 +162,7 @@ async def served(what: str, **limits: float) -> AsyncIterator[Connect]:
     pytest.importorskip("textual_serve")
     from aiohttp import ClientSession, web
 
-    from control.browser import OwnPage
+    from control.cli.web import OwnPage
 
     (port,) = free_ports(1)
     page = OwnPage(what, port=port, title="plimsoll", **limits)  # type: ignore[arg-type]
@@ -285,7 +285,7 @@ async def test_a_session_whose_tasks_had_not_begun_ends_with_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("textual_serve")
-    from control import browser
+    from control.cli import web as browser
 
     class Late(browser._Session):
         """Begins to read only when its program has ended, as on a busy machine."""
@@ -319,7 +319,7 @@ async def test_a_browser_leaves_port_80_out_of_names() -> None:
     pytest.importorskip("textual_serve")
     from aiohttp.test_utils import TestClient, TestServer
 
-    from control.browser import OwnPage
+    from control.cli.web import OwnPage
 
     page = OwnPage(_program(DEAF), port=80, title="plimsoll", stop_s=0.2)
     async with TestClient(TestServer(await page._make_app())) as client:

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from control.capacities import capacities_of
-from control.settings import load
-from control.throttling import auto_throttle
+from control.settings.capacity_table import capacities_of
+from control.settings.settings import load
+from control.settings.throttle_settings import auto_throttle
 from model.errors import ConfigError
 from model.snapshot.snapshot import Resource
 from model.stop_rules import Reaction

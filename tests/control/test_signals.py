@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from control.commands.apply import steered_by_signals
+from control.cli.commands.apply import steered_by_signals
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from control.loop import Loop
-from control.settings import Settings
-from control.simulated import SimulatedOrder, simulated
-from control.view import LoopView, Mode, Phase
+from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.loop.loop import Loop
+from control.loop.view import LoopView, Mode, Phase
+from control.settings.settings import Settings
 from model.run import MoveState, RunReport, RunState
 
 ROOT = Path(__file__).parents[2]
 LONG_S = 300.0
-MAIN = "from control.cli import main"
+MAIN = "from control.cli.main import main"
 
 
 def order(mode: Mode = Mode.APPROVE) -> SimulatedOrder:
@@ -45,7 +45,8 @@ def _approve(loop: Loop) -> None:
 def test_the_screen_over_it_waits_for_nothing_heavy() -> None:
     heavy = {"pyspark", "ortools", "kafka", "boto3", "pyarrow", "confluent_kafka"}
     code = (
-        "import sys, control.simulated, control.commands.simulated, tui.app; "
+        "import sys, control.demo.simulated_demo, control.cli.commands.simulated; "
+        "import tui.app; "
         f"print(*({heavy!r} & {{*sys.modules}}))"
     )
     run = subprocess.run(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from control.staging import staged
+from control.planning.staging import staged
 from model.evaluate import evaluate
 from model.goals.goals import Budgets, Goals
 from model.goals.topic_placement import with_topic_placements

@@ -8,9 +8,9 @@ import pytest
 
 from collector.brokers.fan_out import Silence
 from control import compose
-from control.commands.status import cluster_text, show
-from control.form import Form
-from control.settings import Settings
+from control.cli.commands.status import cluster_text, show
+from control.cli.output_format import Form
+from control.settings.settings import Settings
 from executor.timing import RunLimits
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Snapshot

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from control.cli import app
-from control.targets import check_folder
+from control.cli.main import app
+from control.cli.output_files import check_folder
 from model.errors import ConfigError
 from model.snapshot.file import write_snapshot
 from tests import offline
@@ -45,8 +45,13 @@ def unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object, **__: object) -> None:
         raise AssertionError("it was solved before the file was looked at")
 
-    for place in ("plan.solve", "what_if.solve", "frontier.trace_plans", "place.place"):
-        monkeypatch.setattr(f"control.commands.{place}", never)
+    for place in (
+        "plan.solve",
+        "what_if.solve",
+        "frontier.trace_plans",
+        "assign.place",
+    ):
+        monkeypatch.setattr(f"control.cli.commands.{place}", never)
 
 
 def run(option: str, target: str) -> tuple[int, str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from control.topic_mode import goals_for, skew_changes
+from control.planning.topic_mode import goals_for, skew_changes
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.offline_snapshot import ClusterFiles, read_cluster

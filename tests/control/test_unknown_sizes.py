@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from control.commands import frontier, plan
-from control.form import Form
-from control.origin import Origin
-from control.policy import CONSERVATIVE, refusals, tightened
-from control.render import forecast_text
-from control.settings import Settings
+from control.cli.commands import frontier, plan
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.render.plan_text import forecast_text
+from control.settings.auto_limits import CONSERVATIVE, refusals, tightened
+from control.settings.settings import Settings
 from executor.schedule.estimate import forecast
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from control.commands import plan as plan_command
-from control.commands.verify import make
-from control.exits import Exit
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
+from control.cli.commands import plan as plan_command
+from control.cli.commands.verify import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.reassignment import write_stock

@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pytest
 
-from control.claims import claims, settings_claims, snapshot_claim
+from control.cli.plan_claims import claims, settings_claims, snapshot_claim
 from model.errors import PlimsollError
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.goals.rack_placement import (

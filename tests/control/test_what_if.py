@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from control.commands.what_if import make
-from control.exits import Exit
-from control.form import Form
-from control.origin import Origin
-from control.settings import Settings
-from control.supposing import Question
+from control.cli.commands.what_if import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.planning.scenario_flags import Question
+from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.goals.goals import SolveLimits
 from model.snapshot.what_if import WhatIf

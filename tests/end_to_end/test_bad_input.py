@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from control.cli import app
+from control.cli.main import app
 from tests.clusterfiles import described
 from tests.offline import usual
 

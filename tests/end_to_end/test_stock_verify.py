@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from control.plan_files import shell_commands
+from control.render.plan_export import shell_commands
 from executor.client.kafka_admin import KafkaAdmin
 from executor.journal.run_history import read_journal
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES

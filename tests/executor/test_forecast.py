@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from control.render import forecast_text
+from control.render.plan_text import forecast_text
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.estimate import forecast
 from executor.schedule.simulate import on_paper

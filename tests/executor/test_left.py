@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from control.cli import app
+from control.cli.main import app
 from executor.executor import Executor
 from executor.journal.journal_repair import repaired
 from executor.journal.left_settings import left_settings

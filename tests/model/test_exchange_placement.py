@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from control.origin import Origin, goals_of
-from control.settings import Settings
+from control.cli.input_source import Origin, goals_of
+from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
 from model.exchange.confluent_placement import read_placement

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from control.judge import refuse_broken
+from control.planning.validate import refuse_broken
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.plan.proposal import Proposal

@@ -13,7 +13,7 @@ PLIMSOLL = Path(sys.executable).with_name("plimsoll")
 STATE = """
 import sys
 from pathlib import Path
-from control.options import load_settings
+from control.cli.options import load_settings
 from executor.journal.run_journal import Action, Journal
 from executor.timing import Timing
 from collector.state_dir import claim

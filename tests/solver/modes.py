@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Final
 
-from control.commands.frontier import trace_around_plan
+from control.cli.commands.frontier import trace_around_plan
 from model.goals.goals import Goals, SolveLimits
 from model.snapshot.snapshot import Snapshot
 from solver.new_topic.assign_topic import place

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from control.claims import claims
+from control.cli.plan_claims import claims
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits, Stay
 from model.plan.plan import Move, Plan

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import assume, given, settings
 
-from control.judge import refuse_broken
+from control.planning.validate import refuse_broken
 from model.bound.bound import price_bound
 from model.evaluate import evaluate
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits

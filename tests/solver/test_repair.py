@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import assume, given, settings
 
-from control.claims import claims
-from control.judge import refuse_broken
+from control.cli.plan_claims import claims
+from control.planning.validate import refuse_broken
 from model.evaluate import evaluate_proposal
 from model.goals.goals import Goals, ObjectiveKind, SolveLimits
 from model.ids import BrokerId, PartitionId

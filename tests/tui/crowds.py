@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import (
     Broker,

@@ -3,9 +3,9 @@
 import functools
 from dataclasses import replace
 
-from control.asks import Asks
-from control.proposed import Proposed, Solving, Supposed, Traced
-from control.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Mode, Phase
+from control.planning.plan_overrides import Asks
+from control.planning.plan_view import Proposed, Solving, Supposed, Traced
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan, PlanStatus

@@ -10,8 +10,8 @@ from rich.console import Console
 from textual.pilot import Pilot
 from textual.widgets import Button, Input, Static
 
-from control.showing import ScreenSettings
-from control.view import LoopView
+from control.loop.view import LoopView
+from control.settings.screen_settings import ScreenSettings
 from tests.tui.views import AT_MS, FakeLoop
 from tui.app import PlimsollApp
 from tui.screens.approve import ApproveScreen

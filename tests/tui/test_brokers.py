@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.evaluate import evaluate
 from model.goals.goals import Goal
 from model.ids import BrokerId

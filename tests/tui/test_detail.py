@@ -2,7 +2,7 @@
 
 import pytest
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.ids import BrokerId
 from tests.tui.crowds import crowded
 from tests.tui.views import AT_MS, GOALS, estimated, judged, plan_ready, skewed

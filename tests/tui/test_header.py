@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Mode, Phase
 from model.run import RunState
 from model.snapshot.replication import Replication
 from tests.tui.plan_views import awaited, still_solving

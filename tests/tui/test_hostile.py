@@ -5,7 +5,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from control.view import LogLine, LoopView
+from control.loop.view import LogLine, LoopView
 from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.run import RunProgress

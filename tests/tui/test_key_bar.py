@@ -1,6 +1,6 @@
 """The keys at the bottom."""
 
-from control.view import Mode
+from control.loop.view import Mode
 from tests.tui.plan_views import with_frontier
 from tests.tui.stage import Stage, stage
 from tests.tui.views import plan_ready, running

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from control.view import LogLine, LoopView
+from control.loop.view import LogLine, LoopView
 from tests.tui.stage import Stage, stage
 from tests.tui.views import AT_MS, CONNECTING, log, plan_ready
 from tui.viewmodel.arrange import Filter

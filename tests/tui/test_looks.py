@@ -7,7 +7,7 @@ from rich.cells import cell_len
 from rich.color import Color
 from textual.theme import BUILTIN_THEMES, Theme
 
-from control.showing import THEMES as NAMES
+from control.settings.screen_settings import THEMES as NAMES
 from tests.tui.stage import stage
 from tests.tui.views import plan_ready
 from tui.looks import COLOUR_BLIND, ascii_text, wants_ascii

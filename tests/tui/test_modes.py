@@ -2,7 +2,7 @@
 
 import pytest
 
-from control.view import Mode
+from control.loop.view import Mode
 from tests.tui.stage import stage
 from tests.tui.views import CONNECTING, HASH, NAME, plan_ready, running
 from tui.screens.approve import ApproveScreen

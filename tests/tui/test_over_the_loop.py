@@ -7,10 +7,10 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from control.loop import Loop
-from control.parts import LoopParts, LoopSettings
-from control.policy import EAGER
-from control.view import Mode, Phase
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import Mode, Phase
+from control.settings.auto_limits import EAGER
 from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot

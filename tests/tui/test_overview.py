@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from textual.widgets import Input
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.ids import BrokerId
 from model.snapshot.snapshot import Snapshot
 from tests.tui.crowds import crowded

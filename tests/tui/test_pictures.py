@@ -8,7 +8,7 @@ from syrupy.assertion import SnapshotAssertion
 from syrupy.extensions.image import SVGImageSnapshotExtension
 from textual.widgets import Input
 
-from control.view import Mode
+from control.loop.view import Mode
 from tests.tui.stage import Stage, stage
 from tests.tui.views import (
     CONNECTING,

@@ -8,9 +8,9 @@ import pytest
 from textual.events import Key
 from textual.widgets import ContentSwitcher, Input, Static
 
-from control.asks import Asks
-from control.proposed import Proposed, Solving
-from control.view import LoopView, Mode
+from control.loop.view import LoopView, Mode
+from control.planning.plan_overrides import Asks
+from control.planning.plan_view import Proposed, Solving
 from model.errors import ConfigError
 from model.goals.goals import ObjectiveKind, Pin
 from model.ids import BrokerId

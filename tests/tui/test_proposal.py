@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from control.pointed import point_of
-from control.proposed import Proposed, Solving
-from control.view import LoopView, Phase
+from control.loop.view import LoopView, Phase
+from control.planning.frontier_points import point_of
+from control.planning.plan_view import Proposed, Solving
 from model.evaluate import evaluate
 from model.ids import PartitionId, TopicName
 from model.plan.plan import PlanStatus

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from executor.run.operator_control import AskedRate
 from model.ids import BrokerId
 from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState

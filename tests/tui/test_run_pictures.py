@@ -7,7 +7,7 @@ import pytest
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
 from model.run import MoveProgress, MoveState, RunProgress, RunState

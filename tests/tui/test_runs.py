@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from textual.widgets import Button, Input, Static
 
-from control.view import LogLine, Mode
+from control.loop.view import LogLine, Mode
 from model.errors import GuardrailRefused
 from model.run import MoveState, RunState
 from tests.tui.past import RUN_ID, older, past, replay

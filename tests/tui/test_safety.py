@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Button
 
-from control.view import LoopView, Mode
+from control.loop.view import LoopView, Mode
 from model.errors import (
     ClusterUnreachable,
     GuardrailRefused,

@@ -9,7 +9,7 @@ import pytest
 from textual.strip import Strip
 from textual.widgets import Input, ProgressBar, Static
 
-from control.view import Mode
+from control.loop.view import Mode
 from model.snapshot.snapshot import Snapshot
 from tests.tui.stage import stage
 from tests.tui.views import (

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from textual.events import Paste
 
-from control.view import LoopView, Mode
+from control.loop.view import LoopView, Mode
 from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import RecentMove, Snapshot
 from model.snapshot.topic_skew import topic_skew

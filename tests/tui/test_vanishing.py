@@ -8,9 +8,9 @@ from tests.tui.terminals import LONG_S, in_terminal, read_until
 SCRIPT = """
 import sys
 from pathlib import Path
-from control.settings import Settings
-from control.simulated import SimulatedOrder, simulated
-from control.view import Mode, Phase
+from control.settings.settings import Settings
+from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.loop.view import Mode, Phase
 from tui.app import run
 
 order = SimulatedOrder(

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 from textual.widgets import Input
 
-from control.proposed import Proposed, Supposed
-from control.view import LoopView
+from control.loop.view import LoopView
+from control.planning.plan_view import Proposed, Supposed
 from tests.tui.plan_views import SO_FAR, what_if
 from tests.tui.stage import Stage, stage
 from tests.tui.views import disconnected, plan_ready, running

@@ -9,11 +9,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from control.asks import Asks
-from control.parts import LoopSettings
-from control.policy import EAGER
-from control.showing import ScreenSettings
-from control.view import LogLine, LoopView, Mode, Phase, Retry
+from control.loop.dependencies import LoopSettings
+from control.loop.view import LogLine, LoopView, Mode, Phase, Retry
+from control.planning.plan_overrides import Asks
+from control.settings.auto_limits import EAGER
+from control.settings.screen_settings import ScreenSettings
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import Steering

@@ -5,7 +5,7 @@ from textual.binding import Binding
 from textual.containers import Vertical
 from textual.widgets import Input, Static
 
-from control.view import LogLine
+from control.loop.view import LogLine
 from model.units import count_text
 from tui.moment import Moment
 from tui.screens.live import LiveScreen

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, cast
 from textual.app import ComposeResult
 from textual.widgets import ContentSwitcher
 
-from control.plan_files import (
+from control.cli.console import in_browser
+from control.render.plan_export import (
     folder_of,
     shell_commands,
     write_answer,
     write_files,
 )
-from control.terminal import in_browser
 from model.errors import PlimsollError
 from tui.engine import Asking
 from tui.moment import Moment

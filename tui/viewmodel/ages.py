@@ -1,6 +1,6 @@
 """How old the data are."""
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.units import seconds_text
 
 STALE_LEAST_S = 15.0

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from executor.schedule.estimate import Forecast
 from model.ids import BrokerId
 from model.plan.plan import Plan

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.plan.plan import BrokerChange, Plan

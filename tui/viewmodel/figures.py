@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from control.proposed import Solving
+from control.planning.plan_view import Solving
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_words
 from model.units import bytes_text, count_text, percent_text

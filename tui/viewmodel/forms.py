@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from control.supposing import added_brokers, traffic_times
+from control.planning.scenario_flags import added_brokers, traffic_times
 from model.errors import ConfigError
 from model.goals.goals import (
     Budgets,

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
 
-from control.pointed import point_of
-from control.proposed import Traced
+from control.planning.frontier_points import point_of
+from control.planning.plan_view import Traced
 from model.plan.frontier import Frontier, FrontierCorner, FrontierPoint
 from model.plan.plan import Plan
 from model.units import bytes_text, count_text

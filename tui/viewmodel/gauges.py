@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.evaluate import Evaluation, capacities
 from model.goals.goals import Goals
 from model.ids import BrokerId

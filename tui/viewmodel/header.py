@@ -2,7 +2,7 @@
 
 import textwrap
 
-from control.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Mode, Phase
 from model.run import RunState
 from model.snapshot.replication import Replication
 from tui.moment import Moment

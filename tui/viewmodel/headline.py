@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource

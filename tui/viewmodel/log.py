@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
-from control.view import LogLine
+from control.loop.view import LogLine
 from tui.viewmodel.arrange import Filter
 from tui.viewmodel.cells import Cell, Role, Span
 

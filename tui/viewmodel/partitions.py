@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.ids import TopicName
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from control.view import LoopView, Phase
+from control.loop.view import LoopView, Phase
 from model.ids import BrokerId
 from model.plan.plan import Move
 

@@ -1,6 +1,6 @@
 """Why an action cannot be taken now; the reason greys its key and is its tooltip."""
 
-from control.view import LoopView, Mode, Phase
+from control.loop.view import LoopView, Mode, Phase
 from model.run import UNFINISHED, RunProgress, RunState
 from tui.moment import Moment
 from tui.viewmodel.shown import shown

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from model.plan.plan import Move
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState

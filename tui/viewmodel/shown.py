@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from control.proposed import Solving
-from control.view import LoopView, Phase
+from control.loop.view import LoopView, Phase
+from control.planning.plan_view import Solving
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
 from tui.viewmodel.plan import why_no_plan

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from control.view import LoopView
+from control.loop.view import LoopView
 from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.snapshot.topic_skews import TopicSkews, topic_skews

@@ -4,7 +4,7 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 from textual.events import Resize
 
-from control.view import Phase
+from control.loop.view import Phase
 from tui.moment import Moment
 from tui.viewmodel.ages import is_stale
 from tui.viewmodel.arrange import Wish, arranged

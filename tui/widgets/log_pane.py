@@ -7,7 +7,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from control.view import LogLine
+from control.loop.view import LogLine
 from tui.viewmodel.log import log_line
 from tui.widgets.paint import painted, palette_of
 

@@ -6,8 +6,8 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.message import Message
 
-from control.pointed import point_of
-from control.proposed import Traced
+from control.planning.frontier_points import point_of
+from control.planning.plan_view import Traced
 from model.plan.plan import Move
 from tui.moment import Moment
 from tui.viewmodel.ages import ticking

@@ -1,0 +1,497 @@
+"""What commands print with `-o json`, as types: the published schemas are theirs."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from pydantic import BaseModel
+
+from control.demo.report import DemoReport
+from model.files import FileModel
+from model.plan.plan import Plan, PlanStatus
+from model.run import RunReport
+from model.snapshot.forecast import LoadForecast
+from model.snapshot.snapshot import (
+    BrokerState,
+    CapacitySource,
+    Source,
+    StorageKind,
+)
+
+# ---- how plimsoll is set up
+
+
+class SettingAnswer(FileModel):
+    """One setting."""
+
+    name: str
+    """Its name; dots stand between a table and its key."""
+    value: Any
+    """As it is used; secrets are masked as `****`."""
+    source: Literal["flag", "environment", "profile", "file", "default"]
+    place: str
+    """The option, the variable, or the file and its line; empty for a default."""
+
+
+class ConfigAnswer(FileModel):
+    """`config show`."""
+
+    file: str | None
+    """The configuration file that was read."""
+    profile: str | None
+    settings: tuple[SettingAnswer, ...]
+
+
+# ---- what is observed
+
+
+class BrokerAnswer(FileModel):
+    """A broker; figures by resource, absent where they are unknown."""
+
+    id: int
+    rack: str | None
+    state: BrokerState
+    capacity: dict[str, float]
+    """Bytes, bytes/s, or percent of a core."""
+    capacity_from: dict[str, CapacitySource]
+
+
+class LoadedBroker(BrokerAnswer):
+    """A broker and what it carries."""
+
+    load: dict[str, float]
+    deviation: dict[str, float]
+    """From the average, as a share of it."""
+
+
+class PartitionAnswer(FileModel):
+    """A partition and its load; what is unknown is absent."""
+
+    topic: str
+    partition: int
+    leader: int | None
+    replicas: tuple[int, ...]
+    storage: StorageKind
+    load: dict[str, float]
+    measured: tuple[str, ...]
+    """Resources whose load was measured, not estimated."""
+
+
+class BrokerOverLimit(FileModel):
+    """A broker above the allowed share of a capacity."""
+
+    broker: int
+    dimension: str
+    load: float
+    limit: float
+    capacity: float | None
+
+
+class RackViolationAnswer(FileModel):
+    """A partition whose replicas break the rack rule."""
+
+    topic: str
+    partition: int
+    reason: str
+    """Why it cannot be repaired; empty where it can."""
+
+
+class RackViolationsAnswer(FileModel):
+    """Partitions that break the rack rule."""
+
+    count: int
+    movable: int
+    """Those that a plan can repair."""
+    partitions: tuple[RackViolationAnswer, ...]
+
+
+class StatusAnswer(FileModel):
+    """`status` and `replay`; with `--watch`, one document a line."""
+
+    cluster_id: str
+    taken_at: str
+    age_s: float
+    sources: tuple[Source, ...]
+    forecast: LoadForecast | None = None
+    notes: tuple[str, ...]
+    within_band: bool
+    """Every broker is within its tolerance band."""
+    over_limit: tuple[BrokerOverLimit, ...]
+    rack_violations: RackViolationsAnswer
+    objective: float
+    levels: dict[str, float]
+    """Average load of a broker, by resource."""
+    brokers: tuple[LoadedBroker, ...]
+    partitions: tuple[PartitionAnswer, ...]
+
+
+class LoadSource(FileModel):
+    """Something that loads can be read from."""
+
+    name: str
+    place: str = ""
+    """A topic or an address."""
+    found: bool
+    readable: bool
+    why_not: str
+    newest_age_s: float | None = None
+    partitions: int | None = None
+    records: int | None = None
+    left_out: dict[str, int] = {}
+    silent_brokers: tuple[int, ...]
+    clocks_ahead_s: dict[str, float] = {}
+
+
+class QuantityOrigin(FileModel):
+    """How many partitions' loads come from one source, and why from that one."""
+
+    name: str
+    partitions: int
+    why: str
+
+
+class Quantity(FileModel):
+    """A kind of load, and the sources that it comes from."""
+
+    quantity: str
+    by: tuple[QuantityOrigin, ...]
+
+
+class InfoAnswer(FileModel):
+    """`info`."""
+
+    cluster_id: str
+    folder: str
+    spark_master: str
+    sources: tuple[LoadSource, ...]
+    quantities: tuple[Quantity, ...]
+    reports_passed_over: dict[str, int]
+    brokers_without_cores: tuple[int, ...]
+    notes: tuple[str, ...]
+    brokers: tuple[BrokerAnswer, ...]
+
+
+class RecordAnswer(FileModel):
+    """`record`."""
+
+    folder: str
+    duration_s: float
+    partitions: int
+    batches: int
+
+
+class SynthesiseAnswer(FileModel):
+    """`synthesise`."""
+
+    folder: str
+    brokers: int
+    partitions: int
+    days: int
+
+
+class FileAnswer(FileModel):
+    """A command that only wrote a file."""
+
+    file: str
+
+
+class ServeAnswer(FileModel):
+    """`serve`, once the page can be opened."""
+
+    url: str
+
+
+# ---- plans
+
+
+class SkewedBroker(FileModel):
+    """A broker's share of a topic."""
+
+    id: int
+    replicas: int
+    leaders: int
+    skewed: bool
+    leader_skewed: bool
+
+
+class SkewFigures(FileModel):
+    """How evenly a topic is spread."""
+
+    partitions: int
+    optimum: tuple[int, ...]
+    leader_optimum: tuple[int, ...]
+    brokers_skewed: float
+    leaders_skewed: float
+    spread: float
+    preferred_leaders: float
+    brokers: tuple[SkewedBroker, ...]
+
+
+class SkewAnswer(FileModel):
+    """The spread of a topic before and after a plan."""
+
+    before: SkewFigures
+    after: SkewFigures
+
+
+class PlanAnswer(FileModel):
+    """`plan`."""
+
+    status: PlanStatus
+    reasons: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+    plan: Plan | None
+    skew: dict[str, SkewAnswer] = {}
+    """By topic; with `--topic`."""
+
+
+class Claim(FileModel):
+    """One claim of a plan."""
+
+    name: str
+    holds: bool | None
+    """None where it was not judged."""
+    words: str
+
+
+class VerifyAnswer(FileModel):
+    """`verify PLAN`."""
+
+    plan: str
+    """Its hash."""
+    holds: bool
+    objective: float
+    bound: float
+    gap: float
+    bound_method: str
+    claims: tuple[Claim, ...]
+
+
+class BrokenRule(FileModel):
+    """A rule that moves break."""
+
+    rule: str
+    words: str
+
+
+class ReassignmentAnswer(FileModel):
+    """`verify --reassignment`."""
+
+    changes: int
+    objective_before: float
+    objective: float
+    deviation: float
+    prices: float
+    bound: float
+    bound_by: str
+    gap: float
+    gained_share: float
+    plimsoll_objective: float | None
+    violations: tuple[BrokenRule, ...]
+
+
+class Effect(FileModel):
+    """Deviations of a broker as it is, after the plan, and without the move."""
+
+    broker: int
+    dimension: str
+    before: float
+    after: float
+    without: float
+
+
+class MoveAnswer(FileModel):
+    """`explain PLAN NUMBER`: what a move is worth."""
+
+    number: int
+    partition: str
+    gain: float
+    price: float
+    relieved: int | None
+    goal: str | None
+    reason: str
+    effects: tuple[Effect, ...]
+
+
+class LeftAnswer(FileModel):
+    """A part of the imbalance that the plan leaves, and its cause."""
+
+    deviation: float
+    cause: str
+
+
+class ExplainAnswer(FileModel):
+    """`explain PLAN`."""
+
+    plan: str
+    """Its hash."""
+    status: PlanStatus
+    imbalance_before: float
+    imbalance_after: float
+    left: tuple[LeftAnswer, ...]
+    moves: tuple[MoveAnswer, ...]
+
+
+class NotMade(FileModel):
+    """A move that the plan does not make."""
+
+    partition: str
+    broker: int
+    forbidden: tuple[str, ...]
+    cost: float
+    price: float
+    words: tuple[str, ...]
+
+
+class NotMadeAnswer(FileModel):
+    """`explain PLAN PARTITION` of a partition that stays, and `--to`."""
+
+    not_made: tuple[NotMade, ...]
+
+
+class AssignedPartition(FileModel):
+    """A partition as kafka-reassign-partitions has it."""
+
+    topic: str
+    partition: int
+    replicas: tuple[int, ...]
+
+
+class Assignment(FileModel):
+    """Kafka reassignment JSON."""
+
+    version: int
+    partitions: tuple[AssignedPartition, ...]
+
+
+class Spread(FileModel):
+    """Counts per broker, and what no placement can beat."""
+
+    least: int
+    most: int
+    greatest_lowest: int
+    least_highest: int
+    proved: bool
+
+
+class PlacedLoad(FileModel):
+    """Imbalance of the expected load."""
+
+    cost: float
+    bound: float
+    proved: bool
+
+
+class PlaceAnswer(FileModel):
+    """`place`."""
+
+    topic: str
+    partitions: int
+    replication_factor: int
+    reasons: tuple[str, ...]
+    assignment: Assignment | None
+    replica_assignment: str | None
+    """For `kafka-topics --create --replica-assignment`."""
+    replicas_per_broker: Spread | None
+    leaders_per_broker: Spread | None
+    load: PlacedLoad | None
+    limited_by: str = ""
+    """What ended the search before the proof."""
+
+
+# ---- changes
+
+
+class RequestsAnswer(FileModel):
+    """`apply`, `rollback` and `elect` with `--dry-run`."""
+
+    requests: tuple[str, ...]
+
+
+class CleanupAnswer(FileModel):
+    """`cleanup`."""
+
+    done: tuple[str, ...]
+    """What was taken back."""
+    left: tuple[str, ...]
+    """Settings of ended runs that are still in force, and why."""
+
+
+class ElectedPartition(FileModel):
+    """A partition that another replica than the preferred one leads."""
+
+    topic: str
+    partition: int
+    led_by: int
+    preferred: int
+    elected: bool
+    note: str
+
+
+class ElectAnswer(FileModel):
+    """`elect`."""
+
+    cluster_id: str
+    partitions_looked_at: int
+    elections: tuple[ElectedPartition, ...]
+
+
+class DamagedLine(FileModel):
+    """A line of a journal that cannot be used."""
+
+    line: int
+    problem: str
+    may_lose_records: bool
+
+
+class RepairedLine(FileModel):
+    """A line that a repair left out."""
+
+    line: int
+    problem: str
+
+
+class Journal(FileModel):
+    """The journal of one run."""
+
+    run_id: str
+    path: str
+    cluster_id: str | None
+    state: str
+    """`intact`, `no records`, `damaged`, `repaired` or `cut off at the end`."""
+    records: int
+    cut_off_bytes: int
+    damage: tuple[DamagedLine, ...]
+    repaired: tuple[RepairedLine, ...]
+    plan_problem: str | None
+    may_be_set: tuple[str, ...]
+
+
+class JournalAnswer(FileModel):
+    """`journal verify` and `journal repair`."""
+
+    journals: tuple[Journal, ...]
+
+
+ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
+    "status-output": StatusAnswer,
+    "info-output": InfoAnswer,
+    "record-output": RecordAnswer,
+    "synthesise-output": SynthesiseAnswer,
+    "config-output": ConfigAnswer,
+    "plan-output": PlanAnswer,
+    "place-output": PlaceAnswer,
+    "verify-output": VerifyAnswer,
+    "verify-reassignment-output": ReassignmentAnswer,
+    "explain-output": ExplainAnswer,
+    "explain-move-output": MoveAnswer,
+    "explain-not-made-output": NotMadeAnswer,
+    "run-output": RunReport,
+    "dry-run-output": RequestsAnswer,
+    "cleanup-output": CleanupAnswer,
+    "elect-output": ElectAnswer,
+    "journal-output": JournalAnswer,
+    "demo-output": DemoReport,
+    "file-output": FileAnswer,
+    "serve-output": ServeAnswer,
+}
+"""By the name of the schema. `frontier` and `what-if` print what they write."""

@@ -1,0 +1,315 @@
+"""What a plan file claims, each claim judged by code that no search shares."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from control.cli.plan_facts import (
+    LEAST,
+    NEAR,
+    Facts,
+    are_near,
+    differences,
+    is_near,
+)
+from model.bound.bound import price_bound
+from model.evaluate import Evaluation, evaluate
+from model.files import rounded
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import ROUNDING, Plan, PlanStatus, plan_hash
+from model.snapshot.snapshot import Snapshot
+from model.units import count_text
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+from solver.solve import solve
+
+MOST_NAMED: Final = 5
+"""Faults of one kind that are told."""
+
+MOST_GAINS: Final = 2_000_000
+"""Moves x partitions above which gains are not recomputed, one evaluation each."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One claim of a plan and what came of it."""
+
+    name: str
+    holds: bool | None
+    """None where it was not judged."""
+    words: str
+
+    def document(self) -> dict[str, Any]:
+        """The claim for programs."""
+        return {"name": self.name, "holds": self.holds, "words": self.words}
+
+
+def hash_claim(document: dict[str, Any]) -> Claim:
+    """Whether the file is as it was when the plan was sealed."""
+    claimed, found = str(document.get("hash")), plan_hash(document)
+    if claimed == found:
+        return Claim(name="hash", holds=True, words=f"not altered, {found[:12]}")
+    words = f"the file says {claimed[:12]} and holds {found[:12]}: it was altered"
+    return Claim(name="hash", holds=False, words=words)
+
+
+def snapshot_claim(plan: Plan, snapshot: Snapshot) -> Claim:
+    """Whether this is the cluster state that was planned for."""
+    if plan.snapshot_fingerprint == snapshot.fingerprint:
+        words = f"the one planned for, {snapshot.fingerprint[:12]}"
+        return Claim(name="snapshot", holds=True, words=words)
+    words = (
+        f"the plan is for {plan.snapshot_fingerprint[:12]} of cluster "
+        f"{plan.cluster_id}, this is {snapshot.fingerprint[:12]} of "
+        f"{snapshot.header.cluster_id}: brokers or placement differ"
+    )
+    return Claim(name="snapshot", holds=False, words=words)
+
+
+def claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
+    """All that a plan claims of a snapshot that it was made for."""
+    facts = Facts(plan, snapshot)
+    before = evaluate(snapshot, plan.goals, ())
+    after = evaluate(snapshot, plan.goals, plan.moves)
+    yield _moves(facts)
+    yield _rules(after)
+    yield _objective(plan, before, after)
+    yield _brokers(facts, before, after)
+    yield _gains(plan, snapshot, after)
+    yield from bound_claims(plan, snapshot)
+    yield _status(plan, before)
+    yield _cluster(facts)
+    yield _faults(facts, after)
+
+
+# ---- what the settings say
+
+
+def settings_claims(
+    plan: Plan, goals: Goals, limits: SolveLimits, *, given: bool
+) -> Iterator[Claim]:
+    """Whether a plan was made for these goals, and with these limits.
+
+    given: the goals are named as those of this plan. Otherwise other goals are no
+    fault, and are not judged.
+    """
+    if differ := differences(plan.goals, goals):
+        words = f"the plan's goals differ from the given ones in {', '.join(differ)}"
+        if not given:
+            words += "; compare them with those it was made with by --goals FILE"
+        yield Claim(name="goals", holds=False if given else None, words=words)
+    else:
+        yield Claim(name="goals", holds=True, words="the given ones")
+    if differ := differences(plan.limits, limits):
+        words = ", ".join(f"{name} = {getattr(plan.limits, name):g}" for name in differ)
+        loose = plan.status is PlanStatus.OPTIMAL and not plan.proves(limits.gap)
+        if loose:
+            words = f"called optimal only by its own limit of the gap: {words}"
+        else:
+            words = f"made with {words}, which the settings do not say"
+        yield Claim(name="limits", holds=False if loose else None, words=words)
+    else:
+        yield Claim(name="limits", holds=True, words="those of the settings")
+
+
+# ---- moves and figures
+
+
+def _cluster(facts: Facts) -> Claim:
+    wrong = list(facts.cluster())
+    words = "identity, brokers, forecast and warnings are those of the snapshot"
+    if wrong:
+        words = f"{_first(wrong)}: not as the snapshot has it"
+    return Claim(name="cluster", holds=not wrong, words=words)
+
+
+def _faults(facts: Facts, after: Evaluation) -> Claim:
+    wrong = list(facts.faults(after))
+    words = "brokers over a limit and shared racks are told as they are"
+    if wrong:
+        words = f"{_first(wrong)}: not as the evaluator finds it"
+    return Claim(name="violations", holds=not wrong, words=words)
+
+
+def _moves(facts: Facts) -> Claim:
+    found = {m.id: list(facts.move(m)) for m in facts.plan.moves}
+    wrong = [f"{pid} ({', '.join(names)})" for pid, names in found.items() if names]
+    if wrong:
+        words = f"{_first(wrong)}: not as the snapshot has it"
+        return Claim(name="moves", holds=False, words=words)
+    moves = count_text(len(found), "move")
+    words = f"{moves} from where partitions lie; bytes and loads are theirs"
+    return Claim(name="moves", holds=True, words=words)
+
+
+def _rules(after: Evaluation) -> Claim:
+    broken = [f"{v.rule}: {v.words}" for v in after.violations]
+    if broken:
+        return Claim(name="rules", holds=False, words=_first(broken, "; "))
+    return Claim(name="rules", holds=True, words="every rule is kept")
+
+
+def _objective(plan: Plan, before: Evaluation, after: Evaluation) -> Claim:
+    claimed = plan.objective_before, plan.objective, plan.move_price
+    found = before.objective, after.objective, after.move_price
+    words = f"{found[0]:.9g} -> {found[1]:.9g} recomputed"
+    holds = all(map(is_near, claimed, found))
+    if not holds:
+        words += f", the plan says {claimed[0]:.9g} -> {claimed[1]:.9g}"
+        if not is_near(plan.move_price, after.move_price):
+            words += f", and a price of {plan.move_price:.9g} a move"
+    return Claim(name="objective", holds=holds, words=words)
+
+
+def _brokers(facts: Facts, before: Evaluation, after: Evaluation) -> Claim:
+    plan = facts.plan
+    found = {b.id: list(facts.broker(b, before, after)) for b in plan.brokers}
+    wrong = [f"broker {b} ({', '.join(names)})" for b, names in found.items() if names]
+    wrong += [f"broker {b}" for b in sorted(set(facts.snapshot.broker) - set(found))]
+    if len(found) < len(plan.brokers):
+        wrong.append("a broker that stands twice")
+    if not are_near(plan.levels, facts.levels()):
+        wrong.append("the levels")
+    if wrong:
+        words = f"wrong figures of {_first(wrong)}"
+        return Claim(name="brokers", holds=False, words=words)
+    return Claim(name="brokers", holds=True, words="loads before and after are right")
+
+
+def _gains(plan: Plan, snapshot: Snapshot, after: Evaluation) -> Claim:
+    if len(plan.moves) * len(snapshot) > MOST_GAINS:
+        words = "too many moves to judge one by one"
+        return Claim(name="gains", holds=None, words=words)
+    wrong = []
+    for move in plan.moves:
+        others = [m for m in plan.moves if m is not move]
+        without = evaluate(snapshot, plan.goals, others).objective
+        # A difference of two sums: as exact as the sums are.
+        if abs(without - after.objective - move.gain) > LEAST + NEAR * without:
+            wrong.append(str(move.id))
+    if wrong:
+        words = f"the gains of {_first(wrong)} are not what F would rise by"
+        return Claim(name="gains", holds=False, words=words)
+    words = "each move's gain is what F would rise by without it"
+    return Claim(name="gains", holds=True, words=words)
+
+
+# ---- the bound
+
+
+def bound_claims(plan: Plan, snapshot: Snapshot) -> Iterator[Claim]:
+    """What follows from the plan's prices alone, and what it claims beyond that."""
+    prices = {b.id: b.bound_prices for b in plan.brokers}
+    proved = price_bound(snapshot, plan.goals, prices, plan.repaired)
+    words = f"{proved:.9g} follows from the plan's prices, recomputed by weak duality"
+    holds = _reaches(proved, plan.price_bound, plan)
+    if not holds:
+        words += f"; the plan says {plan.price_bound:.9g}"
+    yield Claim(name="price bound", holds=holds, words=words)
+    yield _bound(plan, proved)
+
+
+def _bound(plan: Plan, proved: float) -> Claim:
+    gap = f"gap {rounded(plan.gap):.3g}"
+    if _reaches(proved, plan.bound, plan):
+        words = f"{plan.bound:.9g}, {gap}: proved by the prices alone"
+        return Claim(name="bound", holds=True, words=words)
+    if plan.bound > plan.objective * (1 + NEAR) + LEAST:
+        words = f"{plan.bound:.9g} is above the plan's own objective"
+        return Claim(name="bound", holds=False, words=words)
+    words = (
+        f"{plan.bound:.9g}, {gap}: the part over {proved:.9g} is claimed by "
+        f"{plan.bound_method}; --prove proves it again"
+    )
+    return Claim(name="bound", holds=None, words=words)
+
+
+def _status(plan: Plan, before: Evaluation) -> Claim:
+    fault = _status_fault(plan, before)
+    return Claim(name="status", holds=not fault, words=fault or str(plan.status))
+
+
+def _surely_optimal(plan: Plan) -> bool:
+    """Whether the gap is within the limit however its figures were rounded.
+
+    A plan that is not proved to repair the most is not called optimal all the same.
+    """
+    rounding = ROUNDING * abs(plan.objective)
+    among = plan.limited_by.startswith("proved optimal among")
+    return not among and plan.gap + rounding < 0.99 * plan.limits.gap
+
+
+def _status_fault(plan: Plan, before: Evaluation) -> str:
+    """What the status, and the words on how the solve ended, do not fit; or empty."""
+    near = plan.proves(plan.limits.gap)
+    changes = any(m.added or m.leader_before != m.leader_after for m in plan.moves)
+    proved = plan.limited_by == "proved optimal"
+    match plan.status:
+        case PlanStatus.OPTIMAL if not near:
+            return f"called optimal with a gap of {plan.gap:.3g}"
+        case PlanStatus.OPTIMAL if plan.limited_by and not proved:
+            return f"called optimal, and {plan.limited_by}"
+        case PlanStatus.IMPROVED if proved or _surely_optimal(plan):
+            return "not called optimal, and its gap says that it is"
+        case PlanStatus.OPTIMAL | PlanStatus.IMPROVED if not changes:
+            return f"called {plan.status} without a change"
+        case PlanStatus.STOPPED | PlanStatus.OPTIMAL | PlanStatus.IMPROVED:
+            return ""
+        case _ if changes:
+            return f"called {plan.status}, and changes the placement"
+        case PlanStatus.LEVEL_ALREADY if not before.within_band(plan.goals):
+            return f"called {plan.status}, and brokers lie outside their bands"
+    return (
+        f"{plan.limited_by}, with a gap of {plan.gap:.3g}"
+        if proved and not near
+        else ""
+    )
+
+
+def prove_again(
+    plan: Plan, snapshot: Snapshot, work: float, observer: SolveObserver | None = None
+) -> Claim:
+    """Solve again, and see whether the claimed bound comes out.
+
+    observer: may end the proof with the bound that it has reached.
+    """
+    limits = plan.limits.model_copy(update={"work": work})
+    observer = observer or SolveObserver()
+    result = solve(snapshot, plan.goals, limits, observer)
+    claim = reproved(plan, result, limits)
+    if claim.holds is not None or not observer.stops():
+        return claim
+    words = (
+        f"stopped when {result.bound or 0.0:.9g} of {plan.bound:.9g} was proved again"
+    )
+    return Claim(name="bound", holds=None, words=words)
+
+
+def reproved(plan: Plan, result: Result, limits: SolveLimits) -> Claim:
+    """What another solve says of a plan's bound."""
+    found = 0.0 if result.bound is None else result.bound
+    best = result.objective
+    if best is not None and best < plan.bound * (1 - NEAR) - LEAST:
+        words = f"a plan of {best:.9g} exists, under the claimed {plan.bound:.9g}"
+        return Claim(name="bound", holds=False, words=words)
+    # Solves end within `gap` of the optimum; so may two proofs of one problem differ.
+    if _reaches(found + limits.gap, plan.bound, plan):
+        words = f"{found:.9g} proved again with {limits.work:g} units of work"
+        return Claim(name="bound", holds=True, words=words)
+    words = (
+        f"only {found:.9g} of {plan.bound:.9g} was proved again with "
+        f"{limits.work:g} units of work; allow more with --work"
+    )
+    return Claim(name="bound", holds=None, words=words)
+
+
+def _reaches(proved: float, claimed: float, plan: Plan) -> bool:
+    # A bound is a difference of sums, which are about as large as F before the plan.
+    scale = max(claimed, plan.objective_before)
+    return proved >= claimed - NEAR * scale - LEAST
+
+
+def _first(names: list[str], glue: str = ", ") -> str:
+    told = glue.join(names[:MOST_NAMED])
+    more = len(names) - MOST_NAMED
+    return f"{told} and {more} more" if more > 0 else told

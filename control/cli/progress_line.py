@@ -1,0 +1,169 @@
+"""A line on the terminal while a command solves, and Ctrl-C that ends the solve."""
+
+import contextlib
+import logging
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Final, Generic, Self, TypeVar
+
+from control.cli.output import drawn
+from control.planning.background_call import Follower
+from control.planning.plan_view import Solving
+from model.units import count_text
+from solver.search.observer import SolveObserver
+
+T = TypeVar("T")
+
+QUIET_S: Final = 0.5
+"""A solve that ends within this shows nothing."""
+_STEP_S: Final = 0.2
+
+PLAN: Final = "it"
+"""The best plan so far."""
+FRONTIER: Final = "the points so far"
+PROVED: Final = "the bound proved so far"
+LISTS: Final = "the lists so far"
+CAUSES: Final = "the answer so far"
+
+
+def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
+    """Solve; where stderr is a terminal, show there how far it has come.
+
+    On a terminal the first Ctrl-C ends the solve with what was found, the second
+    interrupts. Elsewhere, and where nothing is `kept`, the first one interrupts, at
+    once, whatever compiled code the solve is in.
+
+    kept: what a solve that is stopped leaves, in words; None where it leaves nothing.
+    """
+    if not sys.stderr.isatty():
+        alone = _Call(lambda: call(SolveObserver()))
+        while not alone.wait(_STEP_S):
+            pass
+        return alone.take()
+    follower = Follower(0)
+    running = _Call(lambda: call(follower))
+    with _Line(kept) as line, _ended_by_signal(follower, stops=kept is not None):
+        while not running.wait(_STEP_S):
+            line.show(follower.now)
+    return running.take()
+
+
+class _Call(Generic[T]):
+    """A call in a thread of its own, since the main thread alone hears signals."""
+
+    def __init__(self, call: Callable[[], T]) -> None:
+        self._call = call
+        self._found: list[T] = []
+        self._error: BaseException | None = None
+        # A daemon: who interrupts does not wait for the solver to look up.
+        self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
+        self._thread.start()
+
+    def wait(self, seconds: float) -> bool:
+        """Whether it ended, waiting at most so long."""
+        self._thread.join(seconds)
+        return not self._thread.is_alive()
+
+    def take(self) -> T:
+        """What it returned; raises what it raised. For a call that ended."""
+        if self._error is not None:
+            raise self._error
+        return self._found[0]
+
+    def _run(self) -> None:
+        try:
+            self._found.append(self._call())
+        except BaseException as exc:  # noqa: BLE001  # raised where it is waited for
+            self._error = exc
+
+
+@contextlib.contextmanager
+def _ended_by_signal(follower: Follower, *, stops: bool) -> Iterator[None]:
+    def on_signal(_number: int, _frame: object) -> None:
+        again = follower.stops()
+        follower.stop()
+        if again or not stops:
+            raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGINT, on_signal)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+class _Line(logging.Handler):
+    """The last line of the terminal; it makes room for log lines."""
+
+    def __init__(self, kept: str | None) -> None:
+        super().__init__()
+        self._kept = kept
+        self._begun_s = time.monotonic()
+        self._width = 0
+
+    def __enter__(self) -> Self:
+        # Before the handler that writes to stderr.
+        logging.getLogger("plimsoll").handlers.insert(0, self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        logging.getLogger("plimsoll").removeHandler(self)
+        self._clear()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Clear the line; the record itself is written by the next handler."""
+        self._clear()
+
+    def show(self, solving: Solving) -> None:
+        """Draw the line again."""
+        elapsed_s = time.monotonic() - self._begun_s
+        if elapsed_s < QUIET_S:
+            return
+        columns = shutil.get_terminal_size().columns
+        text = progress_text(solving, elapsed_s, self._kept, columns - 1)
+        with self.lock or contextlib.nullcontext():
+            self._write("\r" + text.ljust(min(self._width, columns - 1)))
+            self._width = len(text)
+
+    def _clear(self) -> None:
+        if self._width:
+            self._write("\r" + " " * self._width + "\r")
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            terminal = drawn(sys.stderr)
+            terminal.write(text)
+            terminal.flush()
+
+
+def progress_text(
+    solving: Solving, elapsed_s: float, kept: str | None, width: int
+) -> str:
+    """Elapsed time, the best plan, its bound, and how to stop, in one line.
+
+    If that is wider than `width` cells, whole parts are omitted, so that no figure is
+    truncated: first those before the last one, from the right; the time at the end.
+    """
+    minutes, seconds = divmod(int(elapsed_s), 60)
+    parts = [f"{minutes}:{seconds:02d}"]
+    if kept == PLAN and solving.objective is not None:
+        parts.append(f"best {solving.objective:.4g}")
+        parts.append(count_text(solving.moves, "move"))
+    if kept == PLAN and solving.bound is not None:
+        parts.append(f"bound {solving.bound:.4g}")
+    if solving.stopping:
+        parts.append("stopping; Ctrl-C again quits")
+    elif kept is None:
+        parts.append("Ctrl-C quits")
+    elif kept == PLAN and solving.objective is None:
+        parts.append("no plan yet; Ctrl-C stops")
+    else:
+        parts.append(f"Ctrl-C keeps {kept}")
+    while parts and len("  ".join(parts)) > width:
+        del parts[-2 if len(parts) > 2 else -1]
+    return "  ".join(parts)

@@ -1,0 +1,227 @@
+"""textual-serve, held to this machine, a page of its own, and a few sessions."""
+
+import asyncio
+import contextlib
+import logging
+import os
+import shlex
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+from aiohttp import web
+from textual_serve.app_service import AppService
+from textual_serve.server import Server, to_int
+
+from control.cli.output_format import Form
+from control.render.plan_text import json_text
+from lab.ports import HOST
+from model.printable import printable
+
+NAMES: Final = (HOST, "localhost")
+"""By which a browser of this machine reaches it."""
+_HTTP: Final = 80
+"""The port that browsers omit from the Host header."""
+SESSIONS: Final = 4
+"""Each is a plimsoll of its own, with Spark: about 1 GB."""
+STOP_S: Final = 10.0
+"""How long a session may take to end after its window has closed."""
+_HEARTBEAT_S: Final = 15.0
+_SIZES: Final = (2, 1000)
+"""Columns and rows of a window, at least and at most."""
+_log = logging.getLogger("textual-serve")
+
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class _Brief(logging.Formatter):
+    """One line per record, with the class of its error instead of a traceback."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        kind = record.exc_info[0] if record.exc_info else None
+        words = f": {kind.__name__}" if kind is not None else ""
+        return printable(f"plimsoll: {record.getMessage()}{words}")
+
+
+class OwnPage(Server):
+    """A server of whose screens only its own page can open one.
+
+    A browser lets any page that it shows connect to this machine, and tells in the
+    header `Origin` which page that was (RFC 6455, 10.2). A page may also have its own
+    name point to this machine, which `Host` then tells (DNS rebinding).
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        port: int,
+        title: str,
+        host: str = HOST,
+        sessions: int = SESSIONS,
+        stop_s: float = STOP_S,
+        output: Form = Form.TABLE,
+    ) -> None:
+        super().__init__(command, host=host, port=port, title=title)
+        self._most, self._stop_s = sessions, stop_s
+        self._taken = 0
+        self._output, self._answers = output, sys.stdout
+        self._own = [f"{name}:{port}" for name in NAMES]
+        if port == _HTTP:
+            self._own += NAMES
+        self._sessions: set[_Session] = set()
+
+    async def _make_app(self) -> web.Application:
+        app: web.Application = await super()._make_app()
+        app.middlewares.append(self._only_own_names)
+        return app
+
+    @web.middleware
+    async def _only_own_names(
+        self, request: web.Request, handler: Handler
+    ) -> web.StreamResponse:
+        if request.host not in self._own:
+            raise web.HTTPForbidden(text="only this machine's own names lead here")
+        return await handler(request)
+
+    def initialize_logging(self) -> None:
+        """Log warnings to stderr without tracebacks: clients may send anything."""
+        handler = logging.StreamHandler()
+        handler.setFormatter(_Brief())
+        logging.basicConfig(level=logging.WARNING, handlers=[handler])
+
+    def serve(self, debug: bool = False) -> None:
+        """Serve until interrupted; stdout is kept for the answer."""
+        with contextlib.redirect_stdout(sys.stderr):
+            super().serve(debug)
+
+    async def on_startup(self, app: web.Application) -> None:
+        """Print where the page is; not the command behind it, which nobody types."""
+        url = f"http://{HOST}:{self.port}"
+        sys.stderr.write(f"Serving plimsoll on {url} (Ctrl-C to quit)\n")
+        if self._output is Form.JSON:
+            self._answers.write(json_text({"url": url}))
+            # The server stays, and whoever reads a pipe waits for the address.
+            self._answers.flush()
+
+    async def handle_index(self, request: web.Request) -> web.StreamResponse:
+        """The page; it would ask a server of fonts, and wait for it."""
+        self._require_room()
+        response: web.StreamResponse = await super().handle_index(request)
+        own = f"http://{HOST}:{self.port} ws://{HOST}:{self.port}"
+        policy = f"default-src {own} 'unsafe-inline' data:"
+        response.headers["Content-Security-Policy"] = policy
+        return response
+
+    async def handle_websocket(self, request: web.Request) -> web.WebSocketResponse:
+        """A screen, for no other page, which ends with its window."""
+        own = [f"http://{name}" for name in self._own]
+        if request.headers.get("Origin") not in (None, *own):
+            raise web.HTTPForbidden(text="only the page of plimsoll itself may connect")
+        self._require_room()
+        self._taken += 1
+        try:
+            return await self._shown(request)
+        finally:
+            self._taken -= 1
+
+    async def on_shutdown(self, app: web.Application) -> None:
+        """End all sessions; their windows close."""
+        await asyncio.gather(*(session.end() for session in set(self._sessions)))
+
+    def _require_room(self) -> None:
+        if self._taken >= self._most:
+            raise web.HTTPServiceUnavailable(
+                text=f"All {self._most} sessions are in use. Close a window, or serve "
+                "more of them by --sessions.",
+                headers={"Retry-After": "10"},
+            )
+
+    async def _shown(self, request: web.Request) -> web.WebSocketResponse:
+        window = web.WebSocketResponse(heartbeat=_HEARTBEAT_S)
+        await window.prepare(request)
+        session = _Session(self, window)
+        self._sessions.add(session)
+        try:
+            size = (to_int(request.query.get(n, ""), 80) for n in ("width", "height"))
+            await session.start(*size)
+            await self._process_messages(window, session)
+        except Exception as exc:  # noqa: BLE001 - whatever a window sends ends it alone
+            _log.warning("a session ended: %s", type(exc).__name__)
+        finally:
+            # Also where the server ends meanwhile.
+            await asyncio.shield(session.end())
+            self._sessions.discard(session)
+        return window
+
+    @property
+    def stop_s(self) -> float:
+        """How long a session may take to end."""
+        return self._stop_s
+
+
+class _Session(AppService):
+    """One window's plimsoll; it ends with the window, and the window with it."""
+
+    def __init__(self, page: OwnPage, window: web.WebSocketResponse) -> None:
+        super().__init__(
+            page.command,
+            write_bytes=window.send_bytes,
+            write_str=window.send_str,
+            close=self._close,
+            download_manager=page.download_manager,
+        )
+        self._window, self._stop_s = window, page.stop_s
+
+    async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
+        # No shell, which would outlive its end; a group, so that it ends as a whole.
+        self._process = await asyncio.create_subprocess_exec(
+            *shlex.split(self.command),
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=PIPE,
+            env=self._build_environment(_size(width), _size(height)),
+            start_new_session=True,
+        )
+        self._stdin = self._process.stdin
+        return self._process
+
+    async def set_terminal_size(self, width: int, height: int) -> None:
+        await super().set_terminal_size(_size(width), _size(height))
+
+    async def run(self) -> None:
+        try:
+            await super().run()
+        finally:
+            # Its process has ended, or speaks to nobody.
+            await self._close()
+
+    async def _close(self) -> None:
+        await self._window.close()
+
+    async def end(self) -> None:
+        """Ask it to end; after a while, make it."""
+        try:
+            with contextlib.suppress(Exception):
+                await asyncio.wait_for(self.stop(), self._stop_s)
+        except asyncio.CancelledError:
+            # Also raised where the session's own tasks end before they have begun.
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+        if (process := self._process) is None:
+            return
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(process.wait(), self._stop_s)
+                return
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, number)
+        await process.wait()
+
+
+def _size(given: Any) -> int:
+    least, most = _SIZES
+    return max(least, min(most, int(given)))

@@ -1,0 +1,1 @@
+"""The demo, on a local cluster or a simulated one."""

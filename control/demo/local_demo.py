@@ -1,0 +1,306 @@
+"""The demo: a local cluster, skewed on purpose, levelled by the loop."""
+
+import contextlib
+import os
+import random
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from clients.jvm.jars import (
+    SPARK_KAFKA_PINS,
+    JarProgress,
+    fetch,
+    read_pins,
+)
+from control import compose
+from control.demo.report import BrokerLine, DemoReport
+from control.loop.loop import Loop
+from control.loop.view import LoopView, Mode, Phase
+from control.settings.auto_limits import EAGER
+from control.settings.capacity_table import CapacitySettings
+from control.settings.settings import S3Bucket, Settings
+from lab.load import Load, LoadOrder
+from lab.local import LocalCluster, LocalPlan, kafka_pins, s3_pins
+from lab.reaper import MARK
+from lab.weights import DEMO_WEIGHTS
+from model.errors import ExecutionStopped, PlimsollError
+from model.ids import TopicName
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Resource
+
+TOPIC = TopicName("orders")
+BYTES_PER_S = 5_000_000.0
+SKEWED_BROKER = 1
+NAME = "demo"
+
+TIERED = {
+    "remote.storage.enable": "true",
+    "segment.bytes": str(2 * 2**20),
+    "local.retention.bytes": str(4 * 2**20),
+    "local.retention.ms": "-2",
+    "file.delete.delay.ms": "200",
+}
+"""Small segments, so that older ones leave the brokers' disks within the demo."""
+
+PLAIN = {
+    "segment.bytes": str(2 * 2**20),
+    "retention.bytes": str(32 * 2**20),
+    "file.delete.delay.ms": "200",
+}
+"""Partitions of some megabytes, however long a person thinks before the run."""
+
+TWO_BY_TWO = EAGER.model_copy(update={"moves_in_flight": 2})
+"""Of a plain demo, so that there are moves that wait, which a pause holds back."""
+
+LEVEL_S = 180.0
+"""How long the headless demo waits for the cluster to be level."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOrder:
+    """What kind of demo."""
+
+    mode: Mode
+    """AUTO or APPROVE."""
+    seed: int
+    """Decides which partition gets which share of the load."""
+    port: int | None
+    """First of the brokers' ports; None takes free ones."""
+    plain: bool = False
+    """Whether moves copy whole partitions, from disk to disk, two at once."""
+
+
+class Demo:
+    """A demo that runs: the cluster, its load and the loop over it."""
+
+    def __init__(
+        self,
+        cluster: LocalCluster,
+        load: Load,
+        loop: Loop,
+        times: "_Times",
+        *,
+        plain: bool,
+    ) -> None:
+        self.loop = loop
+        self._plain = plain
+        self._cluster, self._load, self._times = cluster, load, times
+
+    def wait_level(self) -> None:
+        """Block until a run has ended and the cluster is level.
+
+        Raises
+        ------
+        ExecutionStopped
+            It was not level in time.
+        PlimsollError
+            What ended the loop.
+        """
+
+        def level(view: LoopView) -> bool:
+            return view.phase is Phase.LEVEL and bool(self.loop.reports)
+
+        if not self.loop.wait(level, LEVEL_S):
+            raise self._trouble or ExecutionStopped(
+                f"the cluster was not level after {LEVEL_S:.0f} s; the last word was: "
+                f"{self.loop.view.phase}: {self.loop.view.message}"
+            )
+
+    def watch_quiet(self, seconds: float, on_second: Callable[[int], None]) -> None:
+        """Let the loop go on for a while, so that what it does can be counted."""
+        for left in range(round(seconds), 0, -1):
+            on_second(left)
+            time.sleep(1.0)
+            if self._trouble is not None:
+                raise self._trouble
+
+    @property
+    def _trouble(self) -> PlimsollError | None:
+        return self.loop.error or self.loop.failure
+
+    def report(self) -> DemoReport | None:
+        """End the load and sum up; None when no run was made."""
+        view, runs, plan = self.loop.view, self.loop.reports, self._times.plan
+        now_s = time.time()
+        load = self._load.finish()
+        if not runs or plan is None:
+            return None
+        run = runs[0]
+        stall = self._load.longest_stall(run.started_at_ms)
+        return DemoReport(
+            level_within=_worst(view),
+            brokers=_brokers(plan, view),
+            objective_before=plan.objective_before,
+            objective=plan.objective,
+            bound=plan.bound,
+            plan_status=plan.status,
+            brokers_ready_s=self._times.since_start("ready") or 0.0,
+            planned_s=self._times.since_start("planned") or 0.0,
+            level_s=self._times.since_start("level"),
+            contact_to_plan_s=self._times.between("contact", "planned"),
+            run=run,
+            later_moves=sum(len(r.moves) for r in runs[1:]),
+            quiet_s=now_s - self._times.at_s.get("level", now_s),
+            longest_stall_s=stall.duration_s if stall else 0.0,
+            acknowledged=load.acknowledged_records,
+            read=load.read_records,
+            lost=load.lost_records,
+            duplicated=load.duplicated_records,
+            tier_segments=None if self._plain else _segments(self._cluster),
+        )
+
+
+@contextlib.contextmanager
+def demo(
+    settings: Settings,
+    order: DemoOrder,
+    *,
+    on_step: Callable[[str], None],
+    on_download: Callable[[JarProgress], None],
+) -> Iterator[Demo]:
+    """Everything started; nothing is left of it afterwards, whatever happens.
+
+    Raises
+    ------
+    DownloadFailed
+        A jar is missing and cannot be fetched.
+    PortTaken
+        One of the ports asked for is in use.
+    """
+    s3 = () if order.plain else s3_pins()
+    for pins in (read_pins(SPARK_KAFKA_PINS, "spark-kafka"), kafka_pins(), s3):
+        fetch(pins, settings.cache_dir, on_download)
+    times = _Times()
+    ports = None if order.port is None else tuple(order.port + i for i in range(3))
+    cluster = LocalCluster(
+        settings.cache_dir, LocalPlan(ports=ports, tier=not order.plain)
+    )
+    with contextlib.ExitStack() as stack:
+        stack.callback(cluster.close)
+        cluster.start(on_step, on_download)
+        times.note("ready")
+        on_step(f"topic {TOPIC}: 8 partitions, all on broker {SKEWED_BROKER}")
+        load = _skewed_load(cluster, order)
+        stack.callback(load.kill)
+        loop = compose.loop(
+            _on_cluster(settings, cluster, order),
+            mode=order.mode,
+            limits=TWO_BY_TWO if order.plain else EAGER,
+        )
+        times.follow(loop)
+        running = Demo(cluster, load, loop, times, plain=order.plain)
+        stack.enter_context(loop)
+        on_step("watching: the probe samples, Spark makes load vectors of it")
+        yield running
+
+
+def _skewed_load(cluster: LocalCluster, order: DemoOrder) -> Load:
+    weights = tuple(random.Random(order.seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS)))
+    configs = PLAIN if order.plain else TIERED
+    cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), configs)
+    sent = LoadOrder(
+        topic=TOPIC, bytes_per_s=BYTES_PER_S, weights=weights, seed=order.seed
+    )
+    load = Load(cluster.processes, cluster.bootstrap, sent)
+    load.start()
+    return load
+
+
+def _on_cluster(
+    settings: Settings, cluster: LocalCluster, order: DemoOrder
+) -> Settings:
+    # Spark's JVM inherits it: killed with us while it starts, it would stay for good,
+    # since its main thread fails on the folder that the reaper has removed.
+    os.environ[MARK] = str(cluster.folder)
+    state_dir: Path = cluster.folder / "state"
+    return settings.model_copy(
+        update={
+            "bootstrap_server": cluster.bootstrap,
+            "client_properties": None,
+            "name": NAME,
+            "state_dir": state_dir,
+            "tier": None if order.plain else _tier(cluster),
+            "capacity_file": None,
+            "capacities": CapacitySettings(),
+        }
+    )
+
+
+def _tier(cluster: LocalCluster) -> S3Bucket:
+    return S3Bucket(
+        endpoint_url=cluster.s3.endpoint,
+        bucket=cluster.s3.bucket,
+        access_key=cluster.s3.access_key,
+        secret_key=cluster.s3.secret_key,
+    )
+
+
+class _Times:
+    """Notes when the demo reached what the report speaks of."""
+
+    def __init__(self) -> None:
+        self.at_s = {"start": time.time()}
+        self.plan: Plan | None = None
+        """The first plan with moves, as it was last before the run."""
+
+    def note(self, what: str, at_s: float | None = None) -> None:
+        """Keep the first time of each thing."""
+        self.at_s.setdefault(what, time.time() if at_s is None else at_s)
+
+    def follow(self, loop: Loop) -> None:
+        """Note what the loop's views show."""
+
+        def see(view: LoopView) -> None:
+            at_s, ran = view.at_ms / 1000, bool(loop.reports)
+            if view.brokers:
+                self.note("contact", at_s)
+            if view.plan is not None and view.plan.moves:
+                self.note("planned", at_s)
+                self.plan = self.plan if ran else view.plan
+            if ran and view.phase is Phase.LEVEL:
+                self.note("level", at_s)
+
+        loop.subscribe(see)
+
+    def since_start(self, what: str) -> float | None:
+        """Seconds from the start; None if it did not happen."""
+        return self.at_s[what] - self.at_s["start"] if what in self.at_s else None
+
+    def between(self, first: str, then: str) -> float:
+        """Seconds between two things that happened."""
+        return self.at_s[then] - self.at_s[first]
+
+
+def _worst(view: LoopView) -> float:
+    if view.evaluation is None:
+        raise PlimsollError("no load was measured")
+    deviations = view.evaluation.deviations.values()
+    return max((abs(v) for by in deviations for v in by.values()), default=0.0)
+
+
+def _brokers(plan: Plan, view: LoopView) -> tuple[BrokerLine, ...]:
+    after = view.evaluation.loads if view.evaluation else {}
+    resources = (Resource.NET_IN, Resource.NET_OUT)
+    return tuple(
+        BrokerLine(
+            id=b.id,
+            rack=b.rack,
+            before={r: b.before[r] for r in resources},
+            after={r: after.get(b.id, b.after)[r] for r in resources},
+        )
+        for b in plan.brokers
+    )
+
+
+def _segments(cluster: LocalCluster) -> tuple[int, int]:
+    """Segments of the topic seen through S3: how many, and their bytes."""
+    pages = cluster.s3.client().get_paginator("list_objects_v2")
+    found = [
+        item["Size"]
+        for page in pages.paginate(Bucket=cluster.s3.bucket)
+        for item in page.get("Contents", [])
+        if item["Key"].startswith(f"{TOPIC}-") and item["Key"].endswith(".log")
+    ]
+    return len(found), sum(found)

@@ -1,0 +1,137 @@
+"""The demo without a broker: the loop over a simulated cluster that lives."""
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from control.compose import journal_dir, recent_moves
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import Mode
+from control.planning.planner import planner
+from control.settings.auto_limits import EAGER
+from control.settings.settings import Settings
+from lab.simulation.live import LiveCluster, LiveObserver
+from lab.simulation.world import WorldOrder
+from model.goals.goals import Cooldown, Goals
+from model.snapshot.snapshot import StorageKind
+from model.stop_rules import Reaction
+
+if TYPE_CHECKING:
+    from executor.executor import Executor
+
+NAME: Final = "demo"
+BOOTSTRAP: Final = "simulated"
+SPEED: Final = 6.0
+"""An hour of the cluster's passes in ten minutes."""
+WORK: Final = 2.0
+"""Seconds are enough for a plan of such a cluster that is close to its bound."""
+THROTTLE_BYTES_PER_S: Final = 40_000_000
+PER_BROKER_BYTES_PER_S: Final = 2_000_000
+"""More is produced onto each broker where there are more; a rate under that of what is
+produced is refused."""
+POLL_S: Final = 1.0
+"""Of the cluster's clock, between two looks at what is under way."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulatedOrder:
+    """What kind of demo."""
+
+    mode: Mode
+    """AUTO or APPROVE."""
+    brokers: int
+    seed: int
+    """Decides the cluster and how its loads go up and down."""
+    now_s: float
+    """Seconds since the epoch, at which its clock begins."""
+    speed: float = SPEED
+
+
+@contextlib.contextmanager
+def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
+    """The loop over a new cluster, which is gone afterwards with all that it left."""
+    world = WorldOrder(brokers=order.brokers, seed=order.seed, now_s=order.now_s)
+    with (
+        tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
+        LiveCluster(world, speed=order.speed) as live,
+    ):
+        own = _own(settings, order, Path(folder))
+        with Loop(_settings(own, order), _parts(own, live)) as loop:
+            yield loop
+
+
+def _own(settings: Settings, order: SimulatedOrder, folder: Path) -> Settings:
+    usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
+    # Answers come from this process: when they are late, it is the machine that is.
+    rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
+    return settings.model_copy(
+        update={
+            "state_dir": folder,
+            "name": NAME,
+            "goals": _goals(settings.goals),
+            "throttle": settings.throttle or usual,
+            "stop_rules": rules,
+        }
+    )
+
+
+def _goals(goals: Goals) -> Goals:
+    """What has moved may move again soon, so that one can play."""
+    rest = Cooldown(rest_s=60.0, return_window_s=60.0)
+    return goals.model_copy(update={"cooldown": {StorageKind.REPLICATED: rest}})
+
+
+def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
+    in_flight = max(6, order.brokers // 2)
+    return LoopSettings(
+        bootstrap=BOOTSTRAP,
+        name=NAME,
+        mode=order.mode,
+        goals=own.goals,
+        solve=own.solve.model_copy(update={"work": min(WORK, own.solve.work)}),
+        limits=EAGER.model_copy(
+            update={
+                "moves_in_flight": in_flight,
+                "replica_moves": 10_000,
+                "leader_changes": 10_000,
+            }
+        ),
+        journal_dir=journal_dir(own),
+        tick_s=0.25,
+        throttle=own.throttle,
+        stop_rules=own.stop_rules,
+        screen=own.screen,
+        keys=own.keys,
+    )
+
+
+def _parts(own: Settings, live: LiveCluster) -> LoopParts:
+    return LoopParts(
+        observer=lambda: LiveObserver(live),
+        planner=planner,
+        executor=lambda: _executor(own, live),
+        recent_moves=recent_moves(own),
+        clock=live.now_s,
+        steady=live.now_s,
+    )
+
+
+def _executor(own: Settings, live: LiveCluster) -> "Executor":
+    from executor.executor import Executor
+    from executor.timing import RunLimits
+
+    throttle = own.throttle
+    return Executor(
+        live.admin(),
+        timing=live.timing,
+        limits=RunLimits(
+            throttle_bytes_per_s=throttle if isinstance(throttle, int) else None,
+            throttle_follows=not isinstance(throttle, int),
+            stop_rules=own.stop_rules,
+            poll_s=POLL_S,
+        ),
+    )

@@ -1,0 +1,1 @@
+"""The loop that observes, plans, waits for approval and executes."""

@@ -1,0 +1,57 @@
+"""What previous runs have left set on the cluster, and when `--auto` restores it."""
+
+from pathlib import Path
+from typing import Final
+
+from control.planning.backoff import Backoff
+from model.errors import ConfigError
+
+FIRST_S: Final = 5.0
+"""Time between two attempts; doubles with each further one."""
+MOST_S: Final = 60.0
+
+
+class Leftovers:
+    """Decides when to try; a run that fails may leave settings of its own in force.
+
+    Times are seconds of the clock that nobody sets.
+    """
+
+    def __init__(self, journal_dir: Path) -> None:
+        self._journal_dir = journal_dir
+        self._possible = True
+        self._attempts = Backoff(first_s=FIRST_S, most_s=MOST_S)
+        self._tried_for = ""
+        """The plan before which it was tried."""
+
+    def expect(self, now_s: float) -> None:
+        """A run has failed, whose end has tried to restore everything."""
+        self._possible, self._tried_for = True, ""
+        self._attempts = self._attempts.reset().again(now_s)
+
+    def due(self, cluster_id: str, now_s: float, plan_hash: str = "") -> bool:
+        """Whether to try now, once for each plan that is about to be carried out.
+
+        Reads the journals where something may be left.
+        """
+        if not self._possible:
+            return False
+        if plan_hash == self._tried_for if plan_hash else self._waits(now_s):
+            return False
+        self._possible = self._exist(cluster_id)
+        if self._possible:
+            self._attempts = self._attempts.again(now_s)
+            self._tried_for = plan_hash
+        return self._possible
+
+    def _waits(self, now_s: float) -> bool:
+        return self._attempts.left_s(now_s) > 0
+
+    def _exist(self, cluster_id: str) -> bool:
+        from executor.journal.run_history import left_set
+
+        try:
+            # What a damaged journal may hide is for a person.
+            return any(p.left_set for p in left_set(self._journal_dir, cluster_id))
+        except ConfigError:
+            return False

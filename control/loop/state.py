@@ -1,0 +1,57 @@
+"""What the loop remembers from one look at the cluster to the next."""
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+from control.loop.membership import Membership
+from control.loop.view import LOG_LINES, LogLine, Phase, Retry
+from control.planning.backoff import Backoff
+from control.planning.plan_inputs import Answered
+from control.planning.plan_needs import Need
+from model.errors import PlimsollError
+from model.evaluate import Evaluation
+from model.run import RunProgress, RunReport
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import Broker, Snapshot
+
+FIRST_RETRY_S: Final = 10.0
+"""Time that `--auto` waits after a failure; doubles with each further one."""
+MOST_RETRY_S: Final = 1800.0
+REPORTS: Final = 20
+"""Reports of runs that are kept; all runs are in their journals."""
+
+
+@dataclass
+class LoopState:
+    """What the loop has seen and done; its lock guards it."""
+
+    phase: Phase = Phase.CONNECTING
+    message: str = "waiting for the first answer of the cluster"
+    brokers: tuple[Broker, ...] = ()
+    replication: Replication | None = None
+    retry: Retry | None = None
+    seen: Snapshot | None = None
+    """The observer's newest, to tell whether there is a newer one."""
+    snapshot: Snapshot | None = None
+    """The same with the recent moves of the journal."""
+    evaluation: Evaluation | None = None
+    loads_from_s: float = 0.0
+    """As `Facts`, and by the same clock, as are the next ones."""
+    membership: Membership = field(default_factory=Membership)
+    needs: tuple[Need, ...] = ()
+    """Why the cluster needs a plan."""
+    needed_since_s: float | None = None
+    was_level: bool = False
+    answered: Answered | None = None
+    """What the newest answer of the planner rests on."""
+    failures: Backoff = field(
+        default_factory=lambda: Backoff(first_s=FIRST_RETRY_S, most_s=MOST_RETRY_S)
+    )
+    """Of `--auto`, since the last run that was carried out."""
+    failure: PlimsollError | None = None
+    """The last of them."""
+    run: RunProgress | None = None
+    ended_at_s: float | None = None
+    reports: deque[RunReport] = field(default_factory=lambda: deque(maxlen=REPORTS))
+    log: deque[LogLine] = field(default_factory=lambda: deque(maxlen=LOG_LINES))

@@ -1,0 +1,1 @@
+"""From the observed state to a plan that can be reviewed."""

@@ -1,0 +1,98 @@
+"""One call in a thread of its own, so that nobody waits for it."""
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from control.loop.memory import give_back
+from control.planning.plan_view import Solving
+from model.errors import PlimsollError
+from solver.search.observer import SolveObserver
+
+logger = logging.getLogger("plimsoll.control")
+
+T = TypeVar("T")
+
+
+class Follower(SolveObserver):
+    """Keeps what a solve has come to, and ends it when asked."""
+
+    def __init__(self, started_at_ms: int) -> None:
+        self._started_at_ms = started_at_ms
+        self._best: tuple[float, int] | None = None
+        self._bound: float | None = None
+        self._stopping = threading.Event()
+
+    def on_solution(self, objective: float, moves: int) -> None:
+        self._best = objective, moves
+
+    def on_bound(self, bound: float) -> None:
+        self._bound = bound
+
+    def stops(self) -> bool:
+        return self._stopping.is_set()
+
+    def stop(self) -> None:
+        """End with the best so far; from any thread."""
+        self._stopping.set()
+
+    @property
+    def now(self) -> Solving:
+        """What there is so far; from any thread."""
+        objective, moves = self._best or (None, 0)
+        return Solving(
+            started_at_ms=self._started_at_ms,
+            objective=objective,
+            moves=moves,
+            bound=self._bound,
+            stopping=self.stops(),
+        )
+
+
+class Task(Generic[T]):
+    """A solve under way; what it returned, or raised, is taken when it is done."""
+
+    def __init__(
+        self,
+        call: Callable[[Follower], T],
+        started_at_ms: int,
+        done: Callable[[], None],
+    ) -> None:
+        self._call, self._done = call, done
+        self._follower = Follower(started_at_ms)
+        self._found: T | None = None
+        self._error: PlimsollError | None = None
+        self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
+        self._thread.start()
+
+    @property
+    def now(self) -> Solving | None:
+        """How far it has come; None when it is done."""
+        return self._follower.now if self._thread.is_alive() else None
+
+    def stop(self) -> None:
+        """End with the best so far, as soon as the solver looks up."""
+        self._follower.stop()
+
+    def join(self) -> None:
+        """Wait for its end."""
+        self._thread.join()
+
+    def take(self) -> T | None:
+        """What it returned; raises what it raised. For a task that is done."""
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self._found
+
+    def _run(self) -> None:
+        try:
+            self._found = self._call(self._follower)
+        except PlimsollError as exc:
+            self._error = exc
+        except Exception as exc:
+            logger.exception("a solve ended")
+            self._error = PlimsollError(f"internal error: {exc!r}")
+        give_back()
+        self._done()

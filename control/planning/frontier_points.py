@@ -1,0 +1,95 @@
+"""The frontier with the plan as one of its points."""
+
+from dataclasses import replace
+
+from control.planning.plan_view import Traced
+from control.planning.validate import refuse_broken
+from model.ids import PartitionId
+from model.plan.frontier import (
+    Frontier,
+    FrontierPoint,
+    knee_of,
+    undominated,
+)
+from model.plan.plan import Plan
+from model.snapshot.snapshot import Snapshot
+from solver.report.result import Result
+
+
+def checked(
+    snapshot: Snapshot, frontier: Frontier, answers: tuple[Result | None, ...]
+) -> Traced:
+    """A frontier whose plans the independent evaluator has passed."""
+    for answer in answers:
+        if answer is not None and answer.best is not None:
+            refuse_broken(snapshot, answer.best)
+    return Traced(frontier=frontier, snapshot=snapshot, answers=answers)
+
+
+def with_plan(traced: Traced, result: Result) -> Traced:
+    """The frontier with the plan of `result` as its chosen point, in order of cost.
+
+    Points that the plan beats make room for it. Where there is no plan, the frontier
+    stays as it is.
+    """
+    plan, frontier = result.best, traced.frontier
+    if plan is None:
+        return traced
+    pairs = list(zip(frontier.points, traced.answers, strict=True))
+    at = point_of(traced, plan)
+    if at is not None:
+        chosen = frontier.points[at]
+    else:
+        chosen = _point(traced, plan)
+        pairs = [pair for pair in pairs if not _beats(chosen, pair[0])]
+        at = sum(point.cost <= chosen.cost for point, _ in pairs)
+        pairs.insert(at, (chosen, result))
+    points = tuple(point for point, _ in pairs)
+    update = {"points": points, "chosen": at, "knee": _knee(points)}
+    return replace(
+        traced,
+        frontier=frontier.model_copy(update=update),
+        answers=tuple(answer for _, answer in pairs),
+    )
+
+
+def point_of(traced: Traced, plan: Plan | None) -> int | None:
+    """The point that is exactly this plan, not only one of the same cost."""
+    if plan is None:
+        return None
+    moves = _places(plan)
+    for at, answer in enumerate(traced.answers):
+        # No answer: the cluster as it is.
+        best = answer.best if answer is not None else None
+        if moves == ({} if best is None else _places(best)):
+            return at
+    return None
+
+
+def _places(plan: Plan) -> dict[PartitionId, tuple[object, ...]]:
+    return {
+        m.id: (m.replicas_after, m.leader_after, m.log_dirs_after) for m in plan.moves
+    }
+
+
+def _point(traced: Traced, plan: Plan) -> FrontierPoint:
+    from solver.studies.trace_frontier import point_at
+
+    frontier = traced.frontier
+    return point_at(
+        traced.snapshot,
+        frontier.goals,
+        plan.moves,
+        frontier.lines,
+        frontier.move_price,
+    )
+
+
+def _beats(one: FrontierPoint, other: FrontierPoint) -> bool:
+    return one.cost <= other.cost and one.balance <= other.balance
+
+
+def _knee(points: tuple[FrontierPoint, ...]) -> int | None:
+    best = undominated(points)
+    knee = knee_of(best)
+    return None if knee is None else points.index(best[knee])

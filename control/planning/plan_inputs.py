@@ -1,0 +1,206 @@
+"""What an answer of the planner rests on, so that equal inputs are not solved twice."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from control.planning.plan_needs import Need, Reason
+from control.planning.snapshot_changes import placements
+from model.evaluate import Evaluation
+from model.goals.goals import Goals
+from model.ids import BrokerId, PartitionId, TopicName
+from model.snapshot.snapshot import Snapshot
+
+Figure = tuple[str, BrokerId | None]
+"""A dimension and a broker: its deviation, or, with `OVER` before the dimension, its
+load over a limit; without a broker: the mean load."""
+
+AVERAGED_WINDOWS: Final = 20
+"""Windows of the loads that are averaged: what each measures alone is noisy."""
+SETTLED_DEVIATION: Final = 0.5
+"""Change of a broker's mean deviation, as a share of the tolerance, that counts."""
+MATERIAL_SHARE: Final = 0.25
+"""The same as a share of the deviation, or of the mean load."""
+MATERIAL_EXCESS: Final = 0.02
+"""The same of the load over a limit, as a share of the limit."""
+FIRST: Final = 2.0
+"""Times as much counts against the loads of the solve itself, which are of one window:
+of many brokers, the one furthest off by chance is far off."""
+OVER: Final = "over "
+"""Before the dimension of the load over a limit, a figure that is 0 where absent."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """A cluster as the planner sees it, less the noise of its loads."""
+
+    fingerprint: str
+    """Of brokers and placement."""
+    states: tuple[tuple[BrokerId, str], ...]
+    """Of brokers, of which the fingerprint knows only those that are dead."""
+    placements: tuple[tuple[TopicName, str], ...]
+    """Constraints in the topics' configs."""
+    reasons: frozenset[Reason]
+    """Why a plan is needed."""
+    resting: frozenset[tuple[PartitionId, bool]]
+    """Partitions that may not move, or not back, after a recent move."""
+    loads: Mapping[Figure, float]
+    """What of the loads matters, of the dimensions that count."""
+
+    @classmethod
+    def of(
+        cls,
+        snapshot: Snapshot,
+        goals: Goals,
+        evaluation: Evaluation,
+        needs: tuple[Need, ...],
+    ) -> "Inputs":
+        """Those of a snapshot and its evaluation."""
+        return cls(
+            fingerprint=snapshot.fingerprint,
+            states=tuple((b.id, b.state.value) for b in snapshot.header.brokers),
+            placements=tuple(placements(snapshot).items()),
+            reasons=frozenset(need.reason for need in needs),
+            resting=_resting(snapshot, goals),
+            loads=loads_of(evaluation),
+        )
+
+    @property
+    def placed(self) -> tuple[object, ...]:
+        """All but the loads, and what follows from them."""
+        return self.fingerprint, self.states, self.placements, self.resting
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answered:
+    """What the newest answer rests on, and the loads since then, averaged.
+
+    Noise must not count as a change, nor a change be taken for noise. So means are
+    compared: with the loads of the solve, and with the first mean that agrees with it.
+    """
+
+    inputs: Inputs
+    at_s: float
+    """When it was asked for, by the clock that nobody sets, as are the next ones."""
+    seen_at_s: float
+    """When loads were averaged last."""
+    mean: Mapping[Figure, float]
+    """Of the loads since then, or of the newest windows."""
+    basis: Mapping[Figure, float] | None = None
+    """The first mean; None until there is one."""
+    earlier: Mapping[Figure, float] | None = None
+    """The mean when the answer before was outdated: while it holds, nothing has
+    shifted, however far off the loads of the solve are."""
+
+    @classmethod
+    def of(
+        cls, inputs: Inputs, now_s: float, before: "Answered | None" = None
+    ) -> "Answered":
+        """An answer for inputs of now, after the one `before`."""
+        return cls(
+            inputs=inputs,
+            at_s=now_s,
+            seen_at_s=now_s,
+            mean=inputs.loads,
+            earlier=before.mean if before is not None else None,
+        )
+
+    def seen(
+        self, loads: Mapping[Figure, float], now_s: float, span_s: float, goals: Goals
+    ) -> "Answered":
+        """With the loads of another snapshot; span_s: time to average over."""
+        since_s, passed_s = now_s - self.at_s, now_s - self.seen_at_s
+        # The mean of all since the answer, then one that forgets with time.
+        over_s = min(since_s, span_s)
+        share = passed_s / over_s if passed_s < over_s else 1.0
+        mean = _mixed(self.mean, loads, share)
+        found = replace(self, mean=mean, seen_at_s=now_s)
+        if self.basis is not None or since_s < span_s or found.has_shifted(goals):
+            return found
+        return replace(found, basis=mean)
+
+    def differs(self, now: Inputs, span_s: float, goals: Goals) -> bool:
+        """Whether the planner might answer differently by now."""
+        # Reasons that loads give may come and go with noise; each is answered once.
+        if now.placed != self.inputs.placed or now.reasons - self.inputs.reasons:
+            return True
+        return self.seen_at_s - self.at_s >= span_s and self.has_shifted(goals)
+
+    def has_shifted(self, goals: Goals) -> bool:
+        """Whether the mean of the loads has changed by more than noise."""
+        if self.basis is not None and _differ(self.mean, self.basis, goals):
+            return True
+        if self.earlier is not None and not _differ(self.mean, self.earlier, goals):
+            return False
+        return _differ(self.mean, self.inputs.loads, goals, FIRST)
+
+
+def _differ(
+    mean: Mapping[Figure, float],
+    basis: Mapping[Figure, float],
+    goals: Goals,
+    factor: float = 1.0,
+) -> bool:
+    # A dimension that did not count had no level, and nothing to balance.
+    return any(
+        abs(now - old) > _material(figure, old, goals, factor)
+        for figure, now in mean.items()
+        if (old := basis.get(figure, None if figure[1] is None else 0.0)) is not None
+    )
+
+
+def _mixed(
+    mean: Mapping[Figure, float], loads: Mapping[Figure, float], share: float
+) -> dict[Figure, float]:
+    """The mean with a share of newer loads; what is absent from one is as in the other,
+    and an excess 0."""
+    absent = {
+        figure: 0.0 if figure[0].startswith(OVER) else value
+        for figure, value in {**loads, **mean}.items()
+    }
+    before, now = {**absent, **mean}, {**absent, **loads}
+    return {f: old + share * (now[f] - old) for f, old in before.items()}
+
+
+def loads_of(evaluation: Evaluation) -> dict[Figure, float]:
+    """Mean loads, deviations of brokers, and loads over limits as shares of these."""
+    deviations = {
+        (key, broker): value
+        for key, by_broker in evaluation.deviations.items()
+        for broker, value in by_broker.items()
+    }
+    over = {
+        (OVER + o.dimension, o.broker): o.before / o.limit - 1.0
+        for o in evaluation.over_limit
+        if o.limit
+    }
+    levels: dict[Figure, float] = {(k, None): v for k, v in evaluation.levels.items()}
+    return levels | deviations | over
+
+
+def _material(figure: Figure, before: float, goals: Goals, factor: float) -> float:
+    """How much a figure has to change to count; factor: for noise of one broker."""
+    key, broker = figure
+    share = MATERIAL_SHARE * abs(before)
+    if broker is None:
+        return share
+    if key.startswith(OVER):
+        return max(factor * MATERIAL_EXCESS, share)
+    tolerance = goals.tolerance_of(key.partition("@")[0]) or 1.0
+    return max(factor * SETTLED_DEVIATION * tolerance, share)
+
+
+def _resting(snapshot: Snapshot, goals: Goals) -> frozenset[tuple[PartitionId, bool]]:
+    """Recently moved partitions; True for those that may not move at all."""
+    header = snapshot.header
+    storage = {t.name: t.storage for t in header.topics}
+    found = set()
+    for move in header.recent_moves:
+        if move.topic not in storage:
+            continue
+        cooldown = goals.rest_of(storage[move.topic])
+        age_s = (header.taken_at_ms - move.at_ms) / 1000
+        if age_s < max(cooldown.rest_s, cooldown.return_window_s):
+            partition = PartitionId(move.topic, move.partition)
+            found.add((partition, age_s < cooldown.rest_s))
+    return frozenset(found)

@@ -1,0 +1,164 @@
+"""What a person asks of a plan, beside the goals that are configured."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from control.planning.topic_mode import goals_for
+from model.errors import ConfigError
+from model.goals.goals import Goals, Pin, Stay
+from model.goals.topic_placement import with_topic_placements
+from model.ids import PartitionId, TopicName
+from model.plan.frontier import FrontierPoint, goals_at
+from model.plan.proposal import Proposal
+from model.plan.unplaceable import with_placeless_deferred
+from model.snapshot.snapshot import Snapshot
+from model.units import count_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asks:
+    """Asked on the screen, for the plans of this session; nothing by itself."""
+
+    stay: tuple[PartitionId, ...] = ()
+    """Partitions whose move was dropped."""
+    pins: tuple[Pin, ...] = ()
+    topics: tuple[TopicName, ...] = ()
+    """Only these may move; empty for all."""
+    goals: Goals | None = None
+    """In place of the configured ones."""
+    cut: FrontierPoint | None = None
+    """The point of the frontier that was picked."""
+
+    before: "Asks | None" = field(default=None, compare=False, repr=False)
+    """What was asked before the last of this."""
+
+    def dropping(self, partition: PartitionId) -> "Asks":
+        """The same, and this partition stays."""
+        return replace(self, stay=(*self.stay, partition), before=self)
+
+    def pinning(self, pin: Pin) -> "Asks":
+        """The same with one pin more; it replaces one of the same partitions."""
+        others = tuple(p for p in self.pins if _whose(p) != _whose(pin))
+        return replace(self, pins=(*others, pin), before=self)
+
+    def with_goals(self, goals: Goals) -> "Asks":
+        """The same under other goals; a point that was picked is of no use then."""
+        return replace(self, goals=goals, cut=None, before=self)
+
+    def cut_at(self, point: FrontierPoint) -> "Asks":
+        """The same, cut at a point of the frontier."""
+        return replace(self, cut=point, before=self)
+
+    def without_last(self) -> "Asks":
+        """What was asked before the last of this."""
+        return self.before or NOTHING
+
+    def only_removes_from(self, other: "Asks") -> bool:
+        """Whether this is `other` with moves removed, and nothing else."""
+        same = replace(self, stay=other.stay) == other
+        return same and set(self.stay) > set(other.stay)
+
+    def beyond(self, other: "Asks") -> str:
+        """What is asked here and not in `other`, as what an operator does."""
+        found = [f"plan topic {t} alone" for t in self.topics if t not in other.topics]
+        if self.goals != other.goals:
+            found.append("edit the goals")
+        if self.cut is not None and self.cut != other.cut:
+            moves = count_text(self.cut.moves, "new replica")
+            found.append(f"choose the point of the frontier with {moves}")
+        found += [f"remove the move of {p}" for p in self.stay if p not in other.stay]
+        found += [f"pin {_pin_words(p)}" for p in self.pins if p not in other.pins]
+        return "; ".join(found) or "plan again"
+
+    def check(self, configured: Goals, snapshot: Snapshot) -> None:
+        """Refuse what cannot be asked of this cluster.
+
+        Raises
+        ------
+        ConfigError
+            It does not have what is named, or a rule forces to move what is to stay.
+        """
+        goals = self.goals_for(configured, snapshot)
+        _refuse_forced(snapshot, goals, self.stay)
+        _refuse_unknown(snapshot, self.pins)
+
+    def fitting(self, snapshot: Snapshot) -> "Asks":
+        """The same without topics that the cluster has no more."""
+        names = {t.name for t in snapshot.header.topics}
+        return replace(self, topics=tuple(t for t in self.topics if t in names))
+
+    def after_a_run(self) -> "Asks":
+        """What goes on being asked once a plan was carried out."""
+        return replace(self, topics=(), cut=None, before=None)
+
+    def goals_for(self, configured: Goals, snapshot: Snapshot) -> Goals:
+        """The goals of a plan that is so asked for; ConfigError as `check`."""
+        goals = with_topic_placements(self.goals or configured, snapshot)
+        goals = goals.model_copy(
+            update={
+                "stay": (*goals.stay, *_stays(self.stay)),
+                "pins": (*goals.pins, *self.pins),
+            }
+        )
+        if self.topics:
+            goals = goals_for(goals, snapshot, self.topics)
+        if self.cut is not None:
+            goals = goals_at(goals, self.cut.move_price, self.cut.most_moves)
+        return with_placeless_deferred(goals, snapshot)
+
+    def words(self) -> tuple[str, ...]:
+        """What was asked, each in words: `orders-3 stays`."""
+        found = [f"topic {topic} alone" for topic in self.topics]
+        if self.goals is not None:
+            found.append("goals of this session")
+        if self.cut is not None:
+            found.append(f"cut at {count_text(self.cut.moves, 'new replica')}")
+        found += [f"{partition} stays" for partition in self.stay]
+        found += [_pin_words(pin) for pin in self.pins]
+        return tuple(found)
+
+
+NOTHING: Final = Asks()
+
+
+def _whose(pin: Pin) -> tuple[object, ...]:
+    return pin.topics, pin.partitions
+
+
+def _stays(partitions: Iterable[PartitionId]) -> Iterator[Stay]:
+    by_topic: dict[TopicName, set[int]] = {}
+    for topic, number in partitions:
+        by_topic.setdefault(topic, set()).add(number)
+    for topic, numbers in sorted(by_topic.items()):
+        yield Stay(topic=topic, partitions=tuple(sorted(numbers)))
+
+
+def _refuse_forced(
+    snapshot: Snapshot, goals: Goals, stay: Iterable[PartitionId]
+) -> None:
+    forced = Proposal(snapshot, goals, ()).forced.rows
+    for partition in stay:
+        row = snapshot.find(partition)
+        if row is not None and forced[row]:
+            raise ConfigError(
+                f"{partition} cannot stay: a draining or dead broker, a pin or a "
+                "placement forces it to move"
+            )
+
+
+def _refuse_unknown(snapshot: Snapshot, pins: Iterable[Pin]) -> None:
+    for pin in pins:
+        for broker in pin.brokers:
+            if broker not in snapshot.broker:
+                known = ", ".join(map(str, snapshot.broker)) or "none"
+                raise ConfigError(f"there is no broker {broker}; known: {known}")
+
+
+def _pin_words(pin: Pin) -> str:
+    topic = ", ".join(pin.topics.exact)
+    numbers = ",".join(map(str, pin.partitions))
+    whose = f"{topic}-{numbers}" if numbers else f"topic {topic}"
+    one = len(pin.brokers) == 1
+    ids = ", ".join(map(str, pin.brokers))
+    return f"{whose} on broker{'' if one else 's'} {ids}"

@@ -1,0 +1,453 @@
+"""Plans that are made beside the loop, as they are asked for, and thought experiments.
+
+Each solve has a thread of its own, so that nobody waits for it; the loop takes the
+answer when it is there. Only `plan` can be approved: what is supposed never gets there.
+"""
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+from control.loop.ports import Planner
+from control.planning.background_call import Follower, Task
+from control.planning.backoff import Backoff
+from control.planning.frontier_points import checked, with_plan
+from control.planning.plan_overrides import NOTHING, Asks
+from control.planning.plan_view import Proposed, Supposed, Traced
+from control.planning.scenario_flags import judged
+from control.planning.snapshot_changes import basis, changes
+from control.planning.validate import refuse_broken
+from model.errors import ConfigError, PlimsollError
+from model.goals.goals import Goals, SolveLimits
+from model.goals.topic_placement import with_topic_placements
+from model.plan.plan import Plan
+from model.plan.unplaceable import with_placeless_deferred
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import (
+    Scenario,
+    WhatIf,
+    lost_partitions,
+    suppose,
+)
+from solver.report.result import Result
+
+T = TypeVar("T")
+Answer = tuple[Result, Snapshot]
+"""A result, and the snapshot that it is for."""
+
+MOST_UNDONE: Final = 50
+"""Plans that are kept for `undo`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Made:
+    """A plan, what was asked of it, and the snapshot that it was made for."""
+
+    asks: Asks
+    result: Result
+    snapshot: Snapshot
+
+    def outdated_in(self, newest: Snapshot) -> bool:
+        """Whether the cluster changed since in a way that the plan depends on."""
+        plan = self.result.best
+        return plan is None or bool(changes(self.snapshot, newest, plan))
+
+
+FIRST_SOLVE_S: Final = 5.0
+"""Time between two solves, of which the first was of no use; doubles each time."""
+MOST_SOLVE_S: Final = 600.0
+
+
+class Proposals:
+    """The newest plan, and what a person asks of it; from any thread."""
+
+    def __init__(
+        self,
+        planner: Planner,
+        goals: Goals,
+        limits: SolveLimits,
+        *,
+        clock: Callable[[], float],
+        steady: Callable[[], float],
+        lock: threading.Condition,
+        wake: Callable[[], None],
+        note: Callable[[str], None],
+        acted: Callable[[str], None],
+    ) -> None:
+        """Guarded by `lock`; `wake` is called when an answer can be taken.
+
+        note: says in the log what came to nothing; acted: what the operator did.
+        """
+        self._planner, self._goals, self._limits = planner, goals, limits
+        self._clock, self._lock, self._wake = clock, lock, wake
+        self._steady, self._note, self._acted = steady, note, acted
+        self.plan: Plan | None = None
+        """The one that can be approved."""
+        self.result: Result | None = None
+        self.solves = Backoff(first_s=FIRST_SOLVE_S, most_s=MOST_SOLVE_S)
+        """Solves since one was of use, by the clock that nobody sets."""
+        self.rivals: tuple[str, ...] = ()
+        """Others that move partitions, found when the plan became ready."""
+        self.wanted = False
+        """A person asked for a new plan."""
+        self._made_for: Snapshot | None = None
+        """What the plan was made for."""
+        self._made_as = NOTHING
+        """What was asked of the plan when it was made."""
+        self._earlier: deque[Made] = deque(maxlen=MOST_UNDONE)
+        """What `undo` restores, the oldest first."""
+        self._newest: Snapshot | None = None
+        self._asks = NOTHING
+        self._changes: tuple[str, ...] = ()
+        self._compared: tuple[object, ...] | None = None
+        """The `basis` that these are of."""
+        self._solve: Task[Answer] | None = None
+        self._given_up = False
+        """The solve under way is for what is no longer wanted."""
+        self._trace: Task[Traced] | None = None
+        self._curve: Traced | None = None
+        """The frontier as it was traced."""
+        self._traced: Traced | None = None
+        """The same with the plan as a point."""
+        self._thought: Task[WhatIf] | None = None
+        self._supposed: Supposed | None = None
+
+    # ---- what the screen asks for
+
+    def ask(self, asks: Asks) -> None:
+        """Make a new plan, with what is asked of it.
+
+        Raises
+        ------
+        ConfigError
+            It cannot be asked of the cluster as it is.
+        """
+        with self._lock:
+            asks.check(self._goals, self._known())
+            if asks != self._asks:
+                self._end_trace()
+            self._acted(asks.beyond(self._asks))
+            self._remember()
+            self._asks = asks
+            self.want()
+
+    def undo(self) -> None:
+        """Restore exactly the plan from before the last request, if it still holds.
+
+        Otherwise make a new plan, as was asked before that; ConfigError as `ask`.
+        """
+        with self._lock:
+            asks, newest = self._asks.without_last(), self._known()
+            self._acted(f"undo: {self._asks.beyond(asks)}")
+            # A frontier is traced without the point that was picked on it.
+            if replace(asks, cut=None) != replace(self._asks, cut=None):
+                self._end_trace()
+            made = self._before_asking(asks)
+            if made is None or made.outdated_in(newest):
+                self._asks = asks
+                self.want()
+                return
+            self.give_up()
+            self.wanted, self._asks = False, made.asks
+            self._keep(made.result, made.snapshot)
+        self._wake()
+
+    def want(self) -> None:
+        """Make a new plan from the newest snapshot, as it is asked for."""
+        with self._lock:
+            self.give_up()
+            self.wanted, self.solves = True, self.solves.reset()
+        self._wake()
+
+    def use_best(self) -> None:
+        """End what is being solved on the screen with the best so far.
+
+        Of a what-if only its own solve; else the plan's and the frontier's.
+        """
+        with self._lock:
+            real = [task.stop for task in (self._solve, self._trace) if task]
+            supposed = [self._thought.stop] if self._thought else []
+            stops = real if self._supposed is None else supposed
+            if stops:
+                self._acted("use the best plan so far")
+            for stop in stops:
+                stop()
+
+    def trace(self) -> None:
+        """Trace the frontier of the newest snapshot; ConfigError as `ask`."""
+        from solver.studies.trace_frontier import trace_plans
+
+        with self._lock:
+            snapshot = self._known()
+            goals = replace(self._asks, cut=None).goals_for(self._goals, snapshot)
+            self._acted("trace the frontier")
+            self._end_trace()
+            self._trace = self._begin(
+                lambda follower: checked(
+                    snapshot, *trace_plans(snapshot, goals, self._limits, follower)
+                )
+            )
+
+    def choose(self, point: int) -> None:
+        """Let the plan behind a point of the frontier be the plan.
+
+        Raises
+        ------
+        ConfigError
+            There is no plan behind it, or the cluster changed since it was traced.
+        """
+        with self._lock:
+            traced, newest = self._traced, self._known()
+            result = traced.answers[point] if traced is not None else None
+            if traced is None or result is None or result.best is None:
+                raise ConfigError("this point is the cluster as it is; pick another")
+            if result.best == self.plan:
+                return
+            if traced.frontier.snapshot_fingerprint != newest.fingerprint:
+                raise ConfigError(
+                    "the cluster changed since the frontier was traced; trace it again"
+                )
+            self._remember()
+            self.give_up()
+            self.wanted = False
+            asks = self._asks.cut_at(traced.frontier.points[point])
+            self._acted(asks.beyond(self._asks))
+            self._asks = asks
+            self._keep(result, traced.snapshot)
+        self._wake()
+
+    def suppose(self, scenario: Scenario | None) -> None:
+        """Plan a cluster that is only supposed; None ends it. ConfigError as `ask`."""
+        with self._lock:
+            if self._thought is not None:
+                self._thought.stop()
+            if scenario is None:
+                if self._supposed is not None:
+                    self._acted("end the what-if")
+                self._thought = self._supposed = None
+                return
+            self._thought = self._supposed = None
+            before = self._known()
+            after = suppose(before, scenario)
+            goals = with_topic_placements(self._asks.goals or self._goals, after)
+            goals = with_placeless_deferred(goals, after)
+            lost = len(lost_partitions(before, after))
+            self._acted(f"what-if: {scenario.words()}")
+            self._supposed = Supposed(words=scenario.words(), snapshot=after)
+            self._thought = self._begin(
+                lambda follower: judged(
+                    after,
+                    scenario,
+                    self._planner(after, goals, self._limits, follower),
+                    lost,
+                )
+            )
+
+    # ---- what the loop does
+
+    @property
+    def outdated(self) -> bool:
+        """Whether the cluster changed since the plan in a way that it depends on."""
+        return bool(self._changes)
+
+    @property
+    def solving(self) -> bool:
+        """Whether a plan is being made, or waits to be taken."""
+        return self._solve is not None
+
+    @property
+    def awaited(self) -> bool:
+        """Whether something else is asked by now than the plan was made by."""
+        return self.plan is not None and self._asks != self._made_as
+
+    def see(self, snapshot: Snapshot) -> None:
+        """This snapshot is the newest."""
+        self._newest = snapshot
+        if self.plan is None or self._made_for is None:
+            return
+        # All partitions are compared, which a run would make each second's work.
+        if (compared := basis(snapshot)) != self._compared:
+            self._compared = compared
+            self._changes = changes(self._made_for, snapshot, self.plan)
+
+    def begin(
+        self, adapt: Callable[[Snapshot, Goals], Goals] = lambda _, goals: goals
+    ) -> None:
+        """Begin to make a plan for the newest snapshot, as it is asked for.
+
+        adapt: the goals that it is made by, of those that are asked for.
+        """
+        snapshot = self._known()
+        self.solves = self.solves.again(self._steady())
+        self._asks = self._asks.fitting(snapshot)
+        goals = adapt(snapshot, self._asks.goals_for(self._goals, snapshot))
+        self.wanted = self._given_up = False
+        made = self._editable(snapshot)
+
+        def answer(follower: Follower) -> Answer:
+            edited = None if made is None else _without_removed(made, goals)
+            if made is not None and edited is not None:
+                return edited, made.snapshot
+            return self._passed(snapshot, goals, follower), snapshot
+
+        self._solve = self._begin(answer)
+
+    def take(self) -> Result | None:
+        """The answer of the solve, once it is there and still wanted.
+
+        Raises
+        ------
+        PlimsollError
+            The plan is wrong; nobody gets to see it.
+        """
+        self._take_asides()
+        if self._solve is None or self._solve.now is not None:
+            return None
+        answer, self._solve = self._solve.take(), None
+        if self._given_up or answer is None:
+            return None
+        self._keep(*answer)
+        return answer[0]
+
+    def forget(self) -> None:
+        """A run has ended: there is no plan any more, and none is being made."""
+        self.give_up()
+        self.plan, self.wanted, self._changes = None, False, ()
+        self._asks = self._asks.after_a_run()
+        self._earlier.clear()
+        self._end_trace()
+
+    def close(self) -> None:
+        """End all solves and wait for them."""
+        with self._lock:
+            tasks = [t for t in (self._solve, self._trace, self._thought) if t]
+            for task in tasks:
+                task.stop()
+        for task in tasks:
+            task.join()
+
+    @property
+    def view(self) -> Proposed:
+        """All that is shown of plans, as it stands."""
+        supposed = self._supposed
+        if supposed is not None and self._thought is not None:
+            supposed = replace(supposed, solving=self._thought.now)
+        return Proposed(
+            asks=self._asks,
+            awaited=self.awaited,
+            solving=self._solve.now if self._solve else None,
+            result=self.result,
+            changes=self._changes,
+            rivals=self.rivals,
+            tracing=self._trace.now if self._trace else None,
+            traced=self._traced,
+            supposed=supposed,
+        )
+
+    def _passed(self, snapshot: Snapshot, goals: Goals, follower: Follower) -> Result:
+        result = self._planner(snapshot, goals, self._limits, follower)
+        if result.best is not None:
+            refuse_broken(snapshot, result.best)
+        return result
+
+    def _keep(self, result: Result, snapshot: Snapshot) -> None:
+        self.result, self.plan, self._made_for = result, result.best, snapshot
+        self._changes, self._compared = (), None
+        # The cluster may have changed while the solver worked.
+        self.see(self._known())
+        self._made_as = self._asks
+        self._point_at_plan()
+
+    def _point_at_plan(self) -> None:
+        """Let one point of the frontier be the plan, unless that is outdated."""
+        made, self._traced = self._made, self._curve
+        if made is None or self._curve is None:
+            return
+        if not made.outdated_in(self._curve.snapshot):
+            self._traced = with_plan(self._curve, made.result)
+
+    @property
+    def _made(self) -> Made | None:
+        """The plan as it was made; None where there is none."""
+        if self.plan is None or self.result is None or self._made_for is None:
+            return None
+        return Made(asks=self._made_as, result=self.result, snapshot=self._made_for)
+
+    def _remember(self) -> None:
+        """Keep the plan for `undo`, unless it was made before an earlier request."""
+        made = self._made
+        if made is not None and not self.awaited:
+            self._earlier.append(made)
+
+    def _before_asking(self, asks: Asks) -> Made | None:
+        """The newest kept plan that was made as `asks` has it; it is kept no more."""
+        for made in reversed(self._earlier):
+            if made.asks == asks:
+                self._earlier.remove(made)
+                return made
+        return None
+
+    def _editable(self, newest: Snapshot) -> Made | None:
+        """The plan, where all that is asked beyond it is that moves be removed."""
+        made = self._made
+        if made is None or not self._asks.only_removes_from(made.asks):
+            return None
+        return None if made.outdated_in(newest) else made
+
+    def _take_asides(self) -> None:
+        """The frontier and the thought experiment, where they are done.
+
+        One that failed ends; the loop, which it is no part of, goes on.
+        """
+        if self._trace is not None and self._trace.now is None:
+            trace, self._trace = self._trace, None
+            self._curve = self._aside("the frontier", trace)
+            self._point_at_plan()
+        if self._thought is not None and self._thought.now is None:
+            thought, self._thought = self._thought, None
+            answer = self._aside("the what-if", thought)
+            supposed = self._supposed
+            if supposed is not None:
+                kept = replace(supposed, answer=answer) if answer is not None else None
+                self._supposed = kept
+
+    def _aside(self, what: str, task: Task[T]) -> T | None:
+        try:
+            return task.take()
+        except PlimsollError as exc:
+            self._note(f"{what} could not be planned: {exc}")
+            return None
+
+    def _begin(self, call: Callable[[Follower], T]) -> Task[T]:
+        return Task(call, int(1000 * self._clock()), self._wake)
+
+    def _known(self) -> Snapshot:
+        if self._newest is None:
+            raise ConfigError("loads are not known yet; wait for the first figures")
+        return self._newest
+
+    def give_up(self) -> None:
+        """The plan that is being made is no longer wanted."""
+        if self._solve is not None:
+            self._given_up = True
+            self._solve.stop()
+
+    def _end_trace(self) -> None:
+        if self._trace is not None:
+            self._trace.stop()
+        self._trace = self._traced = self._curve = None
+
+
+def _without_removed(made: Made, goals: Goals) -> Result | None:
+    """The plan without the moves that were removed; None where that breaks a rule."""
+    from solver.report.remove_moves import keep_the_rest
+
+    plan = made.result.best
+    if plan is None:
+        return None
+    edited = keep_the_rest(made.snapshot, goals, plan.limits, plan)
+    if edited is not None and edited.best is not None:
+        refuse_broken(made.snapshot, edited.best)
+    return edited

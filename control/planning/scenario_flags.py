@@ -1,0 +1,99 @@
+"""What-if questions as people type them, and the answers; none changes a cluster."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from control.planning.validate import refuse_broken
+from model.errors import ConfigError
+from model.ids import BrokerId
+from model.names import Names
+from model.snapshot.snapshot import Snapshot
+from model.snapshot.what_if import AddedBrokers, Scenario, Traffic, WhatIf
+from solver.report.result import Result
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the flags suppose, as they were typed."""
+
+    add_broker: Sequence[str] = ()
+    """`COUNT[:RACK]` each."""
+    remove_broker: Sequence[int] = ()
+    traffic: Sequence[str] = ()
+    """`FACTOR[:PATTERN]` each."""
+    lose_rack: Sequence[str] = ()
+    fewest_brokers: bool = False
+
+    def scenario(self) -> Scenario:
+        """The scenario that the flags name.
+
+        Raises
+        ------
+        ConfigError
+            A flag cannot be read, or nothing is asked.
+        """
+        scenario = Scenario(
+            add=tuple(added_brokers(text) for text in self.add_broker),
+            remove=tuple(sorted({BrokerId(b) for b in self.remove_broker})),
+            traffic=tuple(traffic_times(text) for text in self.traffic),
+            lose_racks=tuple(sorted(set(self.lose_rack))),
+        )
+        if scenario == Scenario() and not self.fewest_brokers:
+            raise ConfigError(
+                "nothing is supposed; say --add-broker, --remove-broker, --traffic, "
+                "--lose-rack or --fewest-brokers"
+            )
+        return scenario
+
+
+def judged(supposed: Snapshot, scenario: Scenario, result: Result, lost: int) -> WhatIf:
+    """The answer of a solve for what is supposed.
+
+    lost: partitions that are left without a replica.
+    """
+    if result.best is not None:
+        refuse_broken(supposed, result.best)
+    return WhatIf(
+        scenario=scenario,
+        words=scenario.words(),
+        lost=lost,
+        status=result.status,
+        reasons=result.reasons,
+        plan=result.best,
+    )
+
+
+def added_brokers(text: str, named: str = "--add-broker") -> AddedBrokers:
+    """Brokers to add from `COUNT[:RACK]`.
+
+    named: what the text is called to who typed it.
+
+    Raises
+    ------
+    ConfigError
+        It cannot be read.
+    """
+    count, colon, rack = text.partition(":")
+    wrong = ConfigError(
+        f"{named} {text!r} cannot be read; say a number of brokers from 1 on, "
+        "and a rack if wanted: 2:RACK"
+    )
+    if not (count.isascii() and count.isdigit()) or (colon and not rack):
+        raise wrong
+    try:
+        return AddedBrokers(count=int(count), rack=rack or None)
+    except ValueError as exc:
+        raise wrong from exc
+
+
+def traffic_times(text: str, named: str = "--traffic") -> Traffic:
+    """Traffic from `FACTOR[:PATTERN]`; else as `added_brokers`."""
+    factor, colon, pattern = text.partition(":")
+    try:
+        topics = Names(regex=(pattern,)) if colon else None
+        return Traffic(factor=float(factor), topics=topics)
+    except ValueError as exc:
+        raise ConfigError(
+            f"{named} {text!r} cannot be read; say a factor of 0 or more, and a "
+            "regular expression of topics if wanted: 1.5:orders.*"
+        ) from exc

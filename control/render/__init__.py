@@ -1,0 +1,1 @@
+"""Plans, runs and snapshots as text, tables and files."""

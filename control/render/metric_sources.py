@@ -1,0 +1,211 @@
+"""By what a cluster is measured, as text and as a JSON document."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from control.render.capacity import told_capacity
+from control.render.plan_text import table
+from model.printable import printable
+from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
+from model.units import count_text, percent_text, seconds_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from collector.reports.reporters import PollState, ReporterState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """What was found of one cluster."""
+
+    snapshot: Snapshot
+    vectors: "pa.Table"
+    """Load vectors, which say by whom each figure is known."""
+    reporters: "Sequence[ReporterState]"
+    polled: "Sequence[PollState]"
+    silent: Sequence[int]
+    """Brokers that do not answer the probe."""
+    passed_over: Mapping[str, int]
+    """Reports that the newest load vectors could not use, by reason."""
+    without_cores: Sequence[int]
+    """Brokers whose CPU is told as a share of nobody knows how many cores."""
+    folder: Path | None
+    spark_master: str
+    notes: Sequence[str]
+    now_ms: int
+
+
+def info_document(info: Info) -> dict[str, Any]:
+    """As `info -o json` gives it; what is unknown is absent."""
+    header = info.snapshot.header
+    return {
+        "cluster_id": header.cluster_id,
+        "folder": str(info.folder),
+        "spark_master": info.spark_master,
+        "sources": [
+            _probe(info),
+            *(_reporter(info, found) for found in info.reporters),
+            *(_polled(info, found) for found in info.polled),
+        ],
+        "quantities": _quantities(info),
+        "reports_passed_over": dict(info.passed_over),
+        "brokers_without_cores": list(info.without_cores),
+        "notes": list(info.notes),
+        "brokers": [
+            {
+                "id": b.id,
+                "rack": b.rack,
+                "state": b.state.value,
+                "capacity": {r.value: value for r, value in b.capacity.items()},
+                "capacity_from": {r.value: s.value for r, s in b.capacity_from.items()},
+            }
+            for b in header.brokers
+        ],
+    }
+
+
+def _probe(info: Info) -> dict[str, Any]:
+    """The agentless probe, which is always there."""
+    newest_ms = info.snapshot.header.taken_at_ms
+    return {
+        "name": "probe",
+        "found": True,
+        "readable": True,
+        "why_not": "",
+        "newest_age_s": round((info.now_ms - newest_ms) / 1000, 1),
+        "partitions": info.vectors.num_rows,
+        "silent_brokers": list(info.silent),
+    }
+
+
+def _reporter(info: Info, found: "ReporterState") -> dict[str, Any]:
+    document: dict[str, Any] = {
+        "name": found.source,
+        "place": found.topic,
+        "found": found.found,
+        "readable": found.readable,
+        "why_not": found.why,
+        "records": found.records,
+        "left_out": dict(found.left_out),
+        "silent_brokers": list(found.silent),
+        "clocks_ahead_s": {str(b): round(s, 1) for b, s in found.clocks_s.items()},
+    }
+    if found.newest_ms is not None:
+        age_s = (info.now_ms - found.newest_ms) / 1000
+        document["newest_age_s"] = round(age_s, 1)
+    return document
+
+
+def _polled(info: Info, found: "PollState") -> dict[str, Any]:
+    alive = [
+        b.id for b in info.snapshot.header.brokers if b.state is not BrokerState.DEAD
+    ]
+    document: dict[str, Any] = {
+        "name": found.source,
+        "place": found.place,
+        "found": True,
+        "readable": found.read_at_ms is not None,
+        "why_not": " ".join(found.failures),
+        "silent_brokers": [b for b in alive if b not in found.brokers],
+    }
+    if found.read_at_ms is not None:
+        age_s = (info.now_ms - found.read_at_ms) / 1000
+        document["newest_age_s"] = round(age_s, 1)
+    return document
+
+
+def _quantities(info: Info) -> list[dict[str, Any]]:
+    from collector.reports.provenance import origins, why
+
+    topics = [str(t.name) for t in info.snapshot.header.topics if not t.internal]
+    return [
+        {
+            "quantity": quantity,
+            "by": [
+                {"name": name, "partitions": count, "why": why(quantity, name)}
+                for name, count in counts.items()
+            ],
+        }
+        for quantity, counts in origins(info.vectors, topics).items()
+    ]
+
+
+def info_text(info: Info) -> str:
+    """As people read it."""
+    document = info_document(info)
+    brokers = info.snapshot.header.brokers
+    parts = [
+        f"cluster {printable(document['cluster_id'])}, "
+        f"{count_text(len(brokers), 'broker')}, "
+        f"{count_text(len(info.snapshot), 'partition')}\n"
+        f"kept in {document['folder']}; Spark at {document['spark_master']}\n",
+        table(
+            ["source", "where", "state"],
+            [[s["name"], s.get("place", "-"), _state(s)] for s in document["sources"]],
+        ),
+        table(["quantity", "by", "of partitions", "why"], _known(document)),
+        _brokers(brokers),
+        "".join(f"{words}\n" for words in _remarks(info)),
+    ]
+    return "\n".join(filter(None, parts))
+
+
+def _state(source: Mapping[str, Any]) -> str:
+    """What there is to say of one source, in one line."""
+    said = [source["why_not"] or "read"]
+    if "newest_age_s" in source:
+        said.append(f"newest {seconds_text(source['newest_age_s'])} old")
+    if source.get("records"):
+        said.append(count_text(source["records"], "record"))
+    for reason, count in source.get("left_out", {}).items():
+        named = "of a newer format" if reason == "version" else f"left out: {reason}"
+        said.append(f"{count:,} {named}")
+    if silent := source.get("silent_brokers"):
+        said.append(f"silent: broker {', '.join(map(str, silent))}")
+    for broker, ahead_s in source.get("clocks_ahead_s", {}).items():
+        way = "ahead" if ahead_s > 0 else "behind"
+        said.append(f"clock of broker {broker} {seconds_text(abs(ahead_s))} {way}")
+    return "; ".join(said)
+
+
+def _known(document: Mapping[str, Any]) -> list[list[str]]:
+    rows = []
+    for known in document["quantities"]:
+        total = sum(by["partitions"] for by in known["by"])
+        rows += [
+            [
+                known["quantity"],
+                by["name"],
+                percent_text(by["partitions"] / total),
+                by["why"],
+            ]
+            for by in known["by"]
+        ]
+    return rows
+
+
+def _brokers(brokers: Sequence[Broker]) -> str:
+    shown = [r for r in Resource if any(r in b.capacity for b in brokers)]
+    rows = [
+        [str(b.id), b.rack or "-", b.state.value, *(told_capacity(b, r) for r in shown)]
+        for b in brokers
+    ]
+    heads = [f"capacity {r}" for r in shown]
+    return table(["broker", "rack", "state", *heads], rows)
+
+
+def _remarks(info: Info) -> list[str]:
+    said = list(info.notes)
+    if info.passed_over:
+        counts = ", ".join(f"{n:,} {why}" for why, n in info.passed_over.items())
+        said.append(f"reports passed over: {counts}")
+    if info.without_cores:
+        brokers = ", ".join(map(str, info.without_cores))
+        said.append(
+            f"the CPU of broker {brokers} is told as a share of its cores; say how "
+            "many it has in [capacities] or in the capacity file"
+        )
+    return said

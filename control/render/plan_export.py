@@ -1,0 +1,85 @@
+"""A plan handed out: as files, and as a command of Kafka's stock tools."""
+
+import os
+import shlex
+from pathlib import Path
+
+from control.cli.output import json_of
+from model.errors import ConfigError
+from model.exchange.reassignment import election, reassignment, write_stock
+from model.files import write_document
+from model.paths import path_of
+from model.plan.plan import Plan, write_plan
+from model.private import shared_folder
+from model.snapshot.what_if import WhatIf
+
+
+def folder_of(text: str) -> Path:
+    """The folder that somebody has typed; `~` is their home folder.
+
+    Raises
+    ------
+    ConfigError
+        No folder can have this name.
+    """
+    try:
+        return path_of(text)
+    except ValueError as exc:
+        raise ConfigError(str(exc)) from exc
+
+
+def write_files(folder: Path, plan: Plan) -> None:
+    """The plan, its way back, and both as JSON of Kafka's stock tools.
+
+    Raises
+    ------
+    ConfigError
+        The folder has a plan already, or cannot be made or written.
+    """
+    _refuse_taken(folder / "plan.json")
+    write_stock(folder, plan)
+    write_plan(folder / "plan.json", plan)
+
+
+def write_answer(folder: Path, answer: WhatIf) -> None:
+    """The answer to a what-if question, which no command carries out; as above."""
+    path = folder / "what-if.json"
+    _refuse_taken(path)
+    try:
+        shared_folder(folder)
+    except OSError as exc:
+        raise ConfigError(f"cannot make the folder {folder}: {exc.strerror}") from exc
+    write_document(path, answer.model_dump(mode="json"))
+
+
+def _refuse_taken(path: Path) -> None:
+    # Not `Path.exists`, which raises for a name that is too long.
+    if os.path.exists(path):
+        raise ConfigError(f"{path} is there already; name another folder")
+
+
+def shell_commands(plan: Plan, bootstrap: str) -> str:
+    """The plan as commands of a shell: a file, the reassignment, then elections.
+
+    Kafka keeps a leader as long as it keeps a replica, so leadership that is to go
+    elsewhere takes an election once the replicas are there.
+    """
+    servers = shlex.quote(bootstrap)
+    name = f"plimsoll-{plan.hash[:12]}"
+    moves, elections = f"{name}.json", f"{name}-election.json"
+    text = _file(moves, reassignment(plan)) + (
+        f"kafka-reassign-partitions --bootstrap-server {servers} "
+        f"--reassignment-json-file {moves} --execute\n"
+    )
+    held = election(plan)
+    if held["partitions"]:
+        text += _file(elections, held) + (
+            "# once the first command's --verify says that all is done:\n"
+            f"kafka-leader-election --bootstrap-server {servers} "
+            f"--election-type preferred --path-to-json-file {elections}\n"
+        )
+    return text
+
+
+def _file(name: str, document: dict[str, object]) -> str:
+    return f"cat > {name} <<'EOF'\n{json_of(document)}\nEOF\n"

@@ -1,0 +1,1 @@
+"""Record what the screen shows, and play it back."""

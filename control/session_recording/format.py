@@ -1,0 +1,218 @@
+"""What a screen showed, in a file: one JSON line for each time it changed.
+
+The first line is the header. Each further one has what differs from the line before:
+fields of `LoopView` by name, of a run only the moves that changed, of a snapshot only
+the loads where nothing else did. Loads have four digits, as a screen has.
+"""
+
+import contextlib
+import gzip
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, Final, Literal, get_type_hints
+
+import numpy as np
+from pydantic import TypeAdapter
+
+from control.loop.view import LogLine, LoopView
+from model.errors import ConfigError
+from model.files import VersionedModel
+from model.goals.goals import Goals
+from model.run import MoveProgress, RunProgress, RunReport
+from model.snapshot.snapshot import Snapshot
+from model.stop_rules import StopRules
+
+KIND: Final = "plimsoll.screen"
+MAJOR: Final = 1
+DIGITS: Final = 4
+_OWN: Final = ("snapshot", "evaluation", "run", "log", "at_ms")
+"""Fields of a view that are written in a way of their own, or follow from others."""
+
+
+class FilmHeader(VersionedModel):
+    """The first line: what does not change."""
+
+    kind: Literal["plimsoll.screen"] = KIND
+    schema_version: str = "1.0"
+    bootstrap: str
+    name: str | None
+    goals: Goals
+    throttle: int | Literal["auto"] | None
+    stop_rules: StopRules
+
+
+class Frame(VersionedModel):
+    """One further line."""
+
+    after_s: float
+    """Of the clock on the wall, since the first one."""
+    at_ms: int
+    """Of the view."""
+    running: bool
+    view: dict[str, Any] = {}
+    """Fields that differ, by name."""
+    snapshot: Any = None
+    """All of it, where more differs than loads."""
+    loads: list[list[float | None]] | None = None
+    """By row of the snapshot before."""
+    taken_at_ms: int | None = None
+    """When they were measured."""
+    run: Any = None
+    """All of it, where it is another run."""
+    run_changes: dict[str, Any] = {}
+    """Fields that differ, by name; of moves those that do, by position."""
+    log: list[Any] = []
+    """Lines that were added."""
+    report: RunReport | None = None
+    """Of a run that has ended since."""
+
+
+@cache
+def adapters() -> Mapping[str, TypeAdapter[Any]]:
+    """How the fields of views, runs and moves are written and read, by name."""
+    found: dict[str, TypeAdapter[Any]] = {
+        "snapshot": TypeAdapter(Snapshot),
+        "run": TypeAdapter(RunProgress),
+        "log": TypeAdapter(tuple[LogLine, ...]),
+    }
+    for owner in (LoopView, RunProgress, MoveProgress):
+        hints = get_type_hints(owner)
+        for field in fields(owner):
+            key = f"{owner.__name__}.{field.name}"
+            if field.name not in ("snapshot", "evaluation", "run", "log"):
+                found[key] = TypeAdapter(hints[field.name])
+    return found
+
+
+def dumped(key: str, value: Any) -> Any:
+    """A value as JSON has it."""
+    return adapters()[key].dump_python(value, mode="json")
+
+
+def loaded(key: str, value: Any) -> Any:
+    """The value again; ValidationError."""
+    return adapters()[key].validate_json(json.dumps(value))
+
+
+class Film:
+    """Writes a film; each view as it comes, what does not differ not again."""
+
+    def __init__(self, path: Path, header: FilmHeader) -> None:
+        self._path = path
+        self._file = opened(path, "wt")
+        self._last: LoopView | None = None
+        self._write(header.model_dump_json())
+
+    def add(
+        self, view: LoopView, *, after_s: float, running: bool, report: RunReport | None
+    ) -> None:
+        """Write what differs from the view before."""
+        last, self._last = self._last, view
+        frame = Frame(
+            after_s=round(after_s, 3),
+            at_ms=view.at_ms,
+            running=running,
+            view=_differing(last, view),
+            log=dumped("log", _added(last, view)),
+            report=report,
+            **_snapshot(last, view),
+            **_run(last, view),
+        )
+        self._write(frame.model_dump_json(exclude_defaults=True))
+
+    def close(self) -> None:
+        """Close the file."""
+        # What could not be written was told when it was.
+        with contextlib.suppress(OSError):
+            self._file.close()
+
+    def _write(self, line: str) -> None:
+        try:
+            self._file.write(line + "\n")
+            self._file.flush()
+        except OSError as exc:
+            self.close()
+            raise ConfigError(
+                f"cannot write the recording {self._path}: {exc.strerror}"
+            ) from exc
+
+
+def opened(path: Path, mode: str) -> IO[str]:
+    try:
+        if path.suffix == ".gz":
+            return gzip.open(path, mode, encoding="utf-8")  # type: ignore[return-value]  # text by its mode
+        return path.open(mode, encoding="utf-8")
+    except OSError as exc:
+        does = "write" if "w" in mode else "read"
+        raise ConfigError(
+            f"cannot {does} the recording {path}: {exc.strerror}"
+        ) from exc
+
+
+def _differing(last: LoopView | None, view: LoopView) -> dict[str, Any]:
+    names = [f.name for f in fields(LoopView) if f.name not in _OWN]
+    return {
+        name: dumped(f"LoopView.{name}", getattr(view, name))
+        for name in names
+        if last is None or getattr(last, name) != getattr(view, name)
+    }
+
+
+def _added(last: LoopView | None, view: LoopView) -> tuple[LogLine, ...]:
+    """Lines since the view before; all, where it had none of them."""
+    if last is None or not last.log or last.log[-1] not in view.log:
+        return view.log
+    lines = list(view.log)
+    newest = len(lines) - 1 - lines[::-1].index(last.log[-1])
+    return tuple(lines[newest + 1 :])
+
+
+def _snapshot(last: LoopView | None, view: LoopView) -> dict[str, Any]:
+    now, before = view.snapshot, None if last is None else last.snapshot
+    if now is None or now is before:
+        return {}
+    if before is not None and _only_loads_differ(before, now):
+        rows = now.partitions.loads.tolist()
+        return {
+            "loads": [[_short(value) for value in row] for row in rows],
+            "taken_at_ms": now.header.taken_at_ms,
+        }
+    return {"snapshot": dumped("snapshot", now)}
+
+
+def _only_loads_differ(before: Snapshot, now: Snapshot) -> bool:
+    """Ages follow from when the loads were measured."""
+    return before.fingerprint == now.fingerprint and _lasting(before) == _lasting(now)
+
+
+def _lasting(of: Snapshot) -> tuple[Any, ...]:
+    header = of.header
+    return header.brokers, header.topics, header.resources, len(header.sources)
+
+
+def _short(value: float) -> float | None:
+    return None if np.isnan(value) else float(f"{value:.{DIGITS - 1}e}")
+
+
+def _run(last: LoopView | None, view: LoopView) -> dict[str, Any]:
+    now, before = view.run, None if last is None else last.run
+    if now is None or now is before:
+        return {}
+    if before is None or before.run_id != now.run_id:
+        return {"run": dumped("run", now)}
+    changes = {
+        f.name: dumped(f"RunProgress.{f.name}", getattr(now, f.name))
+        for f in fields(RunProgress)
+        if f.name != "moves" and getattr(now, f.name) != getattr(before, f.name)
+    }
+    pairs = enumerate(zip(before.moves, now.moves, strict=True))
+    moves = {str(n): _move(new) for n, (old, new) in pairs if old != new}
+    return {"run_changes": changes | ({"moves": moves} if moves else {})}
+
+
+def _move(of: MoveProgress) -> dict[str, Any]:
+    names = [f.name for f in fields(MoveProgress) if f.name != "move"]
+    return {n: dumped(f"MoveProgress.{n}", getattr(of, n)) for n in names}

@@ -1,0 +1,141 @@
+"""A recorded screen in place of a loop: it shows, and does nothing."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Final, Self
+
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.ports import Observer
+from control.loop.view import LogLine, LoopView, Mode
+from control.session_recording.format import FilmHeader
+from control.session_recording.reader import Scene, read_film
+from control.settings.auto_limits import EAGER
+from control.settings.settings import Settings
+from model.errors import ConfigError, PlimsollError
+from model.goals.goals import Goals, SolveLimits
+from model.run import RunReport
+from model.snapshot.snapshot import Snapshot
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+
+NOWHERE: Final = Path("/nonexistent")
+"""A recording has no journals."""
+
+
+class Playback(Loop):
+    """A loop that shows what another one showed, `speed` times as fast.
+
+    It looks as the settings of here say.
+
+    Entered, a thread plays. Raises ConfigError, naming the line, where the file is no
+    recording; what comes to light later ends the playing, and is in `error`.
+    """
+
+    def __init__(self, path: Path, looks: Settings, *, speed: float) -> None:
+        header, self._scenes = read_film(path)
+        super().__init__(_settings(header, looks), _parts(self))
+        first = next(self._scenes, None)
+        if first is None:
+            raise ConfigError(f"the recording {path} has no views")
+        self._speed = speed
+        self._scene = _marked(first)
+        self._told: tuple[RunReport, ...] = ()
+        self._over = threading.Event()
+        self._player = threading.Thread(target=self._play, name="play", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._player.start()
+        return self
+
+    def close(self) -> None:
+        """Stop playing."""
+        self._over.set()
+        if self._player.is_alive():
+            self._player.join()
+
+    @property
+    def view(self) -> LoopView:
+        """What was shown."""
+        return self._scene.view
+
+    @property
+    def running(self) -> bool:
+        """Whether a run went on."""
+        return self._scene.running
+
+    @property
+    def reports(self) -> tuple[RunReport, ...]:
+        """Of runs that had ended."""
+        return self._told
+
+    def _play(self) -> None:
+        try:
+            for scene in self._scenes:
+                wait_s = max(0.0, scene.after_s - self._scene.after_s) / self._speed
+                if self._over.wait(wait_s):
+                    return
+                self._show_scene(_marked(scene))
+        except PlimsollError as exc:
+            self.error = exc
+            self._end(str(exc), "error")
+        else:
+            self._end("the recording ends here", "info")
+
+    def _show_scene(self, scene: Scene) -> None:
+        self._scene = scene
+        if scene.report is not None:
+            self._told = (*self._told, scene.report)
+        self._publish()
+
+    def _end(self, words: str, level: str) -> None:
+        """Say so, and go on to show what is shown."""
+        view = self._scene.view
+        line = LogLine(at_ms=view.at_ms, level=level, text=words)
+        last = replace(view, message=words, log=(*view.log, line))
+        self._show_scene(replace(self._scene, view=last, report=None))
+
+
+def _marked(scene: Scene) -> Scene:
+    return replace(scene, view=replace(scene.view, mode=Mode.RECORDING))
+
+
+def _settings(header: FilmHeader, looks: Settings) -> LoopSettings:
+    return LoopSettings(
+        bootstrap=header.bootstrap,
+        name=header.name,
+        mode=Mode.RECORDING,
+        goals=header.goals,
+        solve=SolveLimits(),
+        limits=EAGER,
+        journal_dir=NOWHERE,
+        throttle=header.throttle,
+        stop_rules=header.stop_rules,
+        screen=looks.screen,
+        keys=looks.keys,
+    )
+
+
+def _parts(playback: Playback) -> LoopParts:
+    """Nothing to watch, to plan with or to change."""
+    return LoopParts(
+        observer=_no_observer,
+        planner=_no_planner,
+        executor=None,
+        recent_moves=lambda _cluster, _since: (),
+        clock=lambda: playback.view.at_ms / 1000,
+    )
+
+
+def _no_observer() -> Observer:
+    raise ConfigError("a recording watches no cluster")
+
+
+def _no_planner(
+    snapshot: Snapshot,
+    goals: Goals,
+    limits: SolveLimits,
+    observer: SolveObserver | None = None,
+) -> Result:
+    raise ConfigError("a recording makes no plans")

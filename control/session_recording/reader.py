@@ -1,0 +1,187 @@
+"""A recorded screen, read again: `format` in the other direction."""
+
+import zlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from control.loop.view import LOG_LINES, LoopView
+from control.session_recording.format import (
+    KIND,
+    MAJOR,
+    FilmHeader,
+    Frame,
+    loaded,
+    opened,
+)
+from model.bounded import MOST_LINE, InvalidJson, check_times, parse_json
+from model.errors import ConfigError, InvalidCluster, PlimsollError
+from model.evaluate import evaluate
+from model.files import major_of
+from model.goals.goals import Goals
+from model.goals.topic_placement import with_topic_placements
+from model.run import RunProgress, RunReport
+from model.snapshot.snapshot import Floats, Snapshot
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scene:
+    """What was shown from one moment on."""
+
+    after_s: float
+    """Of the clock on the wall, since the first one."""
+    running: bool
+    view: LoopView
+    report: RunReport | None
+    """Of a run that has ended since the scene before."""
+
+
+def read_film(path: Path) -> tuple[FilmHeader, Iterator[Scene]]:
+    """The header, and the scenes as they are asked for.
+
+    Raises ConfigError, then too, naming the line that is none of a recording; a last
+    line that was cut off is left out.
+    """
+    lines = enumerate(_lines(path), 1)
+    header = _header(path, next(lines, (1, ""))[1])
+    return header, _scenes(path, lines, header.goals)
+
+
+def _scenes(
+    path: Path, lines: Iterator[tuple[int, str]], goals: Goals
+) -> Iterator[Scene]:
+    view: LoopView | None = None
+    for number, line in lines:
+        if not line.endswith("\n"):
+            return
+        try:
+            check_times(parse_json(line))
+            frame = Frame.model_validate_json(line)
+            view = _after(view, frame, goals)
+        except (PlimsollError, LookupError, TypeError, ValueError) as exc:
+            words = f"{path}, line {number}, is no line of a recording"
+            raise ConfigError(f"{words}: {_fault(exc)}") from exc
+        yield Scene(
+            after_s=frame.after_s,
+            running=frame.running,
+            view=view,
+            report=frame.report,
+        )
+
+
+def _fault(exc: Exception) -> str:
+    if isinstance(exc, InvalidJson):
+        return f"not valid JSON: {exc.reason}"
+    if not isinstance(exc, ValidationError):
+        return str(exc)
+    first = exc.errors()[0]
+    where = ".".join(map(str, first["loc"]))
+    return f"{where}: {first['msg']}" if where else str(first["msg"])
+
+
+def _lines(path: Path) -> Iterator[str]:
+    with opened(path, "rt") as file:
+        try:
+            while line := file.readline(MOST_LINE):
+                if len(line) == MOST_LINE:
+                    raise ValueError(f"a line has more than {MOST_LINE} characters")
+                yield line
+        except UnicodeDecodeError as exc:
+            raise ConfigError(f"{path} is not valid UTF-8, so not a recording") from exc
+        except (OSError, EOFError, ValueError, zlib.error) as exc:
+            reason = getattr(exc, "strerror", None) or exc
+            raise ConfigError(f"cannot read the recording {path}: {reason}") from exc
+
+
+def _header(path: Path, line: str) -> FilmHeader:
+    try:
+        document = parse_json(line)
+        kind, version = document["kind"], str(document["schema_version"])
+    except (ValueError, KeyError, TypeError) as exc:
+        raise ConfigError(f"{path}, line 1, is not the start of a recording") from exc
+    if kind == KIND and (major_of(version) or 0) > MAJOR:
+        raise ConfigError(
+            f"{path} has schema version {version}; this plimsoll plays recordings up "
+            f"to {MAJOR}.x: use a newer plimsoll"
+        )
+    try:
+        return FilmHeader.model_validate_json(line)
+    except ValidationError as exc:
+        raise ConfigError(
+            f"{path}, line 1, is not the start of a recording: {_fault(exc)}"
+        ) from exc
+
+
+def _after(last: LoopView | None, frame: Frame, goals: Goals) -> LoopView:
+    """The view after a frame; raises where that does not fit what was before."""
+    values = {n: loaded(f"LoopView.{n}", v) for n, v in frame.view.items()}
+    if last is None:
+        last = _first(values)
+    snapshot = _snapshot_after(last.snapshot, frame)
+    evaluation = last.evaluation
+    if snapshot is not None and snapshot is not last.snapshot:
+        evaluation = evaluate(snapshot, with_topic_placements(goals, snapshot), ())
+    return replace(
+        last,
+        **values,
+        at_ms=frame.at_ms,
+        snapshot=snapshot,
+        evaluation=evaluation,
+        run=_run_after(last.run, frame),
+        log=(*last.log, *loaded("log", frame.log))[-LOG_LINES:],
+    )
+
+
+def _first(values: Mapping[str, Any]) -> LoopView:
+    try:
+        return LoopView(
+            **values, at_ms=0, snapshot=None, evaluation=None, run=None, log=()
+        )
+    except TypeError as exc:
+        raise ConfigError("the first line lacks a part of the view") from exc
+
+
+def _snapshot_after(last: Snapshot | None, frame: Frame) -> Snapshot | None:
+    if frame.snapshot is not None:
+        found: Snapshot = loaded("snapshot", frame.snapshot)
+        return found
+    if frame.loads is None:
+        return last
+    if last is None or frame.taken_at_ms is None:
+        raise ConfigError("loads come before the snapshot that they are of")
+    loads = np.asarray(frame.loads, np.float64)
+    if loads.shape != last.partitions.loads.shape:
+        raise InvalidCluster("loads do not fit the snapshot that they are of")
+    return _with_loads(last, loads, frame.taken_at_ms)
+
+
+def _with_loads(last: Snapshot, loads: Floats, taken_at_ms: int) -> Snapshot:
+    later_ms = taken_at_ms - last.header.taken_at_ms
+    sources = tuple(
+        s.model_copy(update={"newest_sample_ms": s.newest_sample_ms + later_ms})
+        for s in last.header.sources
+    )
+    update = {"taken_at_ms": taken_at_ms, "sources": sources}
+    header = last.header.model_copy(update=update)
+    return Snapshot(header, replace(last.partitions, loads=loads))
+
+
+def _run_after(last: RunProgress | None, frame: Frame) -> RunProgress | None:
+    if frame.run is not None:
+        found: RunProgress = loaded("run", frame.run)
+        return found
+    if not frame.run_changes:
+        return last
+    if last is None:
+        raise ConfigError("a run changes before it begins")
+    changes = dict(frame.run_changes)
+    moves = list(last.moves)
+    for position, values in changes.pop("moves", {}).items():
+        known = {n: loaded(f"MoveProgress.{n}", v) for n, v in values.items()}
+        moves[int(position)] = replace(moves[int(position)], **known)
+    values = {n: loaded(f"RunProgress.{n}", v) for n, v in changes.items()}
+    return replace(last, **values, moves=tuple(moves))

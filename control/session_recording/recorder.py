@@ -1,0 +1,96 @@
+"""Writes down what the screen of a loop shows, as it goes on."""
+
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from control.loop.loop import Loop
+from control.loop.view import LoopView
+from control.session_recording.format import Film, FilmHeader
+from model.closing import Closing
+from model.errors import ConfigError
+from model.run import RunReport
+
+EVERY_S: Final = 1.0
+"""Views in between are left out, where neither phase nor state of the run changed."""
+
+
+class ScreenRecorder(Closing):
+    """Subscribed to a loop until it is closed.
+
+    Raises ConfigError where the file cannot be written; if it can later not be
+    written any more, the loop's log says so, and the loop goes on.
+    """
+
+    def __init__(
+        self, loop: Loop, path: Path, *, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._loop = loop
+        self._clock = clock
+        self._film = Film(path, _header(loop))
+        self._lock = threading.Lock()
+        self._began_s = clock()
+        self._wrote_at_s = float("-inf")
+        self._wrote: LoopView | None = None
+        self._told: RunReport | None = None
+        self._over = False
+        self._see(loop.view)
+        loop.subscribe(self._see)
+
+    def close(self) -> None:
+        """Write what is shown last, and close the file."""
+        view, told = self._loop.view, self._facts()
+        with self._lock:
+            if not self._over:
+                self._over = True
+                self._write(view, *told)
+                self._film.close()
+
+    def _see(self, view: LoopView) -> None:
+        # The loop's lock comes before the recorder's, never after: who holds that of
+        # the loop may be about to tell of a view.
+        told, fault = self._facts(), None
+        with self._lock:
+            if self._over or not self._is_worth(view):
+                return
+            try:
+                self._write(view, *told)
+            except ConfigError as exc:
+                self._over, fault = True, exc
+        if fault is not None:
+            self._loop.note(f"the recording ended: {fault}", level="warning")
+
+    def _facts(self) -> tuple[RunReport | None, bool]:
+        """What is written beside a view."""
+        return next(reversed(self._loop.reports), None), self._loop.running
+
+    def _is_worth(self, view: LoopView) -> bool:
+        last = self._wrote
+        if last is None or self._clock() - self._wrote_at_s >= EVERY_S:
+            return True
+        states = [None if of.run is None else of.run.state for of in (last, view)]
+        return last.phase is not view.phase or states[0] is not states[1]
+
+    def _write(self, view: LoopView, newest: RunReport | None, running: bool) -> None:
+        report = None if newest is self._told else newest
+        self._told = newest
+        self._wrote, self._wrote_at_s = view, self._clock()
+        self._film.add(
+            view,
+            after_s=self._wrote_at_s - self._began_s,
+            running=running,
+            report=report,
+        )
+
+
+def _header(loop: Loop) -> FilmHeader:
+    settings = loop.settings
+    return FilmHeader(
+        bootstrap=settings.bootstrap,
+        name=settings.name,
+        goals=settings.goals,
+        throttle=settings.throttle,
+        stop_rules=settings.stop_rules,
+    )

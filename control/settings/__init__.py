@@ -1,0 +1,1 @@
+"""Every setting, with its sources in order of precedence."""

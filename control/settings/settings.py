@@ -1,0 +1,301 @@
+"""Settings: flag > environment > profile > file > default.
+
+A file is TOML: settings at the top, and `[profiles.NAME]` tables that override them.
+An environment variable is `PLIMSOLL_` and the setting's name; `__` nests.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+from platformdirs import user_cache_dir, user_config_dir, user_state_dir
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+)
+
+from collector.spark.deployment import LOCAL, master_of, properties_of
+from control.loop.membership import NEVER
+from control.settings import working_folder as found
+from control.settings.auto_limits import AutoLimits
+from control.settings.capacity_table import CapacitySettings
+from control.settings.environment import Environment, Trail, variables
+from control.settings.history_tables import ForecastTable, HistoryTable
+from control.settings.prometheus_settings import PrometheusSettings
+from control.settings.screen_settings import Keys, ScreenSettings
+from control.settings.sources import Sources
+from control.settings.throttle_settings import AutoThrottleSettings
+from model.bounded import MOST_TYPED_BYTES, parse_toml
+from model.errors import ConfigError
+from model.exchange.text_files import read_text
+from model.exchange.toml_lines import line_of
+from model.exchange.validation_messages import closest, faults_of
+from model.files import FileModel, old_names_of
+from model.goals.goals import Goals, SolveLimits
+from model.paths import UserPath
+from model.quantities import as_span
+from model.stop_rules import StopRules
+from model.units import span_of, throttle_of
+
+OFF: Final = "off"
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def _from_json(model: type[T]) -> BeforeValidator:
+    """Validate a table by JSON's rules, in which a list may become a tuple."""
+
+    def convert(value: Any) -> Any:
+        return value if isinstance(value, model) else _strict(model, value)
+
+    return BeforeValidator(convert)
+
+
+def _strict(model: type[T], value: Any) -> T:
+    # TOML has dates, which JSON writes as text.
+    return model.model_validate_json(json.dumps(value, default=str))
+
+
+def _throttle(value: Any) -> Any:
+    return throttle_of(str(value))
+
+
+def _span_or_off(value: Any) -> Any:
+    """Seconds; inf for `off`."""
+    if value in (OFF, False, NEVER):
+        return NEVER
+    try:
+        return span_of(str(value))
+    except ValueError as exc:
+        raise ValueError(f"{exc}, or {OFF}") from exc
+
+
+class S3Bucket(FileModel):
+    """A bucket, and how to reach it."""
+
+    endpoint_url: str | None = None
+    bucket: str
+    prefix: str = ""
+    access_key: str | None = None
+    secret_key: Annotated[str | None, Field(repr=False)] = None
+
+
+Limits = Annotated[AutoLimits, _from_json(AutoLimits)]
+
+
+class Settings(BaseSettings):
+    """All settings of one cluster."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="PLIMSOLL_", env_nested_delimiter="__", extra="forbid", frozen=True
+    )
+
+    bootstrap_server: str | None = None
+    """Kafka's host:port list."""
+    client_properties: UserPath | None = None
+    """Kafka's own `client.properties`: how to connect, and as whom."""
+    name: str | None = None
+    """What the cluster is called; by default the start of its id."""
+    timeout_s: Annotated[float, Field(gt=0), as_span] = 10.0
+    """How long to wait for an answer of the cluster."""
+    state_dir: UserPath = Path(user_state_dir("plimsoll"))
+    """Journals, history and samples."""
+    cache_dir: UserPath = Path(user_cache_dir("plimsoll"))
+    """Downloaded jars."""
+    spark_master: Annotated[str, AfterValidator(master_of)] = LOCAL
+    """Where Spark works: `local[*]`, or a standalone, YARN or Kubernetes master."""
+    spark: Annotated[
+        dict[str, str], BeforeValidator(properties_of), Field(repr=False)
+    ] = {}
+    """Spark's own properties, over those that plimsoll sets."""
+    spark_shared_state: bool = False
+    """Whether Spark's workers see `state_dir`, under the same path."""
+    interval_s: Annotated[float, Field(gt=0), as_span] = 1.0
+    """Time between two samples."""
+    window_s: Annotated[float, Field(gt=0), as_span] = 15.0
+    """Time that loads are averaged over."""
+    history: Annotated[HistoryTable, _from_json(HistoryTable)] = HistoryTable()
+    """How much of the loads is kept, and where."""
+    forecast: Annotated[ForecastTable, _from_json(ForecastTable)] = ForecastTable()
+    """Which hours to come plans are made for."""
+    samples_topic: str | None = None
+    """Topic that samples go to; by default they go to files under `state_dir`."""
+    cruise_control_topic: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,249}$")] = (
+        "__CruiseControlMetrics"
+    )
+    """Topic of Cruise Control's metrics reporter (`cruise.control.metrics.topic`)."""
+    throttle: Annotated[int | Literal["auto"], BeforeValidator(_throttle)] | None = None
+    """What moves may copy into a broker, and out of it, each: bytes/s, or `50MB/s`;
+    `auto` follows what clients leave free."""
+    auto_throttle: Annotated[AutoThrottleSettings, _from_json(AutoThrottleSettings)] = (
+        AutoThrottleSettings()
+    )
+    stand_down_balancer: bool = False
+    """Whether AutoMQ's own balancer may be stood down while a run moves partitions."""
+    shorten_segments: bool = False
+    """Whether topics in the remote tier may have short segments, and little local
+    retention, while a run moves their partitions."""
+    capacity_file: UserPath | None = None
+    """Cruise Control's capacity file."""
+    capacities: Annotated[CapacitySettings, _from_json(CapacitySettings)] = (
+        CapacitySettings()
+    )
+    """What brokers can carry, where no such file tells."""
+    goals: Annotated[Goals, _from_json(Goals)] = Goals()
+    solve: Annotated[SolveLimits, _from_json(SolveLimits)] = SolveLimits()
+    limits: dict[str, Limits] = {}
+    dead_broker_after: Annotated[float, BeforeValidator(_span_or_off)] = 3600.0
+    """How long `--auto` waits for a dead broker before it moves its replicas: seconds,
+    or `1h`; `off` to wait for ever."""
+    prometheus: Annotated[PrometheusSettings, _from_json(PrometheusSettings)] | None = (
+        None
+    )
+    """Where CPU, requests and brokers' totals are read."""
+    tier: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
+    """Where the remote tier's segments are."""
+    wal: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
+    """Where AutoMQ's nodes keep their write-ahead logs (`s3.wal.path`)."""
+    stop_rules: Annotated[StopRules, _from_json(StopRules)] = StopRules()
+    """What ends a run early or holds it."""
+    screen: Annotated[ScreenSettings, _from_json(ScreenSettings)] = ScreenSettings()
+    """How the screen looks."""
+    keys: Keys = {}
+    """Keys of the screen, by the ids of what they do."""
+    archive: Annotated[S3Bucket, _from_json(S3Bucket)] | None = None
+    """Where runs are archived, so that other hosts can go on with them."""
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        *_others: PydanticBaseSettingsSource,
+        **_named: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        """Environment over what `load` passes in from the file."""
+        return Environment(settings_cls), init_settings
+
+
+def load(
+    flags: Mapping[str, Any], *, config: Path | None = None, profile: str | None = None
+) -> Settings:
+    """Settings from the flags that were typed, the environment and a file.
+
+    Raises
+    ------
+    ConfigError
+        A file that cannot be read, an unknown key, a value that does not fit.
+    """
+    return settings_of(sources(config, profile), flags)
+
+
+def sources(config: Path | None, profile: str | None) -> Sources:
+    """What the environment and a file give. ConfigError as for `load`."""
+    given = variables(Settings)
+    named = config or os.environ.get("PLIMSOLL_CONFIG")
+    path = Path(named) if named else _usual_file()
+    profile = profile or os.environ.get("PLIMSOLL_PROFILE")
+    sources = _file_sources(path, profile, given)
+    unasked = not named and path == found.FILE
+    if unasked:
+        found.check_keys(sources)
+    return replace(sources, unasked=unasked)
+
+
+def settings_of(sources: Sources, flags: Mapping[str, Any]) -> Settings:
+    """The settings that sources and flags lead to. ConfigError as for `load`."""
+    try:
+        settings = Settings(**sources.values)
+    except ValidationError as exc:
+        raise ConfigError("; ".join(_faults(sources, exc))) from exc
+    typed = {k: v for k, v in flags.items() if v is not None}
+    given = {"client_properties": settings.client_properties}
+    found.check_login(sources, given | typed)
+    return settings.model_copy(update=typed)
+
+
+def _faults(found: Sources, exc: ValidationError) -> Iterator[str]:
+    for place, words in faults_of(Settings, exc, found.has):
+        yield f"{found.near(place)}: {words}".removeprefix(": ")
+
+
+def _usual_file() -> Path | None:
+    own = Path(user_config_dir("plimsoll"), "plimsoll.toml")
+    if found.FILE.exists() and not (own.exists() and own.samefile(found.FILE)):
+        return found.FILE
+    return own if own.exists() else None
+
+
+def _file_sources(
+    path: Path | None, profile: str | None, given: Mapping[Trail, str]
+) -> Sources:
+    if path is None:
+        if profile:
+            raise ConfigError(f"there is no configuration file for profile {profile!r}")
+        return Sources(variables=given, values={})
+    text = read_text(path, MOST_TYPED_BYTES)
+    values = parse_toml(path, text)
+    profiles = values.pop("profiles", {})
+    _refuse_unknown_keys(path, text, values)
+    if not isinstance(profiles, dict) or not all(
+        isinstance(table, dict) for table in profiles.values()
+    ):
+        raise ConfigError(f"{path}: profiles are tables, written [profiles.NAME]")
+    for name, table in profiles.items():
+        _refuse_unknown_keys(path, text, table, ("profiles", name))
+    if profile is not None and profile not in profiles:
+        raise ConfigError(
+            f"{path} has no profile {profile!r}; it has {sorted(profiles) or 'none'}"
+        )
+    chosen: dict[str, Any] = profiles[profile] if profile is not None else {}
+    return Sources(
+        variables=given,
+        path=path,
+        text=text,
+        profile=profile,
+        values=values | chosen,
+        profiled=frozenset(chosen),
+    )
+
+
+def _refuse_unknown_keys(
+    path: Path, text: str, table: Mapping[str, Any], above: Trail = ()
+) -> None:
+    for trail in _unknown(Settings, table):
+        line = line_of(text, (*above, *trail)) or 1
+        raise ConfigError(
+            f"{path}, line {line}: unknown key {'.'.join(trail)!r}"
+            + closest(Settings, trail)
+        )
+
+
+def _unknown(
+    model: type[BaseModel], table: Mapping[str, Any], trail: tuple[str, ...] = ()
+) -> Iterator[tuple[str, ...]]:
+    for key, value in table.items():
+        new, *_ = old_names_of(model).get(key, (key,))
+        field = model.model_fields.get(new)
+        if field is None:
+            yield (*trail, key)
+            continue
+        inner = _model_of(field.annotation)
+        if inner is not None and isinstance(value, dict):
+            yield from _unknown(inner, value, (*trail, key))
+
+
+def _model_of(annotation: Any) -> type[BaseModel] | None:
+    """The model behind a field, through `| None` and `Annotated`; None for others."""
+    inner = getattr(annotation, "__args__", ())
+    # `Annotated` has what it annotates as its origin.
+    candidates = (annotation, *(getattr(a, "__origin__", a) for a in inner))
+    if getattr(annotation, "__origin__", None) in (dict, tuple, list):
+        return None
+    return next(
+        (c for c in candidates if isinstance(c, type) and issubclass(c, BaseModel)),
+        None,
+    )

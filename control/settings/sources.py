@@ -1,0 +1,106 @@
+"""Where each setting comes from: a flag, the environment, a profile or a file."""
+
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from control.settings.environment import Trail
+from model.exchange.toml_lines import line_of
+from model.exchange.validation_messages import holds
+
+FLAGS: Mapping[str, str] = {
+    "bootstrap_server": "--bootstrap-server",
+    "client_properties": "--command-config",
+    "spark_master": "--spark-master",
+    "screen.ascii": "--ascii",
+    "screen.theme": "--theme",
+}
+"""Options by the setting that they give."""
+
+
+class Kind(StrEnum):
+    """Kinds of sources, the strongest first."""
+
+    FLAG = "flag"
+    ENVIRONMENT = "environment"
+    PROFILE = "profile"
+    FILE = "file"
+    DEFAULT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where one value comes from."""
+
+    kind: Kind
+    place: str = ""
+    """The flag, the variable, or the file and its line."""
+
+    def words(self) -> str:
+        """In words, for a table and for faults."""
+        return f"{self.kind} {self.place}".rstrip()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sources:
+    """All that settings were made of."""
+
+    variables: Mapping[Trail, str]
+    path: Path | None = None
+    text: str = ""
+    profile: str | None = None
+    values: Mapping[str, Any]
+    """Of the file, the profile's in place of those at the top."""
+    profiled: frozenset[str] = frozenset()
+    """Keys of the profile."""
+    unasked: bool = False
+    """Whether the file was found in the current folder, and nobody named it."""
+
+    def of(self, place: tuple[int | str, ...]) -> Source:
+        """The source of the setting at a place; flags are not looked at."""
+        if variable := self._variable(tuple(map(str, place))):
+            return Source(kind=Kind.ENVIRONMENT, place=variable)
+        if holds(self.values, place):
+            kind = Kind.PROFILE if place[0] in self.profiled else Kind.FILE
+            return Source(kind=kind, place=self.line(place))
+        return Source(kind=Kind.DEFAULT)
+
+    def has(self, place: tuple[int | str, ...]) -> bool:
+        """Whether a source gives the place."""
+        return self.of(place).kind is not Kind.DEFAULT
+
+    def _variable(self, place: Trail) -> str | None:
+        """The variable that gives the place, or a table in which it is."""
+        for depth in range(len(place), 0, -1):
+            variable = self.variables.get(place[:depth])
+            if variable and holds(_table(os.environ[variable]), place[depth:]):
+                return variable
+        return None
+
+    def line(self, place: tuple[int | str, ...]) -> str:
+        """The file, and the line of it that gives the place."""
+        in_profile = place[0] in self.profiled
+        above = ("profiles", self.profile) if in_profile and self.profile else ()
+        line = line_of(self.text, (*above, *place))
+        return f"{self.path}" if line is None else f"{self.path}, line {line}"
+
+    def near(self, place: tuple[int | str, ...]) -> str:
+        """What to look at for a fault at a place; empty if nothing was given there.
+
+        A missing value has no source of its own: the table around it has.
+        """
+        around = (self.of(place[:depth]) for depth in range(len(place), 0, -1))
+        given = (s.place for s in around if s.kind is not Kind.DEFAULT)
+        below = (v for trail, v in self.variables.items() if trail[:1] == place[:1])
+        return next(given, None) or next(below, str(self.path or ""))
+
+
+def _table(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
