@@ -28,8 +28,8 @@ from executor.run.operator_control import Steering
 from executor.schedule.estimate import Forecast, forecast
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
-from lab.synthetic.cluster import ClusterName, cluster
 from lab.synthetic.shape import ClusterShape
+from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.frontier import Frontier, FrontierPoint

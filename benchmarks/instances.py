@@ -12,7 +12,12 @@ from typing import Final
 import numpy as np
 
 from benchmarks.shapes import Shape
-from lab.synthetic.cluster import ClusterName, cluster, resources_of, topic_name
+from lab.synthetic.synthetic_snapshot import (
+    ClusterName,
+    cluster,
+    resources_of,
+    topic_name,
+)
 from model.goals.goals import Goal, Goals, ObjectiveKind
 from model.snapshot.snapshot import Ints, RecentMove, Snapshot, StorageKind
 

@@ -9,8 +9,8 @@ from benchmarks.moves_on import Carried, balance, filled, next_of, spread
 from benchmarks.sections import table
 from executor.client.kafka_admin import KafkaAdmin
 from executor.timing import RunLimits
-from lab.load import Load
-from lab.processes import Processes
+from lab.load.load_generator import Load
+from lab.local_cluster.processes import Processes
 from model.ids import PartitionId, TopicName
 from tests.automq import AutoMQCluster, automq_home
 from tests.executor.plans import plan_for

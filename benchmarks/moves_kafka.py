@@ -11,8 +11,8 @@ from clients.jvm.jars import default_cache_dir
 from executor.client.cluster_admin import local_bytes
 from executor.schedule.concurrency import Concurrency
 from executor.timing import RunLimits
-from lab.load import LoadReport
-from lab.local import LocalCluster, LocalPlan
+from lab.load.load_generator import LoadReport
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.units import bytes_text

@@ -15,8 +15,8 @@ from executor.executor import connect
 from executor.journal.run_history import read_journal
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder, LoadReport
-from lab.processes import Processes
+from lab.load.load_generator import Load, LoadOrder, LoadReport
+from lab.local_cluster.processes import Processes
 from model.closing import Closing
 from model.ids import PartitionId
 from model.plan.plan import Plan

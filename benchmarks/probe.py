@@ -27,8 +27,8 @@ from clients.connection import Connection
 from clients.jvm.jars import default_cache_dir
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState
 from model.units import bytes_text

@@ -32,7 +32,7 @@ from collector.history.hours import HOUR_MS, HOURS, NEEDED, hourly
 from collector.history.store import spark_type
 from collector.reports.decoding import automq
 from collector.spark.session import Spark
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

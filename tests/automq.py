@@ -10,9 +10,9 @@ from typing import Self
 
 from clients.jvm.java import find_java
 from clients.s3 import S3Settings
-from lab.admin import Admin
-from lab.ports import free_ports, is_free
-from lab.processes import Processes
+from lab.local_cluster.broker_admin import Admin
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.tcp_ports import free_ports, is_free
 
 NODES = 3
 START_S = 300.0

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from clients.jvm.jars import default_cache_dir
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.automq import AutoMQCluster, automq_home
 
 OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}

@@ -19,8 +19,8 @@ from kafka.admin import (
 )
 
 from clients.jvm.jars import default_cache_dir
-from lab.guard import Guard
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from lab.local_cluster.secured_cluster import Guard
 from tests.certificates import Authority
 from tests.end_to_end.commands import wait_until
 from tests.tokenserver import Signer

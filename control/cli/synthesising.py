@@ -84,8 +84,8 @@ def synthesise(
 ) -> int:
     """Make up a cluster: a recorded state, and the history of its loads."""
     from control.cli.commands.generate import make, shape_of
-    from lab.synthetic.course import Rhythm
-    from lab.synthetic.synthetic import Order
+    from lab.synthetic.load_curves import Rhythm
+    from lab.synthetic.observe import Order
     from model.snapshot.snapshot import StorageKind
 
     shape = shape_of(

@@ -17,7 +17,7 @@ from textual_serve.server import Server, to_int
 
 from control.cli.output_format import Form
 from control.render.plan_text import json_text
-from lab.ports import HOST
+from lab.local_cluster.tcp_ports import HOST
 from model.printable import printable
 
 NAMES: Final = (HOST, "localhost")

@@ -21,10 +21,15 @@ from control.loop.view import LoopView, Mode, Phase
 from control.settings.auto_limits import EAGER
 from control.settings.capacity_table import CapacitySettings
 from control.settings.settings import S3Bucket, Settings
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan, kafka_pins, s3_pins
-from lab.reaper import MARK
-from lab.weights import DEMO_WEIGHTS
+from lab.load.load_generator import Load, LoadOrder
+from lab.load.weights import DEMO_WEIGHTS
+from lab.local_cluster.local_cluster import (
+    LocalCluster,
+    LocalPlan,
+    kafka_pins,
+    s3_pins,
+)
+from lab.local_cluster.reaper import MARK
 from model.errors import ExecutionStopped, PlimsollError
 from model.ids import TopicName
 from model.plan.plan import Plan

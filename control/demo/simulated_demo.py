@@ -14,8 +14,8 @@ from control.loop.view import Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
-from lab.simulation.live import LiveCluster, LiveObserver
-from lab.simulation.world import WorldOrder
+from lab.simulated_cluster.demo_cluster import WorldOrder
+from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.goals.goals import Cooldown, Goals
 from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction

@@ -18,8 +18,8 @@ from clients.jvm.jars import (
     fetch,
     read_pins,
 )
-from lab.local import kafka_pins, s3_pins
-from lab.ports import HOST, free_ports
+from lab.local_cluster.local_cluster import kafka_pins, s3_pins
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import DownloadFailed
 
 # jgo leaves a response that it does not read to the end to the garbage collector.

@@ -17,8 +17,8 @@ from collector.collector_settings import CollectorSettings
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.samples_topic import PARTITIONS, RETENTION_MS, SamplesTopic
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Snapshot, StorageKind
 from tests.collector.rows import sample, table

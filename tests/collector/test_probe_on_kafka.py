@@ -20,8 +20,8 @@ from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
 from collector.samples import MOVING
 from collector.spark.vectors import Window, load_vectors
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState
 

@@ -31,7 +31,7 @@ from collector.spark.session import Spark
 from collector.spark.stream import _windower
 from collector.spark.vectors import VECTORS
 from collector.state_replay import ReplaySettings, replay
-from lab.ports import free_ports
+from lab.local_cluster.tcp_ports import free_ports
 from model.errors import ClusterUnreachable, ConfigError
 from tests.collector.rows import WINDOW, rows, written
 from tests.collector.test_metrics import AUTOMQ_PARTITION, CRUISE_BROKER

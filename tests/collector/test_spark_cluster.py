@@ -18,8 +18,8 @@ from collector.history.vector_files import History
 from collector.spark.session import spark_home
 from collector.spark.vectors import load_vectors
 from collector.spool import Spool
-from lab.processes import Processes
-from lab.spark import LocalSpark, java_home
+from lab.local_cluster.local_spark import LocalSpark, java_home
+from lab.local_cluster.processes import Processes
 from model.snapshot.file import read_snapshot
 from tests.collector.rows import START_MS, WINDOW, figures, rows, written
 from tests.collector.watching import SMALL

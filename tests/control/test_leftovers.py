@@ -16,8 +16,8 @@ from control.settings.auto_limits import EAGER
 from executor.executor import Executor
 from executor.journal.run_history import left_set, recent_moves
 from executor.timing import RunLimits
-from lab.simulation.live import LiveCluster, LiveObserver
-from lab.simulation.world import WorldOrder
+from lab.simulated_cluster.demo_cluster import WorldOrder
+from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.errors import GuardrailRefused
 from model.goals.goals import Goals, SolveLimits
 from model.ids import BrokerId

@@ -21,7 +21,7 @@ from control.cli.commands.serve import WHY, command, show
 from control.cli.output_format import Form
 from control.cli.output_types import ServeAnswer
 from control.session_recording.format import Film, FilmHeader
-from lab.ports import HOST, answers, free_ports
+from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 from model.errors import ConfigError
 from model.goals.goals import Goals
 from model.stop_rules import StopRules

@@ -9,7 +9,7 @@ import pytest
 from kafka import KafkaAdminClient
 
 from executor.client.kafka_admin import KafkaAdmin
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import TopicName
 from model.plan.plan import write_plan
 from tests.end_to_end.commands import Shell, placement, wait_until

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
-from lab.weights import DEMO_WEIGHTS
+from lab.load.load_generator import Load, LoadOrder
+from lab.load.weights import DEMO_WEIGHTS
+from lab.local_cluster.local_cluster import LocalCluster
 from tests.end_to_end.commands import Shell
 
 TOPIC = "shifting"

@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.end_to_end.commands import (

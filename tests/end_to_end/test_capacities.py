@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from clients.jvm.jars import default_cache_dir
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.units import bytes_text
 from tests.end_to_end.commands import Shell
 

@@ -14,7 +14,7 @@ from kafka import KafkaAdminClient
 from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
 from executor.platforms.replica_log_dirs import coming
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import read_plan, write_plan
 from tests.end_to_end.commands import HANG_S, Running, Shell, placement, wait_until

@@ -10,7 +10,7 @@ import pytest
 from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
 from executor.client.responses import PartitionView
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.automq import AutoMQCluster

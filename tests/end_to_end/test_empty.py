@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from clients.jvm.jars import default_cache_dir
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from tests.end_to_end.commands import Shell
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"

@@ -10,7 +10,7 @@ import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import write_plan
 from tests.end_to_end.commands import PLIMSOLL, RUN_S, Shell, placement, wait_until

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.plan.plan import write_plan
 from tests.end_to_end.commands import (
     HANG_S,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
 from model.snapshot.file import read_snapshot
 from tests.end_to_end.commands import Shell
 

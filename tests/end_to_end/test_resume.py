@@ -10,7 +10,7 @@ import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan, write_plan
 from model.snapshot.snapshot import StorageKind

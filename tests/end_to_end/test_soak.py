@@ -15,9 +15,9 @@ from executor.executor import connect
 from executor.run.operator_control import Steering
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
-from lab.processes import Processes
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from lab.local_cluster.processes import Processes
 from model.ids import BrokerId, TopicName
 from model.run import MoveState, RunProgress, RunState
 from tests.automq import AutoMQCluster

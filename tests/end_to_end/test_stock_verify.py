@@ -10,7 +10,7 @@ from control.render.plan_export import shell_commands
 from executor.client.kafka_admin import KafkaAdmin
 from executor.journal.run_history import read_journal
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.exchange.reassignment import write_stock
 from model.ids import PartitionId, TopicName
 from model.plan.plan import Plan, write_plan

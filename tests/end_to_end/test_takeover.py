@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.plan.plan import write_plan
 from tests.end_to_end.commands import Shell, kill_after, placement
 from tests.executor.plans import plan_for

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
-from lab.processes import Processes
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
+from lab.local_cluster.processes import Processes
 from tests.automq import AutoMQCluster
 from tests.end_to_end.commands import Shell, leaders_per_broker
 

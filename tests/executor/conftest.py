@@ -9,7 +9,7 @@ import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
 from executor.executor import Executor, connect
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from tests.executor.proxied import Proxied
 from tests.executor.runs import TIMEOUT_S
 from tests.executor.store import s3_server

@@ -9,7 +9,7 @@ from executor.client.responses import Answer, ClusterView
 from executor.health.health_rules import Broken, own
 from executor.platforms.platform import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
-from lab.simulation.settings import alter, append, of_keys, subtract
+from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move

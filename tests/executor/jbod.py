@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from executor.client.cluster_admin import Admin
 from executor.platforms.replica_log_dirs import lying
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import ANY_DIR, Move, Plan
 from tests.end_to_end.commands import wait_until

@@ -12,9 +12,9 @@ from executor.executor import Executor, connect
 from executor.run.operator_control import Steering
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.local import LocalCluster, LocalPlan
-from lab.ports import free_ports
-from lab.proxy import Proxy
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from lab.local_cluster.proxy import Proxy
+from lab.local_cluster.tcp_ports import free_ports
 from model.ids import TopicName
 from model.plan.plan import Plan
 from model.run import RunProgress, RunReport

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster
 from tests.end_to_end.commands import wait_until
 
 RECORD_BYTES = 1000

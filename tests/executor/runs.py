@@ -7,7 +7,7 @@ from clients.s3 import S3Settings
 from executor.executor import Executor, connect
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.plan.plan import Plan
 from model.run import MoveState, RunProgress, RunReport, RunState
 

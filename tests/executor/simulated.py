@@ -8,11 +8,15 @@ from pathlib import Path
 from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.curves import steady
-from lab.simulation.faults import Faults
-from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import (
+    Curve,
+    SimulatedBroker,
+    SimulatedPartition,
+)
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move, Plan
 from model.run import RunProgress, RunReport

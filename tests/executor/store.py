@@ -16,7 +16,7 @@ from clients.s3 import Bucket, S3Settings, client_of
 from executor.journal.archive import Archive
 from executor.journal.lease import Lease
 from executor.timing import Timing
-from lab.ports import HOST, free_ports
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from tests.executor.simulated import Killed
 
 BUCKET = "archive"

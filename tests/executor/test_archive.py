@@ -16,7 +16,7 @@ from executor.journal.run_history import past_run
 from executor.journal.run_journal import plan_path, run_path, run_paths
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import (
     ArchiveUnreachable,
     ConfigError,

@@ -9,9 +9,9 @@ from executor.journal.run_history import past_run
 from executor.run.operator_control import Steering
 from executor.run.run_outcome import recounted
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.faults import Faults
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Plan, read_plan, write_plan

@@ -23,8 +23,8 @@ from executor.journal.run_history import read_journal
 from executor.run.operator_control import Steering
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan

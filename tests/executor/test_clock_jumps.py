@@ -10,7 +10,7 @@ from executor.executor import Executor
 from executor.journal.run_history import past_run
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits, Timing
-from lab.simulation.admin import SimulatedAdmin
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.run import RunReport, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.executor.simulated import MB, Killed, Site

@@ -7,7 +7,7 @@ import pytest
 
 from clients.jvm.jars import default_cache_dir
 from executor.client.kafka_admin import KafkaAdmin
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId
 
 pytestmark = pytest.mark.kafka

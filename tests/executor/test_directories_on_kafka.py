@@ -12,7 +12,7 @@ from executor.client.kafka_admin import KafkaAdmin
 from executor.client.responses import Answer, Verdict
 from executor.executor import Executor
 from executor.journal.run_history import read_journal
-from lab.local import LocalCluster, LocalPlan
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Plan

@@ -3,7 +3,7 @@
 import pytest
 
 from executor.client.kafka_admin import KafkaAdmin
-from lab.ports import HOST, free_ports
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ConfigError
 
 

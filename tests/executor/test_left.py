@@ -25,8 +25,8 @@ from executor.platforms.automq_balancer import NEVER, THRESHOLDS
 from executor.platforms.tiered_segments import SEGMENT
 from executor.throttle.quota import LEADER_RATE
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.faults import Faults, Lost
+from lab.simulated_cluster.faults import Faults, Lost
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ExecutionStopped, GuardrailRefused, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import RunState

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.proxy import Api, Harm
+from lab.local_cluster.proxy import Api, Harm
 from tests.end_to_end.commands import wait_until
 from tests.executor.proxied import Proxied, proxied
 from tests.executor.runs import assert_done

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from executor.timing import RunLimits
-from lab.load import Load, LoadOrder
-from lab.proxy import Api, Harm
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.proxy import Api, Harm
 from model.errors import ExecutionStopped
 from model.run import MoveState, RunProgress, RunState
 from tests.end_to_end.commands import wait_until

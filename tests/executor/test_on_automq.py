@@ -15,8 +15,8 @@ from executor.executor import Executor
 from executor.journal.run_history import read_journal
 from executor.platforms.automq_wal import LITTLE, Wal
 from executor.platforms.detect import storage_kinds
-from lab.load import Load, LoadOrder
-from lab.processes import Processes
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.processes import Processes
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import write_plan

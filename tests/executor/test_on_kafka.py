@@ -12,7 +12,7 @@ from executor.executor import Executor, connect
 from executor.journal.run_history import read_journal, recent_moves
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunProgress

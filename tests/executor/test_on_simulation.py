@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.timing import RunLimits
-from lab.simulation.curves import steady, tide
-from lab.simulation.faults import Lost
+from lab.simulated_cluster.curves import steady, tide
+from lab.simulated_cluster.faults import Lost
 from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState

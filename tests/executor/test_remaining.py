@@ -7,9 +7,9 @@ import pytest
 from executor.executor import Executor
 from executor.run.operator_control import Steering
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.faults import Faults
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.evaluate import evaluate
 from model.goals.goals import SolveLimits
 from model.plan.unplaceable import with_placeless_deferred

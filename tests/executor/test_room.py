@@ -5,7 +5,7 @@ from pathlib import Path
 
 from executor.schedule.disk_headroom import Room
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId
 from tests.executor.simulated import MB, Site
 

@@ -17,8 +17,8 @@ from executor.throttle.quota import (
     LEADERS,
 )
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.curves import steady
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.run import JournalEvent, MoveState, RunState

@@ -3,7 +3,7 @@
 import pytest
 
 from clients.s3 import Bucket, S3Settings
-from lab.ports import HOST, free_ports
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ArchiveUnreachable, ConfigError, PlimsollError, RightsMissing
 from tests.executor.fake import FakeTime
 from tests.executor.store import Fault, Host, place

@@ -22,10 +22,10 @@ from executor.platforms.tiered_segments import (
 )
 from executor.platforms.tiered_tail import Retention, Tail
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.curves import steady
-from lab.simulation.state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ExecutionStopped
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move

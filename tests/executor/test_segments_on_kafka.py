@@ -14,7 +14,7 @@ from executor.journal.run_history import left_set
 from executor.platforms.tiered_segments import LOCAL, SEGMENT
 from executor.platforms.tiered_tail import Patience
 from executor.timing import RunLimits
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import write_plan
 from model.run import MoveState, RunProgress

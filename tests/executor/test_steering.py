@@ -9,8 +9,8 @@ from executor.journal.run_history import past_run, read_journal
 from executor.journal.run_journal import Journal, run_path
 from executor.run.operator_control import AskedRate, Steering
 from executor.timing import RunLimits
-from lab.simulation.curves import steady
-from lab.simulation.faults import Lost
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.faults import Lost
 from model.ids import PartitionId
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind

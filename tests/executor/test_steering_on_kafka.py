@@ -10,7 +10,7 @@ from executor.executor import connect
 from executor.run.operator_control import Steering
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.run import MoveState, RunProgress, RunState
 from tests.end_to_end.commands import wait_until

@@ -11,7 +11,7 @@ import pytest
 
 from executor.journal.run_history import read_journal
 from executor.timing import RunLimits
-from lab.simulation.state import SimulatedPartition
+from lab.simulated_cluster.cluster_state import SimulatedPartition
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind

@@ -16,7 +16,7 @@ from executor.platforms.tiered_tail import (
     nothing_local,
     wait_for_short_tails,
 )
-from lab.simulation.admin import SimulatedAdmin
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.ids import BrokerId, PartitionId
 from tests.executor.fake import FakeTime
 from tests.executor.plans import move

@@ -23,8 +23,8 @@ from executor.run.operator_control import Steering
 from executor.throttle.auto import ANY_BROKER, AutoThrottle
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import RunLimits
-from lab.load import Load
-from lab.local import LocalCluster
+from lab.load.load_generator import Load
+from lab.local_cluster.local_cluster import LocalCluster
 from model.errors import GuardrailRefused
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import RunReport

@@ -5,7 +5,7 @@ import pytest
 
 from clients.s3 import S3Settings
 from executor.platforms.remote_tier import Tier, kafka_text
-from lab.ports import HOST
+from lab.local_cluster.tcp_ports import HOST
 from model.ids import PartitionId, TopicName
 
 TOPIC_ID = "efb026ca-bf55-4357-9c8d-632ec532ec1b"

@@ -11,8 +11,8 @@ import pytest
 from executor.journal.run_history import read_content
 from executor.journal.run_journal import run_paths
 from executor.timing import RunLimits
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.faults import Faults
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.run import JournalEvent, MoveState, RunProgress, RunState
 from model.snapshot.snapshot import StorageKind
 from tests.executor.simulated import MB, Site

@@ -16,7 +16,7 @@ from clients.s3 import S3Settings
 from executor.platforms.automq_wal import LITTLE, Uploads, Wal
 from executor.platforms.platform import Noted
 from executor.timing import Timing
-from lab.ports import HOST
+from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId, PartitionId, TopicName
 from tests.executor.plans import ids
 

@@ -9,7 +9,7 @@ from executor.client.kafka_admin import KafkaAdmin
 from executor.health.monitor import Watch
 from executor.schedule.disk_headroom import Room
 from executor.timing import RunLimits, Timing
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import Move
 from model.stop_rules import Rule

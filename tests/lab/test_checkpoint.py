@@ -4,9 +4,9 @@ import pytest
 
 from clients.jvm.jars import default_cache_dir, fetch
 from clients.jvm.java import find_java
-from lab.checkpoint import make, without_times
-from lab.local import kafka_pins
-from lab.settings import CHECKPOINT
+from lab.local_cluster.broker_properties import CHECKPOINT
+from lab.local_cluster.checkpoint import make, without_times
+from lab.local_cluster.local_cluster import kafka_pins
 
 
 @pytest.mark.kafka

@@ -2,7 +2,7 @@
 
 import pytest
 
-from lab.gaps import PartitionGaps, Stall
+from lab.load.ack_latency import PartitionGaps, Stall
 
 
 def test_the_time_between_two_acknowledgements_is_a_stall_while_records_wait() -> None:

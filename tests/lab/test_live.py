@@ -6,8 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lab.simulation.live import LiveCluster, LiveObserver
-from lab.simulation.world import RACKS, WorldOrder, world
+from lab.simulated_cluster.demo_cluster import RACKS, WorldOrder, world
+from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.evaluate import evaluate
 from model.goals.goals import Goals
 from model.ids import BrokerId

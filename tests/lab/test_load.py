@@ -3,9 +3,9 @@
 import pytest
 from confluent_kafka import Producer
 
-from lab.load import Load, LoadOrder, LoadReport
-from lab.local import LocalCluster
-from lab.records import NUMBER_BYTES
+from lab.load.load_generator import Load, LoadOrder, LoadReport
+from lab.load.load_records import NUMBER_BYTES
+from lab.local_cluster.local_cluster import LocalCluster
 from model.errors import ClusterUnreachable
 from tests.end_to_end.commands import wait_until
 

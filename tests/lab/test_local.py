@@ -15,9 +15,9 @@ from confluent_kafka.admin import AdminClient
 
 from clients.jvm.jars import default_cache_dir
 from clients.jvm.java import Java
-from lab.load import Load, LoadOrder
-from lab.local import LocalCluster, LocalPlan
-from lab.ports import HOST, free_ports
+from lab.load.load_generator import Load, LoadOrder
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped, PortTaken
 from model.ids import BrokerId
 

@@ -4,7 +4,13 @@ import socket
 
 import pytest
 
-from lab.ports import HOST, answers, claim, free_ports, is_free
+from lab.local_cluster.tcp_ports import (
+    HOST,
+    answers,
+    claim,
+    free_ports,
+    is_free,
+)
 from model.errors import PortTaken
 
 

@@ -11,13 +11,13 @@ from pathlib import Path
 import psutil
 import pytest
 
-from lab.processes import Processes
+from lab.local_cluster.processes import Processes
 from model.errors import ExecutionStopped
 
 PARENT = """
 import signal, sys
 from pathlib import Path
-from lab.processes import Processes
+from lab.local_cluster.processes import Processes
 processes = Processes(Path(sys.argv[1]))
 print(processes.spawn("sleeper", ["sleep", "600"]).pid, flush=True)
 signal.pause()

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab.ports import HOST, answers, free_ports
-from lab.proxy import Api, Harm, Proxy
+from lab.local_cluster.proxy import Api, Harm, Proxy
+from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 
 SILENCE_S = 0.3
 """Long enough for an answer on this machine that is sent at all."""

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lab.records import NUMBER_BYTES, Pacer, Tally, filler, lost_count, number_of
+from lab.load.load_records import (
+    NUMBER_BYTES,
+    Pacer,
+    Tally,
+    filler,
+    lost_count,
+    number_of,
+)
 
 
 def tally_of(numbers: list[int], first_offset: int = 0) -> Tally:

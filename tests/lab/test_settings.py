@@ -4,14 +4,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import UUID
 
-from lab.guard import Guard
-from lab.settings import (
+from lab.local_cluster.broker_properties import (
     CHECKPOINT,
     BrokerSettings,
     ClusterSettings,
     format_broker,
     kafka_id,
 )
+from lab.local_cluster.secured_cluster import Guard
 from model.ids import BrokerId
 
 

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from executor.client.responses import Answer, Verdict
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.curves import tide
-from lab.simulation.faults import Faults, Lost
-from lab.simulation.state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.curves import tide
+from lab.simulated_cluster.faults import Faults, Lost
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from model.errors import ClusterUnreachable, RightsMissing
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import StorageKind

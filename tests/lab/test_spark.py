@@ -4,8 +4,8 @@ import subprocess
 from pathlib import Path
 
 from clients.jvm.java import Java
-from lab.processes import Processes
-from lab.spark import LocalSpark, java_home
+from lab.local_cluster.local_spark import LocalSpark, java_home
+from lab.local_cluster.processes import Processes
 from tests.serving import Handler, serving
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from clients.connection import OPEN, TokenSource
 from clients.tokens import Tokens
-from lab.ports import free_ports
+from lab.local_cluster.tcp_ports import free_ports
 from model.errors import AccessRefused, ClusterUnreachable, ConfigError
 from tests.tokenserver import TokenServer, token_server
 

@@ -7,8 +7,8 @@ from typing import Any, Final
 from control.cli.exit_codes import Exit
 from control.cli.output_format import Form
 from control.render.plan_text import json_text
+from lab.synthetic.observe import Order
 from lab.synthetic.shape import ClusterShape, young_brokers
-from lab.synthetic.synthetic import Order
 from lab.synthetic.write import write_synthetic
 from model.units import count_text
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from control.cli.exit_codes import Exit
 from control.cli.output_format import Form
-from lab.ports import HOST, claim
+from lab.local_cluster.tcp_ports import HOST, claim
 from model.errors import ConfigError
 
 MAIN: Final = "from control.cli.main import main; main()"

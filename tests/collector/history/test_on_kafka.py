@@ -17,7 +17,7 @@ from collector.history.hours import HOUR_MS, hourly
 from collector.history.retention import LATE_S
 from collector.history.sample_store import decode
 from collector.history.slots import DAY
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from tests.collector.history.cycles import same
 from tests.collector.history.kept import compacted, in_order
 from tests.collector.history.store_records import new, old

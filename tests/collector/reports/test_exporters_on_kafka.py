@@ -21,8 +21,8 @@ from collector.reports.merge import complete
 from collector.reports.report_columns import FIGURES, PROMETHEUS
 from collector.reports.selectors import figures
 from collector.spark.vectors import ORIGINS, Window, load_vectors
-from lab.local import LocalCluster, LocalPlan
-from lab.ports import HOST, free_ports
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from lab.local_cluster.tcp_ports import HOST, free_ports
 
 pytestmark = pytest.mark.kafka
 PINS = Path(__file__).with_name("jars.tsv")

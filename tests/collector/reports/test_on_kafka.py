@@ -17,7 +17,7 @@ from collector.reports.metric_topics import metric_topics
 from collector.reports.report_columns import CRUISE_CONTROL
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS
-from lab.local import LocalCluster
+from lab.local_cluster.local_cluster import LocalCluster
 from tests.collector.reports import writing
 from tests.collector.reports.traffic import Traffic
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collector.reports.http import Access, Web
-from lab.ports import free_ports
+from lab.local_cluster.tcp_ports import free_ports
 from model.errors import ConfigError, MetricsUnreachable
 from tests.certificates import Authority
 from tests.collector.reports.pages import Page, pages

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from lab.synthetic.course import Rhythm
+from lab.synthetic.load_curves import Rhythm
+from lab.synthetic.observe import Order
 from lab.synthetic.shape import ClusterShape
-from lab.synthetic.synthetic import Order
 from model.snapshot.snapshot import StorageKind
 
 STILL = Rhythm(growth=0.0, bursts=0.0, noise=0.0)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lab.synthetic.observe import Order, SyntheticCluster
 from lab.synthetic.shape import ClusterShape, young_brokers
-from lab.synthetic.synthetic import Order, SyntheticCluster
 from model.errors import ConfigError
 from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 from tests.lab.synthetic.orders import order

@@ -5,8 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from lab.synthetic.course import DAY_MS, HOUR_MS, WEEK_MS, Course, Rhythm
-from lab.synthetic.synthetic import END_MS
+from lab.synthetic.load_curves import (
+    DAY_MS,
+    HOUR_MS,
+    WEEK_MS,
+    Course,
+    Rhythm,
+)
+from lab.synthetic.observe import END_MS
 from tests.lab.synthetic.orders import STILL
 
 TOPIC = np.repeat(np.arange(40), 3)

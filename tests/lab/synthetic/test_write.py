@@ -8,8 +8,8 @@ import pytest
 
 from collector.recorded_state import canonical, read_recording, to_bytes
 from collector.spark.vectors import VECTORS, load_vectors
-from lab.synthetic.course import DAY_MS, HOUR_MS
-from lab.synthetic.synthetic import END_MS, WINDOW, Order, SyntheticCluster
+from lab.synthetic.load_curves import DAY_MS, HOUR_MS
+from lab.synthetic.observe import END_MS, WINDOW, Order, SyntheticCluster
 from lab.synthetic.write import write_synthetic
 from model.errors import ConfigError
 from model.snapshot.snapshot import Resource, StorageKind

@@ -12,10 +12,10 @@ from executor.client.responses import (
     PartitionView,
     Reassignment,
 )
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.faults import Faults, Lost
-from lab.simulation.settings import alter, append, of_keys, subtract
-from lab.simulation.state import SimulatedPartition
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import SimulatedPartition
+from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
+from lab.simulated_cluster.faults import Faults, Lost
 from model.errors import ClusterUnreachable, ExecutionStopped, RightsMissing
 from model.ids import BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import StorageKind

@@ -9,11 +9,8 @@ from typing import Final
 from uuid import uuid4
 
 from clients.jvm.java import Java
-from lab.admin import Admin
-from lab.guard import Guard
-from lab.ports import HOST, answers, claim, free_ports
-from lab.processes import Processes
-from lab.settings import (
+from lab.local_cluster.broker_admin import Admin
+from lab.local_cluster.broker_properties import (
     JVM_FLAGS,
     BrokerSettings,
     ClusterSettings,
@@ -21,6 +18,9 @@ from lab.settings import (
     format_broker,
     kafka_id,
 )
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.secured_cluster import Guard
+from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId
 

@@ -9,9 +9,9 @@ from typing import Final
 
 import numpy as np
 
-from lab.synthetic.placing import place
-from lab.synthetic.rates import mean_loads, partition_counts
+from lab.synthetic.initial_placement import place
 from lab.synthetic.shape import ClusterShape
+from lab.synthetic.zipf_loads import mean_loads, partition_counts
 from model.ids import BrokerId, TopicName
 from model.snapshot.snapshot import (
     Broker,

@@ -1,4 +1,4 @@
-"""The load generator's consumer: `python -P -m lab.consumer`, told by lines on stdin.
+"""The load generator's consumer: `python -P -m lab.load.consumer`, told on stdin.
 
 The first line says what to read; it answers when it knows where the topic ends, so
 that only records sent after that count. The second line, when the producer has
@@ -13,8 +13,8 @@ from typing import Final, cast
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-from lab.lines import Line, orders, write_line
-from lab.records import Tally, lost_count, number_of
+from lab.load.json_lines import Line, orders, write_line
+from lab.load.load_records import Tally, lost_count, number_of
 
 _REPORT_S: Final = 0.5
 _CALL_S: Final = 10.0

@@ -12,12 +12,12 @@ from typing import IO, Final, cast
 
 import psutil
 
-from lab import reaper
+from lab.local_cluster import reaper
 from model.errors import ExecutionStopped
 
 _CLEAN_UP_S: Final = 20
 _log = logging.getLogger("plimsoll.lab")
-_SOURCE: Final = Path(__file__).parent.parent
+_SOURCE: Final = Path(__file__).parent.parent.parent
 """Where the packages lie, so that children find the same ones."""
 
 

@@ -5,7 +5,11 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Final
 
 from executor.client.responses import Answer, LogDirView
-from lab.simulation.state import DirectoryCopy, SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.cluster_state import (
+    DirectoryCopy,
+    SimulatedBroker,
+    SimulatedPartition,
+)
 from model.ids import BrokerId, PartitionId
 
 COPY_BYTES_PER_S: Final = 100e6

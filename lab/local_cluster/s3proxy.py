@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from clients.jvm.java import Java
-from lab.ports import HOST, answers, claim, free_ports
-from lab.processes import Processes
-from lab.settings import TIER_BUCKET
+from lab.local_cluster.broker_properties import TIER_BUCKET
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.tcp_ports import HOST, answers, claim, free_ports
 from model.errors import ClusterUnreachable, ExecutionStopped
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Final
 from uuid import UUID
 
-from lab.guard import LISTENERS, Guard
-from lab.ports import HOST
+from lab.local_cluster.secured_cluster import LISTENERS, Guard
+from lab.local_cluster.tcp_ports import HOST
 from model.ids import BrokerId
 
 TIER_BUCKET: Final = "kafka-tiered-storage"
@@ -22,7 +22,7 @@ TIER_BUCKET: Final = "kafka-tiered-storage"
 
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
 CHECKPOINT: Final = Path(__file__).with_name("bootstrap.checkpoint")
-"""Feature levels of a fresh cluster, made by `python -m lab.checkpoint`."""
+"""Feature levels of a new cluster, made by `python -m lab.local_cluster.checkpoint`."""
 
 JVM_FLAGS: Final = (
     "-Xmx256m",

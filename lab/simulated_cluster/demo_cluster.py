@@ -9,10 +9,14 @@ from typing import Final
 
 import numpy as np
 
-from lab.simulation.cluster import SimulatedCluster
-from lab.simulation.state import Curve, SimulatedBroker, SimulatedPartition
-from lab.synthetic.cluster import ClusterName, cluster
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import (
+    Curve,
+    SimulatedBroker,
+    SimulatedPartition,
+)
 from lab.synthetic.shape import ClusterShape
+from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.ids import TopicName
 from model.snapshot.snapshot import (
     Broker,

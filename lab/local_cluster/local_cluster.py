@@ -10,10 +10,10 @@ from typing import Final, Self, TypeVar
 
 from clients.jvm.jars import JarProgress, Pin, fetch, read_pins
 from clients.jvm.java import Java, find_java
-from lab.guard import Guard
-from lab.kafka import LocalKafka
-from lab.processes import Processes
-from lab.s3 import LocalS3
+from lab.local_cluster.local_brokers import LocalKafka
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.s3proxy import LocalS3
+from lab.local_cluster.secured_cluster import Guard
 from model.closing import Closing
 from model.errors import ClusterUnreachable, ExecutionStopped
 from model.ids import BrokerId

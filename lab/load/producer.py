@@ -1,4 +1,4 @@
-"""The load generator's producer: `python -P -m lab.producer`, told by lines on stdin.
+"""The load generator's producer: `python -P -m lab.load.producer`, told on stdin.
 
 The first line says where and how much; later ones change the rates or end it. Twice
 a second it tells what was acknowledged and how long the longest stall was.
@@ -12,9 +12,9 @@ from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from lab.gaps import PartitionGaps
-from lab.lines import Line, orders, write_line
-from lab.records import NUMBER_BYTES, Pacer, filler
+from lab.load.ack_latency import PartitionGaps
+from lab.load.json_lines import Line, orders, write_line
+from lab.load.load_records import NUMBER_BYTES, Pacer, filler
 
 _TICK_S: Final = 0.02
 """Records due are sent this often: few requests, and stalls seen to 20 ms."""

@@ -14,7 +14,7 @@ from struct import Struct
 from threading import Lock, Thread
 from typing import Final
 
-from lab.ports import HOST
+from lab.local_cluster.tcp_ports import HOST
 from model.closing import Closing
 
 _SIZE_BYTES: Final = 4

@@ -7,7 +7,7 @@ from queue import SimpleQueue
 from threading import Condition, Thread
 from typing import IO, Any
 
-from lab.processes import Processes
+from lab.local_cluster.processes import Processes
 from model.errors import ClusterUnreachable
 
 Line = dict[str, Any]

@@ -6,9 +6,9 @@ from threading import Lock
 from typing import Final
 from uuid import uuid4
 
-from lab.gaps import Stall
-from lab.lines import Line, Worker
-from lab.processes import Processes
+from lab.load.ack_latency import Stall
+from lab.load.json_lines import Line, Worker
+from lab.local_cluster.processes import Processes
 
 _START_S: Final = 60.0
 
@@ -74,10 +74,10 @@ class Load:
         self._sent: Line = {"acknowledged": [0] * len(order.weights), "error": None}
         self._read: Line = {"read": [0] * len(order.weights)}
         self._producer = Worker(
-            processes, f"{name}-producer", "lab.producer", self._take_sent
+            processes, f"{name}-producer", "lab.load.producer", self._take_sent
         )
         self._consumer = Worker(
-            processes, f"{name}-consumer", "lab.consumer", self._take_read
+            processes, f"{name}-consumer", "lab.load.consumer", self._take_read
         )
 
     def start(self) -> None:

@@ -9,10 +9,10 @@ from typing import Final, Self, TypeVar
 import numpy as np
 
 from executor.timing import Timing
-from lab.simulation.admin import SimulatedAdmin
-from lab.simulation.faults import Faults
-from lab.simulation.swell import Swell
-from lab.simulation.world import WorldOrder, simulated, world
+from lab.simulated_cluster.demo_cluster import WorldOrder, simulated, world
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from lab.simulated_cluster.swell import Swell
 from model.closing import Closing
 from model.errors import PlimsollError
 from model.ids import NO_BROKER, BrokerId

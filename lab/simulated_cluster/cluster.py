@@ -9,10 +9,10 @@ from executor.client.responses import Answer, PartitionView
 from executor.throttle.fair_share import fair_rates
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from executor.timing import Timing
-from lab.simulation.curves import steady
-from lab.simulation.directories import Directories
-from lab.simulation.metadata import Metadata
-from lab.simulation.state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.cluster_state import SimulatedBroker, SimulatedPartition
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.directory_copies import Directories
+from lab.simulated_cluster.lagging_metadata import Metadata
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.snapshot.snapshot import Resource, Snapshot, StorageKind
 

@@ -1,7 +1,7 @@
 """Makes `bootstrap.checkpoint`, with which brokers are formatted without a JVM.
 
 It holds the feature levels of a fresh cluster and belongs to one version of Kafka:
-after a change of the pins run `python -m lab.checkpoint`.
+after a change of the pins run `python -m lab.local_cluster.checkpoint`.
 """
 
 import subprocess
@@ -14,8 +14,8 @@ from uuid import uuid4
 
 from clients.jvm.jars import default_cache_dir, fetch
 from clients.jvm.java import Java, find_java
-from lab.local import kafka_pins
-from lab.settings import CHECKPOINT, class_path, kafka_id
+from lab.local_cluster.broker_properties import CHECKPOINT, class_path, kafka_id
+from lab.local_cluster.local_cluster import kafka_pins
 
 _CONFIG: Final = """\
 process.roles=broker,controller

@@ -8,9 +8,9 @@ import pyarrow as pa
 
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS, Window
-from lab.synthetic.cluster import ClusterName, cluster
-from lab.synthetic.course import DAY_MS, HOUR_MS, Course, Rhythm
+from lab.synthetic.load_curves import DAY_MS, HOUR_MS, Course, Rhythm
 from lab.synthetic.shape import ClusterShape
+from lab.synthetic.synthetic_snapshot import ClusterName, cluster
 from model.errors import ConfigError
 from model.snapshot.snapshot import Floats, Ints, Snapshot, StorageKind
 

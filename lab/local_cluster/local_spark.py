@@ -12,8 +12,8 @@ from urllib.request import urlopen
 
 from clients.jvm.java import Java
 from collector.spark.session import OPENED, spark_home
-from lab.ports import HOST, free_ports
-from lab.processes import Processes
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ClusterUnreachable
 
 READY_S: Final = 90.0

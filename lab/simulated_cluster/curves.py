@@ -2,7 +2,7 @@
 
 import math
 
-from lab.simulation.state import Curve
+from lab.simulated_cluster.cluster_state import Curve
 
 
 def steady(rate: float) -> Curve:

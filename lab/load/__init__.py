@@ -1,0 +1,1 @@
+"""Load on a cluster: a producer and a consumer that count every record."""
