@@ -16,7 +16,7 @@ from control.demo.simulated_demo import SimulatedOrder, simulated
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
 from tui.app import PlimsollApp
-from tui.viewmodel.progress import share_done
+from tui.viewmodel.run.progress import share_done
 
 OUT = Path(__file__).parents[1] / "docs" / "pictures"
 SIZE = 120, 36

@@ -31,7 +31,7 @@ from model.goals.goals import SolveLimits
 from solver.solve import solve
 from tui.app import PlimsollApp
 from tui.keymap import known_bindings
-from tui.screens.live import LiveScreen
+from tui.screens.base import LiveScreen
 
 BROKERS: Final = 300
 PARTITIONS: Final = 100_000

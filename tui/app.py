@@ -20,28 +20,28 @@ from textual.screen import Screen
 from control.cli.console import in_browser, operator
 from control.loop.view import LogLine, LoopView, Mode, Phase
 from model.errors import PlimsollError
-from tui.desk import RunDesk
+from tui.base_app import FrameApp
 from tui.driver import AsciiDriver, TerminalDriver
-from tui.engine import Asking, Engine
-from tui.frame import FrameApp
+from tui.events import ViewArrived
 from tui.keys import MODE_KEYS, RUN_KEYS
-from tui.looks import wants_ascii
-from tui.messages import ViewArrived
-from tui.moment import Moment
+from tui.loop_port import Asking, Engine
 from tui.palette import commands
+from tui.run_actions import RunDesk
+from tui.screen_state import Moment
 from tui.screens.approve import ApproveScreen
-from tui.screens.covered import is_too_small
-from tui.screens.history import HistoryScreen
-from tui.screens.live import LiveScreen
+from tui.screens.base import LiveScreen
 from tui.screens.log import LogScreen
 from tui.screens.overview import OverviewScreen
+from tui.screens.past_runs import HistoryScreen
 from tui.screens.plan import PlanScreen
 from tui.screens.question import Question
 from tui.screens.run import RunScreen
+from tui.screens.too_small import is_too_small
 from tui.screens.topics import TopicsScreen
 from tui.terminal import signals_end, vanished
-from tui.viewmodel.refusals import refusal
-from tui.viewmodel.trail import Trail
+from tui.themes import wants_ascii
+from tui.viewmodel.brokers.load_history import Trail
+from tui.viewmodel.disabled_reasons import refusal
 
 if TYPE_CHECKING:
     from control.loop.loop import Loop

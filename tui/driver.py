@@ -9,8 +9,8 @@ from textual.app import App
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.looks import ascii_text
-from tui.outlet import Outlet
+from tui.terminal_writer import Outlet
+from tui.themes import ascii_text
 
 
 def _forgiving(encoding: str) -> functools.partial[codecs.IncrementalDecoder]:

@@ -17,7 +17,7 @@ from tui.app import PlimsollApp
 from tui.screens.approve import ApproveScreen
 from tui.viewmodel.cells import plain
 from tui.widgets.keyed_table import KeyedTable
-from tui.widgets.lines import Lines
+from tui.widgets.text_lines import Lines
 
 USER = "ann"
 ROUNDS = 5

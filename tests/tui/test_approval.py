@@ -4,7 +4,7 @@ from model.ids import BrokerId
 from model.plan.plan import LeadersOnly
 from tests.tui.stage import stage
 from tests.tui.views import moves, plan, plan_ready
-from tui.viewmodel.approval import NAMED, touched
+from tui.viewmodel.plan.approval import NAMED, touched
 
 
 def test_brokers_are_named_as_far_as_one_can_read_and_the_others_counted() -> None:

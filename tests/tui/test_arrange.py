@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.viewmodel.arrange import Filter, Wish, arranged
 from tui.viewmodel.cells import Column, Row, Table, cell
+from tui.viewmodel.sort_filter import Filter, Wish, arranged
 
 TABLE = Table(
     columns=(Column("name", "name", 8), Column("load", "load", 8)),

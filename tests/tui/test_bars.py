@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tui.viewmodel.bars import (
+from tui.viewmodel.brokers.bars import (
     BAND_MARK,
     BOTH_MARK,
     COMES,

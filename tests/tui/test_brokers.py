@@ -24,11 +24,17 @@ from tests.tui.views import (
     skewed,
     solving,
 )
-from tui.viewmodel.bars import BAND_MARK, BOTH_MARK, COMES, GOES, LEVEL_MARK
-from tui.viewmodel.brokers import BESIDE, broker_table, layout_for
+from tui.viewmodel.brokers.bars import (
+    BAND_MARK,
+    BOTH_MARK,
+    COMES,
+    GOES,
+    LEVEL_MARK,
+)
+from tui.viewmodel.brokers.brokers import BESIDE, broker_table, layout_for
+from tui.viewmodel.brokers.gauges import gauges
+from tui.viewmodel.brokers.headline import headline, levels_line, scale_words
 from tui.viewmodel.cells import plain
-from tui.viewmodel.gauges import gauges
-from tui.viewmodel.headline import headline, levels_line, scale_words
 from tui.widgets.keyed_table import KeyedTable
 
 BAR = layout_for(118, 2).bar

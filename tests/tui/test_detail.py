@@ -6,10 +6,10 @@ from control.loop.view import LoopView
 from model.ids import BrokerId
 from tests.tui.crowds import crowded
 from tests.tui.views import AT_MS, GOALS, estimated, judged, plan_ready, skewed
-from tui.moment import Moment
-from tui.viewmodel.broker_detail import broker_detail
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_detail import broker_detail
+from tui.viewmodel.brokers.load_history import KEPT, Trail
 from tui.viewmodel.cells import plain
-from tui.viewmodel.trail import KEPT, Trail
 
 
 def _moment(view: LoopView) -> Moment:

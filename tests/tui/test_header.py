@@ -22,10 +22,10 @@ from tests.tui.views import (
     progress,
     running,
 )
-from tui.moment import Moment
+from tui.screen_state import Moment
 from tui.viewmodel.cells import plain
+from tui.viewmodel.disabled_reasons import refusal
 from tui.viewmodel.header import header
-from tui.viewmodel.refusals import refusal
 
 
 def _moment(

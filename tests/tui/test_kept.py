@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from tests.tui.views import GOALS, judged, levelled, log, plan_ready
-from tui.viewmodel.brokers import broker_table
-from tui.viewmodel.kept import kept_while
+from tui.viewmodel.brokers.brokers import broker_table
+from tui.viewmodel.memoize import kept_while
 
 
 def test_a_view_that_differs_in_its_log_alone_has_the_same_table_of_brokers() -> None:

@@ -5,7 +5,7 @@ from tests.tui.plan_views import with_frontier
 from tests.tui.stage import Stage, stage
 from tests.tui.views import plan_ready, running
 from tui.app import PlimsollApp
-from tui.looks import ascii_text
+from tui.themes import ascii_text
 from tui.widgets.key_bar import KeyBar
 
 SIZE = 200, 40

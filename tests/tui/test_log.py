@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from control.loop.view import LogLine, LoopView
 from tests.tui.stage import Stage, stage
 from tests.tui.views import AT_MS, CONNECTING, log, plan_ready
-from tui.viewmodel.arrange import Filter
 from tui.viewmodel.log import LEVELS, kept_lines, lines_since, next_level
+from tui.viewmodel.sort_filter import Filter
 from tui.widgets.log_pane import LogPane
 
 LINES = tuple(

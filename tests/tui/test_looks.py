@@ -10,8 +10,15 @@ from textual.theme import BUILTIN_THEMES, Theme
 from control.settings.screen_settings import THEMES as NAMES
 from tests.tui.stage import stage
 from tests.tui.views import plan_ready
-from tui.looks import COLOUR_BLIND, ascii_text, wants_ascii
-from tui.viewmodel.bars import BAND_MARK, COMES, EIGHTHS, GOES, HEIGHTS, LEVEL_MARK
+from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
+from tui.viewmodel.brokers.bars import (
+    BAND_MARK,
+    COMES,
+    EIGHTHS,
+    GOES,
+    HEIGHTS,
+    LEVEL_MARK,
+)
 from tui.viewmodel.cells import Role
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.paint import palette

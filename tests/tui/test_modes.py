@@ -6,7 +6,7 @@ from control.loop.view import Mode
 from tests.tui.stage import stage
 from tests.tui.views import CONNECTING, HASH, NAME, plan_ready, running
 from tui.screens.approve import ApproveScreen
-from tui.screens.live import LiveScreen
+from tui.screens.base import LiveScreen
 from tui.screens.question import Question
 from tui.viewmodel.modes import MODES
 from tui.widgets.mode_bar import ModeBar

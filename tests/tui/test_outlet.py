@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tui.outlet import MOST, Outlet
+from tui.terminal_writer import MOST, Outlet
 
 PIECE = "x" * 4096
 LONG_S = 300.0

@@ -23,7 +23,7 @@ from tests.tui.views import (
     other_authority,
     plan_ready,
 )
-from tui.looks import COLOUR_BLIND, ascii_text
+from tui.themes import COLOUR_BLIND, ascii_text
 
 STATES = {
     "connecting": CONNECTING,

@@ -2,7 +2,7 @@
 
 from model.ids import BrokerId
 from tests.tui.views import moves
-from tui.viewmodel.plan import from_to
+from tui.viewmodel.plan.wording import from_to
 
 
 def test_a_change_of_order_alone_shows_both_lists() -> None:

@@ -17,7 +17,7 @@ from tests.tui.plan_views import (
 from tests.tui.stage import stage
 from tests.tui.test_pictures import picture, picture_of
 from tests.tui.views import NAME, plan_ready
-from tui.looks import ascii_text
+from tui.themes import ascii_text
 
 __all__ = ["picture"]
 

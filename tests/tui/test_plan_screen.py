@@ -38,7 +38,7 @@ from tests.tui.views import (
 )
 from tui.screens.form import FormScreen
 from tui.screens.reason import ReasonScreen
-from tui.viewmodel.approval import throttle_line
+from tui.viewmodel.plan.approval import throttle_line
 from tui.widgets.keyed_table import KeyedTable
 
 

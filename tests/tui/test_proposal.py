@@ -40,14 +40,25 @@ from tests.tui.views import (
     skewed,
     solving,
 )
-from tui.moment import Moment
-from tui.viewmodel.broker_diff import broker_table
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.figures import figures
-from tui.viewmodel.frontier import PICKED, POINT, plot, point_words, start_of
-from tui.viewmodel.moves import move_lines, moves_table, price_words, without
-from tui.viewmodel.plan import MOVES_SHOWN
-from tui.viewmodel.shown import shown
+from tui.viewmodel.plan.frontier import (
+    PICKED,
+    POINT,
+    plot,
+    point_words,
+    start_of,
+)
+from tui.viewmodel.plan.moves import (
+    move_lines,
+    moves_table,
+    price_words,
+    without,
+)
+from tui.viewmodel.plan.plan_figures import figures
+from tui.viewmodel.plan.shown_plan import shown
+from tui.viewmodel.plan.wording import MOVES_SHOWN
 
 
 def _figures(view: LoopView, width: int = 110) -> str:

@@ -20,19 +20,19 @@ from tests.tui.views import (
     progress,
     running,
 )
-from tui.moment import Moment
-from tui.viewmodel.armed import armed
-from tui.viewmodel.arrange import Filter, Wish
+from tui.screen_state import Moment
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.progress import rate_now, share_done
-from tui.viewmodel.run import (
+from tui.viewmodel.run.progress import rate_now, share_done
+from tui.viewmodel.run.run import (
     MOVES_SHOWN,
     RunShown,
     moves_table,
     past_shown,
     run_shown,
 )
-from tui.viewmodel.throttle import UNLIMITED, throttle_words, typed_rate
+from tui.viewmodel.run.stop_rules import armed
+from tui.viewmodel.run.throttle import UNLIMITED, throttle_words, typed_rate
+from tui.viewmodel.sort_filter import Filter, Wish
 
 MB = 1_000_000
 

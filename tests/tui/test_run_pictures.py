@@ -24,7 +24,7 @@ from tests.tui.views import (
     progress,
     running,
 )
-from tui.screens.replay import ReplayScreen
+from tui.screens.run_replay import ReplayScreen
 
 __all__ = ["picture"]
 

@@ -19,10 +19,10 @@ from tests.tui.views import (
     running,
     solving,
 )
-from tui.screens.replay import ReplayScreen
 from tui.screens.roll_back import RollBackScreen
+from tui.screens.run_replay import ReplayScreen
 from tui.screens.throttle import ThrottleScreen
-from tui.viewmodel.refusals import ACTIONS, refusal
+from tui.viewmodel.disabled_reasons import ACTIONS, refusal
 
 
 def _said(on: Stage) -> str:

@@ -24,7 +24,7 @@ from tests.tui.views import (
     skewed,
     solving,
 )
-from tui.messages import ViewArrived
+from tui.events import ViewArrived
 from tui.screens.reason import ReasonScreen
 from tui.widgets.help_panel import HelpPanel
 from tui.widgets.keyed_table import KeyedTable

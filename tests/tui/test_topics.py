@@ -24,10 +24,10 @@ from tests.tui.views import (
     skewed,
     solving,
 )
-from tui.viewmodel.arrange import Filter, Wish
 from tui.viewmodel.cells import Table, plain
-from tui.viewmodel.partitions import partition_table
-from tui.viewmodel.topics import ROWS_SHOWN, topic_table
+from tui.viewmodel.sort_filter import Filter, Wish
+from tui.viewmodel.topics.partitions import partition_table
+from tui.viewmodel.topics.topics import ROWS_SHOWN, topic_table
 from tui.widgets.keyed_table import KeyedTable
 
 ORDERS = TopicName("orders")

@@ -12,9 +12,9 @@ from textual.widgets import Static
 from executor.schedule.estimate import Forecast
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
 from model.plan.plan import Plan
-from tui.moment import Moment
+from tui.screen_state import Moment
 from tui.screens.dialog import NamedDialog
-from tui.viewmodel.approval import (
+from tui.viewmodel.plan.approval import (
     asked,
     balance,
     counts,

@@ -10,7 +10,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
-from tui.screens.covered import Covered
+from tui.screens.too_small import Covered
 
 
 class Dialog(Covered[None]):

@@ -10,7 +10,7 @@ from textual.widgets import Button, Input, Label, Static
 
 from model.errors import PlimsollError
 from tui.screens.dialog import Dialog
-from tui.viewmodel.forms import FormLine, Typed
+from tui.viewmodel.plan.forms import FormLine, Typed
 
 
 class FormScreen(Dialog):

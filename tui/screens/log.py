@@ -7,10 +7,10 @@ from textual.widgets import Input, Static
 
 from control.loop.view import LogLine
 from model.units import count_text
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
-from tui.viewmodel.arrange import Filter
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
 from tui.viewmodel.log import kept_lines, lines_since, next_level, why_no_lines
+from tui.viewmodel.sort_filter import Filter
 from tui.widgets.filter_bar import FILTER_KEYS, FilterBar
 from tui.widgets.log_pane import LogPane
 from tui.widgets.titles import entitle

@@ -4,8 +4,8 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from model.ids import BrokerId
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
 from tui.widgets.broker_detail import BrokerDetail
 from tui.widgets.broker_panel import BrokerPanel
 from tui.widgets.keyed_table import KeyedTable

@@ -14,13 +14,13 @@ from control.render.plan_export import (
     write_files,
 )
 from model.errors import PlimsollError
-from tui.engine import Asking
-from tui.moment import Moment
-from tui.plan_keys import PLAN_KEYS
+from tui.loop_port import Asking
+from tui.plan_actions import PLAN_KEYS
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
 from tui.screens.form import FormScreen
-from tui.screens.live import LiveScreen
 from tui.screens.reason import ReasonScreen
-from tui.viewmodel.forms import (
+from tui.viewmodel.plan.forms import (
     WHAT_IF_LINES,
     FormLine,
     Typed,
@@ -30,7 +30,7 @@ from tui.viewmodel.forms import (
     pin_of,
     scenario_of,
 )
-from tui.viewmodel.shown import WHAT_IF, shown
+from tui.viewmodel.plan.shown_plan import WHAT_IF, shown
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.moves_panel import MovesPanel
 from tui.widgets.plan_side import BrokersAfter, FrontierPlot, MoveDetail

@@ -5,7 +5,7 @@ from textual.binding import Binding
 from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Label, Static
 
-from tui.screens.covered import Covered
+from tui.screens.too_small import Covered
 
 
 class Question(Covered[bool]):

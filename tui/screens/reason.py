@@ -8,9 +8,9 @@ from textual.widgets import Label, Static
 
 from model.plan.plan import Move
 from model.units import bytes_text
-from tui.viewmodel.moves import price_words, without_words
-from tui.viewmodel.plan import listed
-from tui.viewmodel.shown import Shown
+from tui.viewmodel.plan.moves import price_words, without_words
+from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.plan.wording import listed
 
 
 class ReasonScreen(ModalScreen[None]):

@@ -6,7 +6,7 @@ from textual.binding import Binding
 
 from model.plan.plan import Plan
 from tui.screens.dialog import NamedDialog
-from tui.viewmodel.approval import counts, touched
+from tui.viewmodel.plan.approval import counts, touched
 
 
 class RollBackScreen(NamedDialog):

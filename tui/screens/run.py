@@ -6,9 +6,9 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from tui.keys import RUN_KEYS
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
-from tui.viewmodel.run import run_shown
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
+from tui.viewmodel.run.run import run_shown
 from tui.widgets.run_panel import RunPanel
 
 

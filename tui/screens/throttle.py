@@ -8,7 +8,7 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widgets import Button, Input, Label, Static
 
 from tui.screens.dialog import Dialog
-from tui.viewmodel.throttle import typed_rate
+from tui.viewmodel.run.throttle import typed_rate
 
 
 class ThrottleScreen(Dialog):

@@ -9,12 +9,12 @@ from textual.containers import Vertical
 from textual.markup import escape
 
 from model.ids import TopicName
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
-from tui.viewmodel.arrange import Wish
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
 from tui.viewmodel.cells import Table
-from tui.viewmodel.partitions import partition_table
-from tui.viewmodel.topics import topic_table
+from tui.viewmodel.sort_filter import Wish
+from tui.viewmodel.topics.partitions import partition_table
+from tui.viewmodel.topics.topics import topic_table
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 

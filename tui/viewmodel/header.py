@@ -5,11 +5,11 @@ import textwrap
 from control.loop.view import LoopView, Mode, Phase
 from model.run import RunState
 from model.snapshot.replication import Replication
-from tui.moment import Moment
-from tui.viewmodel.ages import age_s, is_stale, ticking
+from tui.screen_state import Moment
 from tui.viewmodel.cells import Cell, Role, Span, cell, flow, shorten, shorten_words
-from tui.viewmodel.progress import ACTIVE, share_done
-from tui.viewmodel.shown import WHAT_IF
+from tui.viewmodel.plan.shown_plan import WHAT_IF
+from tui.viewmodel.run.progress import ACTIVE, share_done
+from tui.viewmodel.staleness import age_s, is_stale, ticking
 
 NAME_WIDTH = 24
 SHORT_ID = 8

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from control.loop.view import LogLine
-from tui.viewmodel.arrange import Filter
 from tui.viewmodel.cells import Cell, Role, Span
+from tui.viewmodel.sort_filter import Filter
 
 LEVELS = ("info", "warning", "error")
 """From least to most; each is shown with those that are more."""

@@ -5,10 +5,10 @@ import textwrap
 from textual.events import Resize
 
 from model.ids import BrokerId
-from tui.moment import Moment
-from tui.viewmodel.broker_detail import broker_detail, detail_title, span_words
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_detail import broker_detail, detail_title, span_words
 from tui.viewmodel.cells import Role, cell
-from tui.widgets.lines import Lines
+from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 

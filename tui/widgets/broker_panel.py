@@ -5,14 +5,14 @@ from textual.containers import Vertical
 from textual.events import Resize
 
 from control.loop.view import Phase
-from tui.moment import Moment
-from tui.viewmodel.ages import is_stale
-from tui.viewmodel.arrange import Wish, arranged
-from tui.viewmodel.brokers import broker_table
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.brokers import broker_table
+from tui.viewmodel.brokers.headline import headline, levels_line, scale_words
 from tui.viewmodel.cells import Table
-from tui.viewmodel.headline import headline, levels_line, scale_words
-from tui.widgets.lines import Lines
+from tui.viewmodel.sort_filter import Wish, arranged
+from tui.viewmodel.staleness import is_stale
 from tui.widgets.table_pane import TablePane
+from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 

@@ -3,7 +3,7 @@
 from textual.binding import Binding
 from textual.widgets import Input
 
-from tui.viewmodel.arrange import LONGEST
+from tui.viewmodel.sort_filter import LONGEST
 
 FILTER_KEYS = [
     Binding(

@@ -2,9 +2,9 @@
 
 from textual.events import Resize
 
-from tui.moment import Moment
+from tui.screen_state import Moment
 from tui.viewmodel.header import header
-from tui.widgets.lines import Lines
+from tui.widgets.text_lines import Lines
 
 
 class HeaderBar(Lines):

@@ -4,14 +4,14 @@ from textual.app import ComposeResult
 from textual.containers import Vertical
 
 from model.plan.plan import Move, Plan
-from tui.moment import Moment
-from tui.viewmodel.arrange import Wish, arranged
+from tui.screen_state import Moment
 from tui.viewmodel.cells import Table
-from tui.viewmodel.figures import figures
-from tui.viewmodel.moves import moves_table
-from tui.viewmodel.shown import shown
-from tui.widgets.lines import Lines
+from tui.viewmodel.plan.moves import moves_table
+from tui.viewmodel.plan.plan_figures import figures
+from tui.viewmodel.plan.shown_plan import shown
+from tui.viewmodel.sort_filter import Wish, arranged
 from tui.widgets.table_pane import TablePane
+from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 MARGINS = 2

@@ -9,16 +9,16 @@ from textual.message import Message
 from control.planning.frontier_points import point_of
 from control.planning.plan_view import Traced
 from model.plan.plan import Move
-from tui.moment import Moment
-from tui.viewmodel.ages import ticking
-from tui.viewmodel.arrange import Wish, arranged
-from tui.viewmodel.broker_diff import broker_table
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_diff import broker_table
 from tui.viewmodel.cells import Role, Table, cell
-from tui.viewmodel.frontier import MEASURES, plot, point_words, start_of
-from tui.viewmodel.moves import move_lines
-from tui.viewmodel.shown import Shown, shown
-from tui.widgets.lines import Lines
+from tui.viewmodel.plan.frontier import MEASURES, plot, point_words, start_of
+from tui.viewmodel.plan.moves import move_lines
+from tui.viewmodel.plan.shown_plan import Shown, shown
+from tui.viewmodel.sort_filter import Wish, arranged
+from tui.viewmodel.staleness import ticking
 from tui.widgets.table_pane import TablePane
+from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 

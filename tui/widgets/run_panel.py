@@ -7,14 +7,14 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.widgets import ProgressBar
 
-from tui.moment import Moment
+from tui.screen_state import Moment
 from tui.screens.reason import ReasonScreen
-from tui.viewmodel.arrange import Wish
 from tui.viewmodel.cells import Table
-from tui.viewmodel.run import RunShown, moves_table
+from tui.viewmodel.run.run import RunShown, moves_table
+from tui.viewmodel.sort_filter import Wish
 from tui.widgets.keyed_table import KeyedTable
-from tui.widgets.lines import Lines
 from tui.widgets.table_pane import TablePane
+from tui.widgets.text_lines import Lines
 from tui.widgets.titles import entitle
 
 SCROLL_BAR = 1

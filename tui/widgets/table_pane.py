@@ -9,9 +9,9 @@ from textual.containers import Vertical
 from textual.events import Resize
 from textual.widgets import Input, Static
 
-from tui.moment import Moment
-from tui.viewmodel.arrange import Filter, Wish
+from tui.screen_state import Moment
 from tui.viewmodel.cells import Table
+from tui.viewmodel.sort_filter import Filter, Wish
 from tui.widgets.filter_bar import FILTER_KEYS, FilterBar
 from tui.widgets.keyed_table import KeyedTable
 

@@ -10,7 +10,6 @@ from model.goals.goals import Goals
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.snapshot.topic_skews import TopicSkews, topic_skews
 from model.units import count_text, short_text
-from tui.viewmodel.arrange import Wish, marked, no_match
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -21,8 +20,9 @@ from tui.viewmodel.cells import (
     right,
     shorten_middle,
 )
-from tui.viewmodel.kept import kept, kept_while
-from tui.viewmodel.rests import resting
+from tui.viewmodel.memoize import kept, kept_while
+from tui.viewmodel.plan.cooldowns import resting
+from tui.viewmodel.sort_filter import Wish, marked, no_match
 
 ROWS_SHOWN = 500
 """Rows of the table; further ones are counted in words."""

@@ -7,8 +7,8 @@ from model.goals.goals import Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import Resource
 from model.units import bytes_text, count_text, rate_text
+from tui.viewmodel.brokers.gauges import SHORT, Gauges, gauges
 from tui.viewmodel.cells import Cell, Role, Span, cell
-from tui.viewmodel.gauges import SHORT, Gauges, gauges
 
 NAMED = 3
 """Brokers named one by one in the headline, where there is room."""

@@ -7,6 +7,7 @@ from model.evaluate import prices_of
 from model.ids import BrokerId
 from model.plan.plan import BrokerChange, Move, Plan
 from model.units import bytes_text, count_text
+from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -18,9 +19,8 @@ from tui.viewmodel.cells import (
     shorten_middle,
     shorten_words,
 )
-from tui.viewmodel.gauges import SHORT
-from tui.viewmodel.plan import MOVES_SHOWN, REASON_LEAST, from_to
-from tui.viewmodel.shown import Shown
+from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.plan.wording import MOVES_SHOWN, REASON_LEAST, from_to
 
 COLUMNS = (
     Column("brokers", "from → to", 12),

@@ -10,11 +10,9 @@ from executor.journal.run_history import PastRun
 from model.plan.plan import Move
 from model.run import BrokerBalance, MoveProgress, MoveState, RunProgress, RunState
 from model.units import bytes_text, count_text, rate_text, seconds_text
-from tui.moment import Moment
-from tui.viewmodel.ages import ticking
-from tui.viewmodel.armed import armed
-from tui.viewmodel.arrange import Wish, arranged
-from tui.viewmodel.bars import bar
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.bars import bar
+from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -28,9 +26,8 @@ from tui.viewmodel.cells import (
     shorten_middle,
     shorten_words,
 )
-from tui.viewmodel.gauges import SHORT
-from tui.viewmodel.plan import listed
-from tui.viewmodel.progress import (
+from tui.viewmodel.plan.wording import listed
+from tui.viewmodel.run.progress import (
     ACTIVE,
     bytes_copied,
     bytes_total,
@@ -39,7 +36,10 @@ from tui.viewmodel.progress import (
     rate_of_move,
     share_done,
 )
-from tui.viewmodel.throttle import refused_words, throttle_words
+from tui.viewmodel.run.stop_rules import armed
+from tui.viewmodel.run.throttle import refused_words, throttle_words
+from tui.viewmodel.sort_filter import Wish, arranged
+from tui.viewmodel.staleness import ticking
 
 MOVES_SHOWN = 200
 """Rows of the table; further ones are counted in words."""

@@ -8,7 +8,7 @@ from executor.run.operator_control import AskedRate
 from model.goals.goals import Goals
 from model.run import RunReport
 from model.stop_rules import StopRules
-from tui.viewmodel.trail import Trail
+from tui.viewmodel.brokers.load_history import Trail
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -8,13 +8,13 @@ from executor.journal.journal_replay import Replay
 from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.run import RunProgress
-from tui.engine import Engine
+from tui.loop_port import Engine
 from tui.screens.question import Question
 from tui.screens.roll_back import RollBackScreen
 from tui.screens.throttle import ThrottleScreen
-from tui.viewmodel.history import Listed, listed
-from tui.viewmodel.refusals import refusal
-from tui.viewmodel.throttle import throttle_words
+from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.run.past_runs import Listed, listed
+from tui.viewmodel.run.throttle import throttle_words
 
 if TYPE_CHECKING:
     from tui.app import PlimsollApp

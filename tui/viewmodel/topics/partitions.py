@@ -7,12 +7,12 @@ from model.goals.goals import Goals
 from model.ids import TopicName
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import short_text
-from tui.viewmodel.arrange import Wish, marked, no_match
 from tui.viewmodel.cells import Cell, Column, Role, Row, Table, cell, right, shorten
-from tui.viewmodel.kept import kept
 from tui.viewmodel.log import clock_text
-from tui.viewmodel.rests import rests
-from tui.viewmodel.topics import ROWS_SHOWN, note
+from tui.viewmodel.memoize import kept
+from tui.viewmodel.plan.cooldowns import rests
+from tui.viewmodel.sort_filter import Wish, marked, no_match
+from tui.viewmodel.topics.topics import ROWS_SHOWN, note
 
 LEAST_REPLICAS = 12
 

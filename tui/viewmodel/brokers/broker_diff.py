@@ -2,8 +2,8 @@
 
 from model.plan.plan import BrokerChange, Plan
 from model.units import short_text
+from tui.viewmodel.brokers.gauges import SHORT
 from tui.viewmodel.cells import Cell, Column, Role, Row, Span, Table, cell, right
-from tui.viewmodel.gauges import SHORT
 
 ID, REPLICAS, OFF, LOAD = 7, 10, 17, 15
 """Columns of each figure."""

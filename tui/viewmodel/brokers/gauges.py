@@ -9,8 +9,8 @@ from model.ids import BrokerId
 from model.plan.plan import BrokerChange
 from model.plan.proposal import Proposal
 from model.snapshot.snapshot import Resource, Snapshot
-from tui.viewmodel.kept import kept_while
-from tui.viewmodel.shown import ghost
+from tui.viewmodel.memoize import kept_while
+from tui.viewmodel.plan.shown_plan import ghost
 
 ORDER = (
     Resource.NET_IN,

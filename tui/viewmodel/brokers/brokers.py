@@ -17,7 +17,16 @@ from model.snapshot.snapshot import (
     Snapshot,
 )
 from model.units import short_text
-from tui.viewmodel.bars import Marks, bar
+from tui.viewmodel.brokers.bars import Marks, bar
+from tui.viewmodel.brokers.gauges import (
+    SHORT,
+    Gauge,
+    Gauges,
+    gauges,
+    loads_shown,
+    resources_of,
+)
+from tui.viewmodel.brokers.headline import whole
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -29,17 +38,8 @@ from tui.viewmodel.cells import (
     shorten,
     shorten_middle,
 )
-from tui.viewmodel.gauges import (
-    SHORT,
-    Gauge,
-    Gauges,
-    gauges,
-    loads_shown,
-    resources_of,
-)
-from tui.viewmodel.headline import whole
-from tui.viewmodel.kept import kept_while
-from tui.viewmodel.shown import ghost
+from tui.viewmodel.memoize import kept_while
+from tui.viewmodel.plan.shown_plan import ghost
 
 UNITS = {
     Resource.NET_IN: "B/s",

@@ -9,8 +9,7 @@ from executor.journal.run_history import PastRun
 from executor.run.run_outcome import recounted
 from model.run import BrokerBalance, MoveState, RunState
 from model.units import bytes_text, seconds_text
-from tui.moment import Moment
-from tui.viewmodel.arrange import Wish, arranged
+from tui.screen_state import Moment
 from tui.viewmodel.cells import (
     Cell,
     Column,
@@ -21,9 +20,10 @@ from tui.viewmodel.cells import (
     right,
     shorten,
 )
-from tui.viewmodel.kept import kept
-from tui.viewmodel.progress import bytes_copied
-from tui.viewmodel.run import RUN_ROLES
+from tui.viewmodel.memoize import kept
+from tui.viewmodel.run.progress import bytes_copied
+from tui.viewmodel.run.run import RUN_ROLES
+from tui.viewmodel.sort_filter import Wish, arranged
 
 ROOMY = 100
 TIME = 12

@@ -14,9 +14,9 @@ from textual.screen import Screen
 from textual.widgets import Static
 
 from model.errors import PlimsollError
-from tui.moment import Moment
-from tui.screens.covered import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
-from tui.viewmodel.refusals import ACTIONS, refusal
+from tui.screen_state import Moment
+from tui.screens.too_small import LEAST_COLUMNS, LEAST_LINES, TOO_SMALL
+from tui.viewmodel.disabled_reasons import ACTIONS, refusal
 from tui.widgets.header_bar import HeaderBar
 from tui.widgets.key_bar import KeyBar
 from tui.widgets.mode_bar import ModeBar

@@ -6,7 +6,7 @@ from control.loop.view import LoopView, Phase
 from control.planning.plan_view import Solving
 from model.plan.plan import Plan, PlanStatus
 from model.snapshot.snapshot import Snapshot
-from tui.viewmodel.plan import why_no_plan
+from tui.viewmodel.plan.wording import why_no_plan
 
 WHAT_IF = "WHAT-IF"
 """Stands on every part of what is only supposed."""

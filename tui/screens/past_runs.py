@@ -8,18 +8,18 @@ from textual.app import ComposeResult
 from textual.binding import Binding
 
 from model.errors import PlimsollError
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
-from tui.screens.replay import ReplayScreen
-from tui.viewmodel.arrange import Wish
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
+from tui.screens.run_replay import ReplayScreen
 from tui.viewmodel.cells import Table
-from tui.viewmodel.history import Listed, history_table, why_no_runs
+from tui.viewmodel.run.past_runs import Listed, history_table, why_no_runs
+from tui.viewmodel.sort_filter import Wish
 from tui.widgets.keyed_table import KeyedTable
 from tui.widgets.table_pane import TablePane
 
 if TYPE_CHECKING:
     from tui.app import PlimsollApp
-    from tui.desk import RunDesk
+    from tui.run_actions import RunDesk
 
 
 MARGINS = 3

@@ -7,9 +7,9 @@ from textual.binding import Binding
 
 from executor.journal.journal_replay import Replay
 from model.run import BrokerBalance
-from tui.moment import Moment
-from tui.screens.live import LiveScreen
-from tui.viewmodel.run import RunShown, past_shown
+from tui.screen_state import Moment
+from tui.screens.base import LiveScreen
+from tui.viewmodel.run.run import RunShown, past_shown
 from tui.widgets.run_panel import RunPanel
 
 STEPS = 20

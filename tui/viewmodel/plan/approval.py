@@ -7,8 +7,8 @@ from executor.schedule.estimate import Forecast
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.units import bytes_text, count_text, rate_text, seconds_text
-from tui.viewmodel.gauges import SHORT
-from tui.viewmodel.plan import listed
+from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.plan.wording import listed
 
 PEAKS_NAMED = 3
 NAMED = 20

@@ -2,8 +2,8 @@
 
 from control.loop.view import LoopView, Mode, Phase
 from model.run import UNFINISHED, RunProgress, RunState
-from tui.moment import Moment
-from tui.viewmodel.shown import shown
+from tui.screen_state import Moment
+from tui.viewmodel.plan.shown_plan import shown
 
 
 def refusal(action: str, moment: Moment) -> str | None:

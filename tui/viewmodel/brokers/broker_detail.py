@@ -6,12 +6,12 @@ from model.dimensions import Dimension, replica_loads
 from model.ids import BrokerId
 from model.snapshot.snapshot import Floats, Ints, Resource, Snapshot
 from model.units import seconds_text, short_text
-from tui.moment import Moment
-from tui.viewmodel.bars import sparkline
-from tui.viewmodel.brokers import arrow, mark
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.bars import sparkline
+from tui.viewmodel.brokers.brokers import arrow, mark
+from tui.viewmodel.brokers.gauges import SHORT, Gauge, gauges, resources_of
+from tui.viewmodel.brokers.headline import amount, percent
 from tui.viewmodel.cells import Cell, Role, Span, cell, shorten, shorten_middle
-from tui.viewmodel.gauges import SHORT, Gauge, gauges, resources_of
-from tui.viewmodel.headline import amount, percent
 
 SIDE_BY_SIDE = 64
 """Columns from which on a course stands beside its figures."""

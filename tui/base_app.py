@@ -16,8 +16,8 @@ from textual.widgets import Input
 from control.loop.dependencies import LoopSettings
 from model.printable import printable
 from tui.keymap import checked_keys
-from tui.looks import COLOUR_BLIND
-from tui.screens.covered import is_too_small
+from tui.screens.too_small import is_too_small
+from tui.themes import COLOUR_BLIND
 from tui.widgets.help_panel import HelpPanel
 
 GONE_S = 0.5

@@ -6,12 +6,12 @@ from control.planning.plan_view import Solving
 from model.plan.plan import Plan
 from model.plan.remaining import OverLimit, remaining_words
 from model.units import bytes_text, count_text, percent_text
-from tui.moment import Moment
-from tui.viewmodel.ages import ticking
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.gauges import SHORT
+from tui.viewmodel.brokers.headline import amount
 from tui.viewmodel.cells import Cell, Role, cell, flow, shorten_words
-from tui.viewmodel.gauges import SHORT
-from tui.viewmodel.headline import amount
-from tui.viewmodel.shown import Shown
+from tui.viewmodel.plan.shown_plan import Shown
+from tui.viewmodel.staleness import ticking
 
 CHANGES_TOLD = 3
 """Changes that stand in the figures; further ones are counted."""

@@ -1,0 +1,1 @@
+"""The broker table, its bars and its details as plain values."""

@@ -1,0 +1,1 @@
+"""The run screen and the list of previous runs as plain values."""

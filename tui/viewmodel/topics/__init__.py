@@ -1,0 +1,1 @@
+"""The topic and partition tables as plain values."""
