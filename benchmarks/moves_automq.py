@@ -12,8 +12,8 @@ from executor.timing import RunLimits
 from lab.load.load_generator import Load
 from lab.local_cluster.processes import Processes
 from model.ids import PartitionId, TopicName
-from tests.automq import AutoMQCluster, automq_home
-from tests.executor.plans import plan_for
+from tests.support.automq import AutoMQCluster, automq_home
+from tests.support.executor.plan_builders import plan_for
 
 NODES: Final = (0, 1, 2)
 BIG_BYTES: Final = 520e6

@@ -16,7 +16,7 @@ from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.ids import BrokerId
 from model.plan.plan import Plan
 from model.units import bytes_text
-from tests.executor.plans import plan_for
+from tests.support.executor.plan_builders import plan_for
 
 SIZES: Final = (0.25e9, 0.5e9, 1e9)
 TIERED: Final = {

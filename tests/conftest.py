@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, settings
 
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from tests.automq import AutoMQCluster, automq_home
+from tests.support.automq import AutoMQCluster, automq_home
 
 OUTER = {"AUTOMQ_HOME", "CACHE_DIR", "CRUISE_CONTROL_HOME", "JAVA", "SOAK_MINUTES"}
 """Variables for the suite itself, without their prefix."""
@@ -111,3 +111,12 @@ def automq_cluster(
         yield cluster.wait_ready()
     finally:
         cluster.close()
+
+
+@pytest.fixture(scope="module")
+def endpoint() -> Iterator[str]:
+    """Of an S3 server."""
+    from tests.support.executor.s3_server import s3_server
+
+    with s3_server() as found:
+        yield found

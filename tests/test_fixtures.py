@@ -9,8 +9,8 @@ import pytest
 from collector.recorded_state import read_recording
 from model.snapshot.file import read_snapshot, write_snapshot
 from model.snapshot.snapshot import StorageKind
-from tests import offline
-from tests.control.test_cli import plimsoll
+from tests.control.cli.test_main import plimsoll
+from tests.support import cli_offline as offline
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 SNAPSHOTS = ("tutorial.json", "demo.json", "replicated.json.gz")

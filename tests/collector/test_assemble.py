@@ -15,7 +15,14 @@ from collector.metadata import ClusterState
 from collector.spark.vectors import NOBODY, ORIGINS, VECTORS
 from model.ids import BrokerId
 from model.snapshot.snapshot import Broker, Resource, Snapshot, StorageKind
-from tests.collector.rows import START_MS, cluster, figures, load_table, topic, vector
+from tests.support.collector.sample_rows import (
+    START_MS,
+    cluster,
+    figures,
+    load_table,
+    topic,
+    vector,
+)
 
 
 def vectors(*rows: tuple[str, int, int], net_in: float = 5.0) -> pa.Table:

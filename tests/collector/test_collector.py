@@ -8,7 +8,7 @@ from clients.connection import Connection
 from collector.collector import Collector
 from collector.collector_settings import CollectorSettings
 from model.errors import ClusterUnreachable
-from tests.collector.rows import cluster, topic
+from tests.support.collector.sample_rows import cluster, topic
 
 
 def collector(folder: Path, bootstrap: str = "127.0.0.1:1") -> Collector:

@@ -3,7 +3,7 @@ import numpy as np
 from collector.metadata import build_state
 from model.snapshot.replication import Replication
 from model.snapshot.snapshot import BrokerState, StorageKind
-from tests.collector.rows import cluster, topic
+from tests.support.collector.sample_rows import cluster, topic
 
 
 def test_partitions_are_sorted_by_topic_and_number() -> None:

@@ -10,8 +10,8 @@ from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.spark.vectors import Window, load_vectors
 from model.snapshot.snapshot import StorageKind
-from tests.automq import AutoMQCluster
-from tests.collector.rows import RECORD_BYTES
+from tests.support.automq import AutoMQCluster
+from tests.support.collector.sample_rows import RECORD_BYTES
 
 pytestmark = pytest.mark.automq
 RECORDS = 500

@@ -21,7 +21,7 @@ from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Snapshot, StorageKind
-from tests.collector.rows import sample, table
+from tests.support.collector.sample_rows import sample, table
 
 pytestmark = pytest.mark.kafka
 PATIENCE_S = 300.0

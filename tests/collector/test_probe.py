@@ -11,9 +11,9 @@ from collector.metadata import ClusterState
 from collector.probe import IDLE_AGE_S, Probe, build_samples
 from collector.samples import MOVING, NEW
 from model.snapshot.snapshot import StorageKind
-from tests.collector import answers
-from tests.collector.answers import Place
-from tests.collector.rows import START_MS, cluster, topic
+from tests.support.collector import admin_responses as answers
+from tests.support.collector.admin_responses import Place
+from tests.support.collector.sample_rows import START_MS, cluster, topic
 
 BOTH = {("orders", 0): 100, ("orders", 1): 50}
 FIRST = ("orders", 0)

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.samples import SAMPLES, decode, encode, not_ahead
-from tests.collector.rows import START_MS, sample, table
+from tests.support.collector.sample_rows import START_MS, sample, table
 
 GOLDEN = {
     "01000000018bcfe5680000000003000000010000000100000000000003e800000000000000c8"

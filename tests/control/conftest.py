@@ -8,7 +8,7 @@ from model.plan.plan import Plan, write_plan
 from model.snapshot.file import write_snapshot
 from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
-from tests.control.parts import EASY, MB, WORK, cluster
+from tests.support.control.loop_parts import EASY, MB, WORK, cluster
 
 
 @pytest.fixture(scope="session")

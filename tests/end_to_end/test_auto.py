@@ -8,7 +8,7 @@ import pytest
 from lab.load.load_generator import Load, LoadOrder
 from lab.load.weights import DEMO_WEIGHTS
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.end_to_end.commands import Shell
+from tests.support.cli_on_cluster import Shell
 
 TOPIC = "shifting"
 SETTINGS = """

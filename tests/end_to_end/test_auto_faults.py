@@ -17,15 +17,15 @@ from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.errors import ClusterUnreachable
 from model.ids import BrokerId, PartitionId, TopicName
-from tests.end_to_end.commands import (
+from tests.support.cli_on_cluster import (
     RUN_S,
     Running,
     Shell,
     leaders_per_broker,
     wait_until,
 )
-from tests.executor.plans import ids
-from tests.executor.records import fill
+from tests.support.executor.plan_builders import ids
+from tests.support.executor.topic_records import fill
 
 pytestmark = [
     pytest.mark.kafka,

@@ -9,8 +9,8 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli.main import app
-from tests.clusterfiles import described
-from tests.offline import usual
+from tests.support.cli_offline import usual
+from tests.support.cluster_files import described
 
 PLACES = ((1, 2), (2, 1), (1, 2), (2, 3), (1, 3))
 LONG = "a" * 249

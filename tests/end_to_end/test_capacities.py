@@ -12,7 +12,7 @@ from clients.jvm.jars import default_cache_dir
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from model.units import bytes_text
-from tests.end_to_end.commands import Shell
+from tests.support.cli_on_cluster import Shell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 

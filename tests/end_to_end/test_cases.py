@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.offline import plimsoll
+from tests.support.cli_offline import plimsoll
 
 CASES = Path(__file__).parents[1] / "cases"
 

@@ -24,12 +24,12 @@ from collector.reports.metric_topics import CRUISE_CONTROL_TOPIC
 from collector.samples_topic import SamplesTopic
 from model.errors import RightsMissing
 from model.plan.plan import write_plan
-from tests.certificates import Authority
-from tests.collector.reports.writing import PRODUCED, cruise
-from tests.collector.rows import sample, table
-from tests.end_to_end.commands import HANG_S, Shell, placement
-from tests.executor.plans import plan_for
-from tests.guarded import (
+from tests.support.cli_on_cluster import HANG_S, Shell, placement
+from tests.support.collector.reporter_records import PRODUCED, cruise
+from tests.support.collector.sample_rows import sample, table
+from tests.support.executor.plan_builders import plan_for
+from tests.support.oauth_server import TokenServer, token_server
+from tests.support.secured_kafka import (
     CLUSTER,
     GROUPS,
     MOVE,
@@ -47,7 +47,7 @@ from tests.guarded import (
     guarded,
     without,
 )
-from tests.tokenserver import TokenServer, token_server
+from tests.support.tls_certificates import Authority
 
 pytestmark = pytest.mark.kafka
 TOPIC = "orders"

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.end_to_end.commands import PLIMSOLL, Shell
+from tests.support.cli_on_cluster import PLIMSOLL, Shell
 
 
 def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:

@@ -7,7 +7,7 @@ import pytest
 
 from clients.jvm.jars import default_cache_dir
 from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
-from tests.end_to_end.commands import Shell
+from tests.support.cli_on_cluster import Shell
 
 FIXTURES = Path(__file__).parents[2] / "fixtures"
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from model.plan.plan import read_plan
-from tests.clusterfiles import write_cluster_files
-from tests.offline import plimsoll
+from tests.support.cli_offline import plimsoll
+from tests.support.cluster_files import write_cluster_files
 
 
 @pytest.fixture

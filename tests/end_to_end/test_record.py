@@ -11,7 +11,7 @@ import pytest
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from model.snapshot.file import read_snapshot
-from tests.end_to_end.commands import Shell
+from tests.support.cli_on_cluster import Shell
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 TOPIC = "record-acme.orders"

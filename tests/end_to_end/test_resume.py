@@ -14,10 +14,15 @@ from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, TopicName
 from model.plan.plan import Plan, write_plan
 from model.snapshot.snapshot import StorageKind
-from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, kill_after, placement, wait_until
-from tests.executor.plans import plan_for
-from tests.executor.records import fill
+from tests.support.automq import AutoMQCluster
+from tests.support.cli_on_cluster import (
+    Shell,
+    kill_after,
+    placement,
+    wait_until,
+)
+from tests.support.executor.plan_builders import plan_for
+from tests.support.executor.topic_records import fill
 
 PARTITIONS = 16
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.offline import plimsoll
+from tests.support.cli_offline import plimsoll
 
 pytestmark = pytest.mark.search
 

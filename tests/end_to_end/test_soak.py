@@ -20,11 +20,11 @@ from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
 from lab.local_cluster.processes import Processes
 from model.ids import BrokerId, TopicName
 from model.run import MoveState, RunProgress, RunState
-from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, placement, wait_until
 from tests.end_to_end.test_resume import PARTITIONS, killed_resumed_and_rolled_back
-from tests.executor.plans import plan_for
-from tests.executor.records import fill
+from tests.support.automq import AutoMQCluster
+from tests.support.cli_on_cluster import Shell, placement, wait_until
+from tests.support.executor.plan_builders import plan_for
+from tests.support.executor.topic_records import fill
 
 pytestmark = pytest.mark.soak
 

@@ -15,10 +15,10 @@ from model.exchange.reassignment import write_stock
 from model.ids import PartitionId, TopicName
 from model.plan.plan import Plan, write_plan
 from model.run import JournalEvent
-from tests.end_to_end.commands import Shell, wait_until
-from tests.end_to_end.stock import REASSIGN, in_a_shell, stock_tool
-from tests.executor.plans import plan_for
-from tests.executor.records import fill
+from tests.support.cli_on_cluster import Shell, wait_until
+from tests.support.executor.plan_builders import plan_for
+from tests.support.executor.topic_records import fill
+from tests.support.kafka_tools import REASSIGN, in_a_shell, stock_tool
 
 pytestmark = pytest.mark.kafka
 

@@ -9,9 +9,9 @@ import pytest
 
 from lab.local_cluster.local_cluster import LocalCluster
 from model.plan.plan import write_plan
-from tests.end_to_end.commands import Shell, kill_after, placement
-from tests.executor.plans import plan_for
-from tests.executor.store import BUCKET, s3_server
+from tests.support.cli_on_cluster import Shell, kill_after, placement
+from tests.support.executor.plan_builders import plan_for
+from tests.support.executor.s3_server import BUCKET, s3_server
 
 PARTITIONS = 8
 CONFIG = """

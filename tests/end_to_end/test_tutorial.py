@@ -10,8 +10,8 @@ import pytest
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.local_cluster import LocalCluster
 from lab.local_cluster.processes import Processes
-from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, leaders_per_broker
+from tests.support.automq import AutoMQCluster
+from tests.support.cli_on_cluster import Shell, leaders_per_broker
 
 EIGHT = (1.0,) * 8
 BYTES_PER_S = 5_000_000.0

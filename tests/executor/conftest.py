@@ -10,16 +10,8 @@ import pytest
 from executor.client.kafka_admin import KafkaAdmin
 from executor.executor import Executor, connect
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.executor.proxied import Proxied
-from tests.executor.runs import TIMEOUT_S
-from tests.executor.store import s3_server
-
-
-@pytest.fixture(scope="module")
-def endpoint() -> Iterator[str]:
-    """Of an S3 server."""
-    with s3_server() as found:
-        yield found
+from tests.support.executor.proxied_cluster import Proxied
+from tests.support.executor.real_runs import TIMEOUT_S
 
 
 @pytest.fixture

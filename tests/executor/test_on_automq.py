@@ -22,11 +22,11 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import write_plan
 from model.run import JournalEvent, MoveState
 from model.snapshot.snapshot import StorageKind
-from tests.automq import AutoMQCluster
-from tests.end_to_end.commands import Shell, wait_until
-from tests.executor.plans import ids, plan_for
-from tests.executor.records import assert_exact
-from tests.executor.runs import assert_done, execute
+from tests.support.automq import AutoMQCluster
+from tests.support.cli_on_cluster import Shell, wait_until
+from tests.support.executor.plan_builders import ids, plan_for
+from tests.support.executor.real_runs import assert_done, execute
+from tests.support.executor.topic_records import assert_exact
 
 pytestmark = pytest.mark.automq
 

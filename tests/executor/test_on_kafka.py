@@ -16,10 +16,10 @@ from lab.local_cluster.local_cluster import LocalCluster
 from model.errors import GuardrailRefused, PlanOutdated
 from model.ids import BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunProgress
-from tests.end_to_end.commands import wait_until
-from tests.executor.plans import ids, plan_for
-from tests.executor.records import assert_exact, fill, loaded
-from tests.executor.runs import assert_done, beside_the_tier, execute
+from tests.support.cli_on_cluster import wait_until
+from tests.support.executor.plan_builders import ids, plan_for
+from tests.support.executor.real_runs import assert_done, beside_the_tier, execute
+from tests.support.executor.topic_records import assert_exact, fill, loaded
 
 pytestmark = pytest.mark.kafka
 

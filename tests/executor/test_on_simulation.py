@@ -18,8 +18,8 @@ from model.errors import ConfigError, PlimsollError
 from model.ids import BrokerId, PartitionId
 from model.run import MoveState, RunReport, RunState
 from model.snapshot.snapshot import StorageKind
-from tests.executor.plans import ids
-from tests.executor.simulated import MB, TOPIC, Killed, Site, cut_off
+from tests.support.executor.plan_builders import ids
+from tests.support.executor.simulated_runs import MB, TOPIC, Killed, Site, cut_off
 
 SHARED = dict.fromkeys(range(4), (1,)), {0: (2,), 1: (3,), 2: (2,), 3: (4,)}
 REPLICATED = (

@@ -8,7 +8,7 @@ from model.evaluate import evaluate, evaluate_proposal
 from model.goals.goals import Goal, Goals
 from model.ids import BrokerId
 from model.snapshot.snapshot import BrokerState, Resource, StorageKind
-from tests.model.build import (
+from tests.support.model.clusters import (
     NO_FLOOR,
     RATES,
     brokers,

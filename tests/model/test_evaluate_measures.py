@@ -20,7 +20,14 @@ from model.snapshot.snapshot import (
     StorageKind,
 )
 from model.snapshot.topic_spread import least_topic_cost
-from tests.model.build import NO_FLOOR, brokers, change, propose, snapshot, wide
+from tests.support.model.clusters import (
+    NO_FLOOR,
+    brokers,
+    change,
+    propose,
+    snapshot,
+    wide,
+)
 
 IN, OUT, CPU = Resource.NET_IN, Resource.NET_OUT, Resource.CPU
 

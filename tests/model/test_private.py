@@ -19,7 +19,7 @@ from executor.timing import Timing
 from collector.state_dir import claim
 from model.files import replace_file
 from model.run import JournalEvent
-from tests.tui.views import plan
+from tests.support.tui.loop_views import plan
 
 settings = load_settings(log_file=Path("log"))
 folder = settings.state_dir / "journal"
@@ -70,7 +70,7 @@ def test_state_that_sparks_workers_share_is_as_the_users_mask_says(
 
 
 def test_what_a_user_asks_for_is_as_the_users_mask_says(tmp_path: Path) -> None:
-    make = "from pathlib import Path; from tests.clusterfiles import *; "
+    make = "from pathlib import Path; from tests.support.cluster_files import *; "
     run(tmp_path, sys.executable, "-c", make + "write_cluster_files(Path())")
     plan = ("plan", "--from", "describe.txt", "--loads", "loads.csv", "--no-racks")
     run(tmp_path, str(PLIMSOLL), *plan, "--out", "p.json", "--stock", "a/b")

@@ -7,7 +7,14 @@ from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot, StorageKind
 from solver.solve import solve
-from tests.solver.small import Row, broker, cluster, goals, least, moved
+from tests.support.solver.exact_oracle import (
+    Row,
+    broker,
+    cluster,
+    goals,
+    least,
+    moved,
+)
 
 pytestmark = pytest.mark.search
 

@@ -17,8 +17,8 @@ from solver.search.local_search import search_locally
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
-from tests.solver.anything import clusters, wishes
-from tests.solver.small import least, ways
+from tests.support.solver.exact_oracle import least, ways
+from tests.support.solver.random_problems import clusters, wishes
 
 pytestmark = pytest.mark.search
 

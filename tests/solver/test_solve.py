@@ -14,8 +14,8 @@ from solver.cpsat.model import MAX_PAIRS
 from solver.report.result import Result
 from solver.search.observer import SolveObserver
 from solver.solve import solve
-from tests.solver.instances import synthetic
-from tests.solver.small import Row, broker, cluster, goals, moved
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals, moved
+from tests.support.solver.zipf_clusters import synthetic
 
 LIMITS = SolveLimits(work=5.0)
 EIGHT_ON_ONE = [Row(replicas=(1,))] * 8

@@ -15,9 +15,9 @@ from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import Count, Resource, Snapshot
 from solver.search.observer import SolveObserver
 from solver.solve import solve
-from tests.solver.hard import hard, over_capacity
-from tests.solver.modes import MODES
-from tests.solver.small import Row, broker, cluster
+from tests.support.solver.exact_oracle import Row, broker, cluster
+from tests.support.solver.hard_clusters import hard, over_capacity
+from tests.support.solver.solve_modes import MODES
 
 WORKS = (0.01, 0.3)
 FREE_S = 2.0

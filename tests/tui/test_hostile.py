@@ -10,10 +10,17 @@ from model.goals.goals import Goals
 from model.plan.plan import Plan
 from model.run import RunProgress
 from model.snapshot.snapshot import Snapshot
-from tests.hostile import HOSTILE, unprintable
-from tests.tui.plan_views import with_frontier
-from tests.tui.stage import Stage, stage
-from tests.tui.views import AT_MS, disconnected, failed, judged, plan_ready, running
+from tests.support.hostile_names import HOSTILE, unprintable
+from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.loop_views import (
+    AT_MS,
+    disconnected,
+    failed,
+    judged,
+    plan_ready,
+    running,
+)
+from tests.support.tui.plan_views import with_frontier
 from tui.app import PlimsollApp
 
 GOALS = Goals()

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from model.errors import ConfigError
-from tests.tui.stage import stage
-from tests.tui.views import plan_ready
+from tests.support.tui.app_harness import stage
+from tests.support.tui.loop_views import plan_ready
 from tui.keymap import checked_keys, known_bindings
 from tui.screens.approve import ApproveScreen
 from tui.widgets.mode_bar import ModeBar

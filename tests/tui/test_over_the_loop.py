@@ -15,7 +15,7 @@ from model.errors import PlimsollError
 from model.plan.plan import Plan
 from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
-from tests.control.parts import (
+from tests.support.control.loop_parts import (
     EASY,
     MB,
     WORK,
@@ -23,7 +23,7 @@ from tests.control.parts import (
     RecordingExecutor,
     cluster,
 )
-from tests.tui.terminals import LONG_S
+from tests.support.tui.terminals import LONG_S
 from tui.app import PlimsollApp
 
 LOADS = [2 * MB, 1.5 * MB, 2 * MB, 1.5 * MB, 2 * MB, 1 * MB]

@@ -9,8 +9,8 @@ from syrupy.extensions.image import SVGImageSnapshotExtension
 from textual.widgets import Input
 
 from control.loop.view import Mode
-from tests.tui.stage import Stage, stage
-from tests.tui.views import (
+from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.loop_views import (
     CONNECTING,
     NAME,
     UNREACHABLE,

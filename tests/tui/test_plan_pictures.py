@@ -6,7 +6,9 @@ from html import escape
 from syrupy.assertion import SnapshotAssertion
 from textual.widgets import Input
 
-from tests.tui.plan_views import (
+from tests.support.tui.app_harness import stage
+from tests.support.tui.loop_views import NAME, plan_ready
+from tests.support.tui.plan_views import (
     STATES,
     asked,
     leaving_faults,
@@ -14,9 +16,7 @@ from tests.tui.plan_views import (
     what_if,
     with_frontier,
 )
-from tests.tui.stage import stage
 from tests.tui.test_pictures import picture, picture_of
-from tests.tui.views import NAME, plan_ready
 from tui.themes import ascii_text
 
 __all__ = ["picture"]

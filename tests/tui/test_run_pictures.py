@@ -11,10 +11,8 @@ from control.loop.view import LoopView
 from executor.journal.run_history import PastRun
 from executor.run.operator_control import AskedRate
 from model.run import MoveProgress, MoveState, RunProgress, RunState
-from tests.tui.past import older, past, replay
-from tests.tui.stage import Stage, stage
-from tests.tui.test_pictures import drawn, picture
-from tests.tui.views import (
+from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.loop_views import (
     NAME,
     level_after_run,
     moves,
@@ -24,6 +22,8 @@ from tests.tui.views import (
     progress,
     running,
 )
+from tests.support.tui.past_runs import older, past, replay
+from tests.tui.test_pictures import drawn, picture
 from tui.screens.run_replay import ReplayScreen
 
 __all__ = ["picture"]

@@ -12,8 +12,8 @@ from model.errors import (
     PlanOutdated,
     PlimsollError,
 )
-from tests.tui.stage import USER, Stage, stage
-from tests.tui.views import (
+from tests.support.tui.app_harness import USER, Stage, stage
+from tests.support.tui.loop_views import (
     HASH,
     NAME,
     NEWER_HASH,

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from tests.tui.terminals import LONG_S, in_terminal, read_until
+from tests.support.tui.terminals import LONG_S, in_terminal, read_until
 
 DRAWN = b"PLAN READY"
 SCRIPT = """
@@ -13,7 +13,7 @@ import fcntl, sys, termios
 # A session of its own has no terminal, and a hang-up sends it no signal.
 if len(sys.argv) > 1:
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
-from tests.tui.views import FakeLoop, plan_ready
+from tests.support.tui.loop_views import FakeLoop, plan_ready
 from tui.app import run
 try:
     run(FakeLoop(view=plan_ready()))

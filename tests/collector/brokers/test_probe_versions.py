@@ -16,7 +16,7 @@ from collector.brokers.fetch import GROUPS_AGE_S
 from collector.metadata import CONFIG_AGE_S, ClusterReader, ClusterState
 from collector.probe import Probe
 from model.snapshot.snapshot import StorageKind
-from tests.collector.cluster import Brokers
+from tests.support.collector.fake_brokers import Brokers
 
 PLACES = {("orders", 0): 1, ("orders", 1): 2, ("orders", 2): 3, ("a.b_c", 0): 1}
 LATEST = {place: 100 + 7 * broker for place, broker in PLACES.items()}

@@ -18,10 +18,10 @@ from collector.history.retention import LATE_S
 from collector.history.sample_store import decode
 from collector.history.slots import DAY
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.collector.history.cycles import same
-from tests.collector.history.kept import compacted, in_order
-from tests.collector.history.store_records import new, old
-from tests.end_to_end.commands import wait_until
+from tests.support.cli_on_cluster import wait_until
+from tests.support.collector.history_store import compacted, in_order
+from tests.support.collector.sample_store_records import new, old
+from tests.support.collector.seasonal_loads import same
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 STORE = "samples.of-cruise-control"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from collector.history.hours import NEEDED
 from collector.history.sample_store import decode
-from tests.collector.history.store_records import new, old
+from tests.support.collector.sample_store_records import new, old
 
 TIME_MS = 1_700_000_000_000
 NINE = (12.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)

@@ -11,7 +11,7 @@ from collector.history.forecasters import SeasonalTrend
 from collector.history.hours import HOUR_MS, hourly
 from collector.history.slots import WEEK, Calendar, Past, pasts, slots
 from collector.history.weekly_profile import Terms, week_of
-from tests.collector.history.cycles import (
+from tests.support.collector.seasonal_loads import (
     FIRST_HOUR,
     daily,
     hours_of,

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collector.history.statistics import dense, statistics
-from tests.collector.history import oracle
+from tests.support.collector import statistics_oracle as oracle
 
 VALUES = st.floats(width=32, allow_nan=True, allow_infinity=True)
 ROWS = st.lists(st.tuples(st.integers(0, 9), VALUES), max_size=60)

@@ -10,9 +10,9 @@ import pytest
 from collector.reports.merge import complete
 from collector.reports.report_columns import FIGURES, SOURCES
 from collector.spark.vectors import ASSUMED, NOBODY, PROBE, VECTORS
-from tests.collector.reports.plain import World
-from tests.collector.reports.rows import report, report_table
-from tests.collector.rows import figures, load_table, vector
+from tests.support.collector.report_rows import report, report_table
+from tests.support.collector.reports_oracle import World
+from tests.support.collector.sample_rows import figures, load_table, vector
 
 WORLDS = 100
 TOPICS = ("a.b", "a_b", "orders")

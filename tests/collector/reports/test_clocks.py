@@ -4,8 +4,8 @@ import pytest
 
 from collector.reports.clocks import CONFIRMED, Clocks
 from collector.reports.report_columns import AUTOMQ
-from tests.collector.reports.rows import Row, automq, report_table
-from tests.collector.rows import START_MS
+from tests.support.collector.report_rows import Row, automq, report_table
+from tests.support.collector.sample_rows import START_MS
 
 SKEW_S = 300.0
 

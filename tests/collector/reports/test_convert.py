@@ -8,14 +8,14 @@ import pytest
 from collector.reports import automq_metrics, cruise_control_metrics
 from collector.reports.convert import automq_reports, cruise_control_reports
 from collector.reports.report_columns import REPORTS
-from tests.collector.reports.rows import automq, cruise
-from tests.collector.rows import START_MS, figures
-from tests.collector.test_metrics import (
+from tests.collector.reports.test_automq_metrics import (
     AUTOMQ_BROKER,
     AUTOMQ_PARTITION,
     CRUISE,
     recorded,
 )
+from tests.support.collector.report_rows import automq, cruise
+from tests.support.collector.sample_rows import START_MS, figures
 
 BROKER, TOPIC, PARTITION = range(3)
 

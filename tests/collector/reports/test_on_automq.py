@@ -14,8 +14,8 @@ from collector.reports.report_columns import AUTOMQ
 from collector.spark.vectors import ORIGINS
 from model.ids import PartitionId, TopicName
 from model.snapshot.snapshot import Resource, Snapshot
-from tests.automq import NODES, AutoMQCluster
-from tests.collector.reports.traffic import RECORD, Traffic
+from tests.support.automq import NODES, AutoMQCluster
+from tests.support.collector.topic_traffic import RECORD, Traffic
 
 pytestmark = [pytest.mark.automq, pytest.mark.spark]
 PATIENCE_S = 300.0

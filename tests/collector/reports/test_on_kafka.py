@@ -18,8 +18,8 @@ from collector.reports.report_columns import CRUISE_CONTROL
 from collector.reports.reporters import ReporterState
 from collector.spark.vectors import ORIGINS
 from lab.local_cluster.local_cluster import LocalCluster
-from tests.collector.reports import writing
-from tests.collector.reports.traffic import Traffic
+from tests.support.collector import reporter_records as writing
+from tests.support.collector.topic_traffic import Traffic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark]
 PATIENCE_S = 300.0

@@ -14,7 +14,7 @@ from collector.reports.http import Access, Web
 from collector.reports.prometheus import PrometheusServer, ServerSettings
 from collector.reports.report_columns import REPORTS
 from collector.reports.selectors import Figures, figures, selector
-from tests.collector.reports.pages import Page, pages, query_of, vector
+from tests.support.collector.http_pages import Page, pages, query_of, vector
 
 CPU = 'sum by (id, topic, partition) (rate(cpu_total{id!=""}[120s]))'
 SIZE = 'sum by (id, topic, partition) (size{kind="log",id!=""})'

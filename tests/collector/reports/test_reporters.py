@@ -13,10 +13,10 @@ from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, REPORTS
 from collector.reports.reporters import ASIDE_S, Reporters, ReporterState
 from collector.spark.arrow_transfer import Unpacked, packer, unpack
 from collector.spark.vectors import ORIGINS, Window, load_vectors
-from tests.collector.reports import writing
-from tests.collector.reports.rows import automq, report_table
-from tests.collector.rows import START_MS, cluster, sample, table, topic
-from tests.collector.test_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
+from tests.collector.reports.test_automq_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
+from tests.support.collector import reporter_records as writing
+from tests.support.collector.report_rows import automq, report_table
+from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
 
 ORDERS = topic("orders", [[1], [2], [3]])
 METRICS = topic(AUTOMQ_TOPIC, [[1]])

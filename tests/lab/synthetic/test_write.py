@@ -13,7 +13,7 @@ from lab.synthetic.observe import END_MS, WINDOW, Order, SyntheticCluster
 from lab.synthetic.write import write_synthetic
 from model.errors import ConfigError
 from model.snapshot.snapshot import Resource, StorageKind
-from tests.lab.synthetic.orders import order
+from tests.support.lab.synthetic_orders import order
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -1,0 +1,91 @@
+"""Tokens by client credentials, from a real HTTP server."""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from clients.connection import OPEN, TokenSource
+from clients.tokens import Tokens
+from lab.local_cluster.tcp_ports import free_ports
+from model.errors import AccessRefused, ClusterUnreachable, ConfigError
+from tests.support.oauth_server import TokenServer, token_server
+
+SECRET = "hush-hush"
+
+
+@pytest.fixture
+def server() -> Iterator[TokenServer]:
+    with token_server("plimsoll", SECRET) as started:
+        yield started
+
+
+class Clock:
+    """A time that a test sets."""
+
+    now_s = 1000.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+def tokens(url: str, secret: str = SECRET, clock: Clock | None = None) -> Tokens:
+    source = TokenSource(
+        url=url, client_id="plimsoll", client_secret=secret, scope="kafka"
+    )
+    return Tokens(source, OPEN, 2.0, clock or Clock())
+
+
+def test_a_token_is_asked_for_as_the_standard_has_it(server: TokenServer) -> None:
+    token = tokens(server.url).current()
+    assert server.forms == [
+        {"grant_type": ["client_credentials"], "scope": ["kafka"]},
+    ]
+    assert token.text.count(".") == 2
+    assert token.ends_at_s == 4600.0
+    assert token.text not in repr(token)
+
+
+def test_a_token_is_kept_for_most_of_its_life_and_then_replaced(
+    server: TokenServer,
+) -> None:
+    clock = Clock()
+    source = tokens(server.url, clock=clock)
+    first = source.current()
+    clock.now_s += 0.79 * 3600
+    assert source.current() is first
+    clock.now_s += 0.02 * 3600
+    assert source.current() is not first
+    assert len(server.forms) == 2
+
+
+def test_without_a_life_in_the_answer_the_tokens_own_end_counts(
+    server: TokenServer,
+) -> None:
+    told = json.loads(server.granted())
+    server.answer = json.dumps({"access_token": told["access_token"]}).encode()
+    token = tokens(server.url).current()
+    assert token.ends_at_s > 1e9
+
+
+def test_a_wrong_secret_is_refused_in_words_without_it(server: TokenServer) -> None:
+    words = r"/token gave no token to the client plimsoll \(HTTP 401\); check its id"
+    with pytest.raises(AccessRefused, match=words) as caught:
+        tokens(server.url, "hush-wrong").current()
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "answer", [b"<html>", b"[]", b"{}", b'{"access_token": "opaque"}', b"\xff"]
+)
+def test_what_is_no_token_is_told(server: TokenServer, answer: bytes) -> None:
+    server.answer = answer
+    with pytest.raises(ConfigError, match="answered without an access_token"):
+        tokens(server.url).current()
+
+
+def test_an_endpoint_that_is_away_is_told_with_its_address() -> None:
+    (port,) = free_ports(1)
+    words = rf"at http://127.0.0.1:{port}/t \(Connection refused\)\. Check that address"
+    with pytest.raises(ClusterUnreachable, match=words):
+        tokens(f"http://127.0.0.1:{port}/t").current()

@@ -1,0 +1,172 @@
+"""Pages of metrics: who may read them, and what is said when they cannot be had."""
+
+import base64
+import logging
+import threading
+from pathlib import Path
+
+import pytest
+
+from collector.reports.http import Access, Web
+from lab.local_cluster.tcp_ports import free_ports
+from model.errors import ConfigError, MetricsUnreachable
+from tests.support.collector.http_pages import Page, pages
+from tests.support.tls_certificates import Authority
+
+PATH = "/metrics?secret=query"
+
+
+def refusal(page: Page, access: Access | None = None) -> str:
+    with pages(lambda _: page) as server:
+        with pytest.raises(MetricsUnreachable) as caught:
+            Web(access or Access()).get(server.url + PATH, "text/plain")
+        words = str(caught.value)
+        assert words.startswith(f"{server.url}/metrics ")
+        assert "secret" not in words
+        return words.removeprefix(f"{server.url}/metrics ")
+
+
+def test_a_page_is_had_as_it_is() -> None:
+    with pages(lambda path: Page(path.encode())) as server:
+        assert Web(Access()).get(server.url + PATH, "text/plain") == PATH.encode()
+        ((_, headers),) = server.asked
+    assert headers["Accept"] == "text/plain"
+    assert "Authorization" not in headers
+
+
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [
+        (401, "wants a login, or refuses the one it was given; check username and"),
+        (403, "lets the user that was given not read (HTTP 403)"),
+        (404, "has no such page; check the address (HTTP 404)"),
+        (503, "did not answer (HTTP 503)"),
+    ],
+)
+def test_a_refusal_is_told_with_what_to_do(status: int, words: str) -> None:
+    assert words in refusal(Page(b"<html>", status))
+
+
+def test_what_a_prometheus_says_of_its_error_is_told() -> None:
+    told = b'{"status":"error","errorType":"timeout","error":"query timed out"}'
+    words = refusal(Page(told, 503))
+    assert words == "did not answer (HTTP 503: query timed out)."
+
+
+def test_a_login_does_not_follow_a_redirect() -> None:
+    with pages(lambda _: Page(b"1\n")) as elsewhere:
+        away = Page(status=302, headers={"Location": f"{elsewhere.url}/"})
+        assert "HTTP 302" in refusal(away, Access(token="hush"))
+        assert elsewhere.asked == []
+
+
+def test_nobody_there_is_told() -> None:
+    (port,) = free_ports(1)
+    with pytest.raises(MetricsUnreachable, match="was not read: Connection refused"):
+        Web(Access()).get(f"http://127.0.0.1:{port}/metrics", "text/plain")
+
+
+def test_an_answer_that_breaks_off_is_none() -> None:
+    assert "broke off" in refusal(Page(b"a 1\n", promised_bytes=100))
+
+
+def test_an_answer_in_drops_does_not_outlast_the_time_out() -> None:
+    ended = threading.Event()
+    slow = Page(bytes(1000), until=ended)
+    try:
+        assert "no answer in time" in refusal(slow, Access(timeout_s=0.3))
+    finally:
+        ended.set()
+
+
+def test_a_silent_server_is_told() -> None:
+    ended = threading.Event()
+
+    def wait(_: str) -> Page:
+        ended.wait(300)
+        return Page()
+
+    with pages(wait) as server:
+        with pytest.raises(MetricsUnreachable, match="no answer in time"):
+            Web(Access(timeout_s=0.2)).get(server.url, "text/plain")
+        ended.set()
+
+
+def test_what_is_no_http_is_told() -> None:
+    broken = Page(b"a 1\n", headers={"Transfer-Encoding": "chunked"})
+    assert "was not read" in refusal(broken)
+
+
+def login(access: Access) -> str:
+    with pages(lambda _: Page()) as server:
+        Web(access).get(server.url, "text/plain")
+        ((_, headers),) = server.asked
+        return headers["Authorization"]
+
+
+def test_a_name_and_password_or_a_token_are_shown(tmp_path: Path) -> None:
+    file = tmp_path / "secret"
+    file.write_text("of-the-file\n")
+
+    def basic(pair: str) -> str:
+        return f"Basic {base64.b64encode(pair.encode()).decode()}"
+
+    assert login(Access(username="me", password="hüsh")) == basic("me:hüsh")
+    assert login(Access(username="me", password_file=file)) == basic("me:of-the-file")
+    assert login(Access(token="abc")) == "Bearer abc"
+    assert login(Access(token_file=file)) == "Bearer of-the-file"
+
+
+def test_a_token_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text("old")
+    with pages(lambda _: Page()) as server:
+        web = Web(Access(token_file=file))
+        file.write_text("new")
+        web.get(server.url, "text/plain")
+        assert server.asked[0][1]["Authorization"] == "Bearer new"
+        file.unlink()
+        with pytest.raises(MetricsUnreachable, match=f"secret in {file} cannot be"):
+            web.get(server.url, "text/plain")
+
+
+def test_secrets_are_in_no_words_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    for access in (
+        Access(token="hush-hush"),
+        Access(username="me", password="hush-hush"),
+    ):
+        assert "hush" not in repr(access)
+        assert "hush" not in refusal(Page(status=401), access)
+    assert "hush" not in caplog.text
+
+
+@pytest.mark.parametrize("token", ["two\nlines", "hüsh", "bell\a"])
+def test_a_token_that_no_header_can_hold_is_refused_unsaid(token: str) -> None:
+    with pytest.raises(ConfigError, match="token is not one line") as caught:
+        Web(Access(token=token))
+    assert token not in str(caught.value)
+
+
+def test_a_secret_or_an_authority_that_cannot_be_read_is_refused(
+    tmp_path: Path,
+) -> None:
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(ConfigError, match=rf"secret in {nowhere} cannot be read \(No "):
+        Web(Access(token_file=nowhere))
+    with pytest.raises(ConfigError, match=f"authorities in {nowhere} cannot be used"):
+        Web(Access(authorities=nowhere))
+    nowhere.write_text("no certificate")
+    with pytest.raises(ConfigError, match="ca_file is a PEM file of certificates"):
+        Web(Access(authorities=nowhere))
+
+
+def test_tls_is_believed_by_the_authorities_given(tmp_path: Path) -> None:
+    authority = Authority.make("test-ca")
+    trusted = authority.write(tmp_path / "ca.pem")
+    own = authority.issue(tmp_path / "own.pem", "prometheus")
+    with pages(lambda _: Page(b"1\n"), certificate=own) as server:
+        web = Web(Access(authorities=trusted))
+        assert web.get(server.url, "text/plain") == b"1\n"
+        with pytest.raises(MetricsUnreachable, match="certificate is not trusted"):
+            Web(Access()).get(server.url, "text/plain")

@@ -1,0 +1,186 @@
+"""Where Spark works, which code goes there, and what is said of it."""
+
+import pickle
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.errors import PySparkRuntimeError
+
+from clients.jvm.java import find_java
+from collector.collector_settings import CollectorSettings
+from collector.reports.decoding import DECODERS
+from collector.reports.report_columns import REPORTS
+from collector.samples import encode, read_samples
+from collector.spark.arrow_transfer import closed, opened, packer, unpack
+from collector.spark.deployment import (
+    SparkSite,
+    is_local,
+    master_of,
+    settings_of,
+)
+from collector.spark.lasting_faults import lasting_fault
+from collector.spark.py_files import pack
+from collector.spark.session import Spark
+from collector.spark.stream import _windower
+from collector.spark.vectors import VECTORS
+from collector.state_replay import ReplaySettings, replay
+from lab.local_cluster.tcp_ports import free_ports
+from model.errors import ClusterUnreachable, ConfigError
+from tests.collector.reports.test_automq_metrics import AUTOMQ_PARTITION, CRUISE_BROKER
+from tests.support.collector.sample_rows import WINDOW, rows, written
+
+ALONE = """
+import pickle, sys
+import numpy, pyarrow, pyarrow.compute, pyspark.worker
+sys.path[1:1] = [sys.argv[1]]
+
+class Foreign:
+    def find_spec(self, name, path=None, target=None):
+        known = {*sys.stdlib_module_names, "numpy", "pyarrow", "collector", "model"}
+        if name.partition(".")[0] not in known:
+            raise ImportError(f"no worker needs {name}")
+
+sys.meta_path.insert(0, Foreign())
+for line in sys.stdin.buffer:
+    function, batch = pickle.loads(bytes.fromhex(line.decode()))
+    (found,) = function(iter([batch]))
+    sys.stdout.buffer.write(pickle.dumps(found).hex().encode() + b"\\n")
+assert sys.modules["collector"].__file__.startswith(sys.argv[1])
+"""
+"""A Python that finds numpy, pyarrow, what Spark brings along, and the zip."""
+
+
+def records_of(samples: pa.Table) -> pa.RecordBatch:
+    return pa.record_batch([pa.array(encode(samples), pa.binary())], names=["value"])
+
+
+def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
+    tmp_path: Path,
+) -> None:
+    samples = rows(0, 6)
+    metrics = pa.record_batch([pa.array([AUTOMQ_PARTITION, CRUISE_BROKER])], ["value"])
+    tasks = [
+        (packer("samples", read_samples), records_of(samples)),
+        (_windower(WINDOW), pa.record_batch([[closed(samples)]], ["content"])),
+        *((packer(source, DECODERS[source]), metrics) for source in DECODERS),
+    ]
+    lines = [cloudpickle.dumps(task).hex() + "\n" for task in tasks]  # type: ignore[no-untyped-call]
+    run = subprocess.run(
+        [
+            *(sys._base_executable, "-P", "-c", ALONE),  # type: ignore[attr-defined]
+            str(pack(tmp_path / "plimsoll.zip")),
+        ],
+        input="".join(lines).encode(),
+        env={"PYTHONPATH": str(Path(numpy.__file__).parent.parent)},
+        capture_output=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stderr.decode()
+    decoded, vectors, *reports = (
+        pickle.loads(bytes.fromhex(line.decode()))  # noqa: S301 - our own
+        for line in run.stdout.splitlines()
+    )
+    assert unpack(pa.table(decoded))["samples"].tables[0].equals(samples)
+    assert opened(vectors["content"][0].as_py()).schema == VECTORS
+    assert opened(vectors["content"][0].as_py()).num_rows == 4
+    for source, packed in zip(DECODERS, reports, strict=True):
+        assert unpack(pa.table(packed))[source].tables[0].schema == REPORTS
+
+
+@pytest.mark.parametrize(
+    "master",
+    [
+        *("local", "local[*]", "local[2]", "local[2, 4]", "spark://a:7077"),
+        *("spark://a:7077,b:7077", "yarn", "k8s://https://api:6443", "k8s://api:6443"),
+    ],
+)
+def test_masters_of_spark_are_taken(master: str) -> None:
+    assert master_of(master) == master
+    assert is_local(master) == master.startswith("local")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "nonsense", "local[x]", "spark://a", "sc://a:15002", "mesos://a:5050"]
+)
+def test_other_masters_are_refused_with_those_there_are(text: str) -> None:
+    with pytest.raises(ValueError, match=r"say local\[\*\], spark://HOST:PORT, yarn"):
+        master_of(text)
+
+
+@pytest.mark.parametrize(
+    ("site", "master", "topic"),
+    [
+        (SparkSite(), "local[2]", None),
+        (SparkSite(), "yarn", "__plimsoll_samples"),
+        (SparkSite(shared_state=True), "spark://a:7077", None),
+    ],
+)
+def test_samples_reach_the_workers_by_this_machine_a_topic_or_a_shared_folder(
+    site: SparkSite, master: str, topic: str | None
+) -> None:
+    site.require_samples(master, Path("/state"), topic)
+
+
+def test_a_cluster_that_cannot_see_the_samples_is_refused_with_what_to_do() -> None:
+    words = r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
+    with pytest.raises(ConfigError, match=words):
+        SparkSite().require_samples("k8s://a:1", Path("/state"), None)
+
+
+def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_refused(
+    tmp_path: Path,
+) -> None:
+    recording = written(tmp_path / "recorded")
+    site = SparkSite(master="spark://127.0.0.1:1")
+    with pytest.raises(ConfigError, match="spark_shared_state = true"):
+        replay(recording, ReplaySettings(state_dir=tmp_path / "state", spark=site))
+    assert list((tmp_path / "state").iterdir()) == []
+
+
+def test_a_standalone_master_that_does_not_answer_is_named_before_a_jvm_starts(
+    tmp_path: Path,
+) -> None:
+    master = f"spark://127.0.0.1:{free_ports(1)[0]}"
+    spark = Spark(find_java(), master=master, log_file=tmp_path / "spark.log")
+    with pytest.raises(ClusterUnreachable, match=rf"{master} does not answer \(Conn"):
+        spark.start()
+    assert spark.pid is None
+    spark.close()
+
+
+@pytest.fixture
+def listening() -> Iterator[int]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield server.getsockname()[1]
+
+
+def test_workers_find_this_machine_by_its_address_on_the_way_to_their_master(
+    listening: int,
+) -> None:
+    away = free_ports(1)[0]
+    master = f"spark://127.0.0.1:{away},127.0.0.1:{listening}"
+    assert settings_of(master)["spark.driver.host"] == "127.0.0.1"
+
+
+def test_a_python_of_another_version_is_named_with_the_one_that_is_needed() -> None:
+    said = PySparkRuntimeError(
+        errorClass="PYTHON_VERSION_MISMATCH",
+        messageParameters={"worker_version": "3.8", "driver_version": "3.11"},
+    )
+    fault = lasting_fault(str(said))
+    needed = "{}.{}".format(*sys.version_info)
+    assert isinstance(fault, ConfigError)
+    assert "A Spark worker has Python 3.8. Each needs Python " + needed in str(fault)
+
+
+def test_spark_works_on_all_cores_of_this_machine_by_default(tmp_path: Path) -> None:
+    watched = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
+    replayed = ReplaySettings(state_dir=tmp_path)
+    assert watched.spark == replayed.spark == SparkSite(master="local[*]")

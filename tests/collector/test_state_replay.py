@@ -1,0 +1,255 @@
+"""A recorded state through a real Spark: what was handed out comes out again."""
+
+import itertools
+import re
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from clients.jvm.java import find_java
+from collector.assemble import assemble, newest_vectors
+from collector.history.vector_files import History
+from collector.recorded_state import (
+    Recorder,
+    canonical,
+    read_recording,
+    to_bytes,
+)
+from collector.samples import SAMPLES
+from collector.spark.session import Spark
+from collector.spark.stream import Job, LoadStream, SpoolSource
+from collector.spark.vectors import OLDEST, VECTORS, Window, load_vectors
+from collector.spool import Spool
+from collector.state_replay import Replayed, replay_in
+from model.errors import ConfigError
+from model.snapshot.file import read_snapshot, write_snapshot
+from model.snapshot.pseudonyms import Pseudonyms
+from tests.support import cli_offline as offline
+from tests.support.collector.sample_rows import START_MS, cluster, sample, table, topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+FIXTURES = Path(__file__).parents[2] / "fixtures"
+WINDOW = Window(window_ms=8_000, fan_out=1.5)
+PATIENCE_S = 300.0
+NAMES = Pseudonyms(b"a key of 16 bytes or more")
+TOPICS = ("orders", "audit", "grades.v1", "__consumer_offsets")
+CUTS = (0, 1, 2, 5, 6, 11, 12, 20, 21)
+"""Seconds at which batches were cut; the last one lies in the middle of a window."""
+
+
+def observed(first: int, end: int) -> pa.Table:
+    """Uneven times, rates, sizes and commits, and readers that cannot be seen."""
+    dice = np.random.default_rng(first)
+    return table(
+        sample(
+            second + jitter,
+            topic=name,
+            partition=number,
+            groups=(number % 3) - 1,
+            latest=int((second + jitter) * 1000 / (3 + number)),
+            local_bytes=int((second + jitter) * 77_777 / (1 + number)),
+            group_offsets=int(second * 313.7 * (1 + number)) if number % 3 else -1,
+        )
+        for second in range(first, end)
+        for name in TOPICS
+        for number in range(7)
+        for jitter in [float(dice.uniform(0, 0.4))]
+    )
+
+
+@dataclass
+class Live:
+    """A job that was recorded twice, once with pseudonyms."""
+
+    folder: Path
+    vectors: list[pa.Table] = field(default_factory=list)
+    """As the running job handed them out."""
+
+
+@pytest.fixture(scope="module")
+def session(tmp_path_factory: pytest.TempPathFactory) -> "Iterator[SparkSession]":
+    log_file = tmp_path_factory.mktemp("spark") / "spark.log"
+    spark = Spark(find_java(), master="local[2]", log_file=log_file)
+    try:
+        yield spark.start()
+    finally:
+        spark.close()
+
+
+@pytest.fixture(scope="module")
+def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> Live:
+    """One write to the spool after the other, each a batch of its own."""
+    found = Live(tmp_path_factory.mktemp("live"))
+    came = threading.Semaphore(0)
+    plain = Recorder(found.folder / "plain")
+    hidden = Recorder(found.folder / "hidden", NAMES)
+
+    def take(samples: pa.Table, vectors: pa.Table) -> None:
+        found.vectors.append(vectors)
+        plain.add(samples, vectors)
+        hidden.add(samples, vectors)
+        came.release()
+
+    spool = Spool(found.folder / "spool")
+    job = Job(
+        source=SpoolSource(spool.folder),
+        checkpoint=found.folder / "checkpoint",
+        window=WINDOW,
+        interval_s=0.1,
+    )
+    history = History(found.folder / "history", every_ms=1)
+    stream = LoadStream(session, job, history, take)
+    thread = threading.Thread(target=stream.run)
+    thread.start()
+    try:
+        for first, end in itertools.pairwise(CUTS):
+            spool.write(observed(first, end))
+            assert came.acquire(timeout=PATIENCE_S)
+    finally:
+        stream.stop()
+        thread.join()
+    newest = VECTORS.empty_table()
+    for vectors in found.vectors:
+        newest = newest_vectors(newest, vectors)
+    state = cluster(*(topic(name, [[1], [2], [3]] * 2 + [[1]]) for name in TOPICS))
+    snapshot = assemble(state, newest, window_s=8.0)
+    with plain, hidden:
+        plain.finish(snapshot, WINDOW)
+        hidden.finish(snapshot, WINDOW)
+    return found
+
+
+def recorded(state: Path) -> list[bytes]:
+    found = read_recording(state)
+    return [to_bytes(found.vectors(batch)) for batch in found.batches]
+
+
+def snapshot_bytes(state: Path, folder: Path) -> bytes:
+    """Of a recorded state, as they are written today."""
+    write_snapshot(folder / "recorded.json", read_snapshot(state / "snapshot.json"))
+    return (folder / "recorded.json").read_bytes()
+
+
+def check(state: Path, found: Replayed, folder: Path) -> None:
+    """All batches, and the snapshot, byte for byte."""
+    assert found.as_recorded == found.batches == len(read_recording(state).batches)
+    write_snapshot(folder / "again.json", found.snapshot)
+    assert (folder / "again.json").read_bytes() == snapshot_bytes(state, folder)
+
+
+def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte(
+    session: "SparkSession", live: Live, tmp_path: Path
+) -> None:
+    state = live.folder / "plain"
+    assert recorded(state) == [to_bytes(canonical(v)) for v in live.vectors]
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
+
+
+def test_a_real_cluster_that_was_recorded_is_replayed_by_the_command(
+    tmp_path: Path,
+) -> None:
+    """In a process of its own, for there is one Spark in each."""
+    state = FIXTURES / "recorded"
+    run = offline.plimsoll(tmp_path, "replay", str(state), "--out", "again.json")
+    assert (run.returncode, run.stdout) == (0, ""), run.stderr
+    assert "replayed; its loads are those recorded, byte for byte" in run.stderr
+    assert (tmp_path / "again.json").read_bytes() == snapshot_bytes(state, tmp_path)
+    assert {p.name for p in (tmp_path / "state").iterdir()} == {"spark.log"}
+
+
+def test_a_synthetic_cluster_is_replayed_as_a_real_one_is(
+    session: "SparkSession", tmp_path: Path
+) -> None:
+    state = FIXTURES / "synthetic"
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
+
+
+def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
+    live: Live,
+) -> None:
+    for vectors, end in zip(live.vectors, CUTS[1:], strict=True):
+        so_far = pa.concat_tables(
+            [
+                observed(first, until)
+                for first, until in itertools.pairwise(CUTS)
+                if until <= end
+            ]
+        )
+        assert to_bytes(canonical(vectors)) == to_bytes(load_vectors(so_far, WINDOW))
+    assert [v.num_rows for v in live.vectors[-2:]] == [28, 28]
+
+
+def test_pseudonyms_change_no_figure(
+    session: "SparkSession", live: Live, tmp_path: Path
+) -> None:
+    state = live.folder / "hidden"
+    renamed = [
+        vectors.set_column(
+            0,
+            VECTORS.field("topic"),
+            pa.array(map(NAMES.topic, vectors["topic"].to_pylist()), pa.string()),
+        )
+        for vectors in live.vectors
+    ]
+    assert recorded(state) == [to_bytes(canonical(v)) for v in renamed]
+    check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
+
+
+def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
+    """The plain state with another value in one row of its last batch.
+
+    Its vectors have the columns alone that all records have.
+    """
+    state = folder / "harmed"
+    state.mkdir()
+    for path in (live.folder / "plain").iterdir():
+        (state / path.name).write_bytes(path.read_bytes())
+    found = pq.ParquetFile(state / "samples.parquet").read()
+    values = found[column].to_pylist()
+    values[-1] = value
+    at = found.column_names.index(column)
+    column_type = found.schema.field(column).type
+    changed = found.set_column(at, column, pa.array(values, column_type))
+    pq.write_table(changed, state / "samples.parquet")
+    vectors = pq.ParquetFile(state / "vectors.parquet").read()
+    pq.write_table(vectors.select([*OLDEST, "batch"]), state / "vectors.parquet")
+    return state
+
+
+def test_a_replay_ends_with_a_sentence_where_a_later_batch_cannot_be_used(
+    session: "SparkSession", live: Live, tmp_path: Path
+) -> None:
+    state = harmed(live, tmp_path, "latest", -7)
+    words = re.escape("samples.parquet holds in batch 7 what is no sample")
+    with pytest.raises(ConfigError, match=words):
+        replay_in(session, read_recording(state), tmp_path)
+
+
+def test_other_samples_give_other_vectors_than_recorded(
+    session: "SparkSession", live: Live, tmp_path: Path
+) -> None:
+    state = harmed(live, tmp_path, "latest", 10**6)
+    found = replay_in(session, read_recording(state), tmp_path)
+    assert found.as_recorded == len(CUTS) - 2
+
+
+def test_a_recorded_file_of_one_group_of_rows_is_read_too(
+    live: Live, tmp_path: Path
+) -> None:
+    """As other tools may write it again."""
+    state = harmed(live, tmp_path, "flags", 0)
+    assert pq.ParquetFile(state / "samples.parquet").num_row_groups == 1
+    found = read_recording(state)
+    assert found.samples(7).equals(observed(20, 21))
+    assert found.samples(0).schema == SAMPLES
+    assert found.state.begun_ms >= START_MS

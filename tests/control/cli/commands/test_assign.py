@@ -1,0 +1,79 @@
+"""`plimsoll place` as a function: replica lists in the forms of Kafka's tools."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from control.cli.commands.assign import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
+from model.exchange.reassignment import read_reassignment
+from model.ids import TopicName
+from solver.new_topic.topic_problem import NewTopic
+
+FIXTURES = Path(__file__).parents[4] / "fixtures"
+SIX = Origin(snapshot=FIXTURES / "replicated.json.gz")
+
+
+def ask(
+    partitions: int,
+    rf: int,
+    output: Form = Form.TABLE,
+    out: Path | None = None,
+    net_in: float | None = None,
+) -> int:
+    topic = NewTopic(
+        name=TopicName("new"),
+        partitions=partitions,
+        replication_factor=rf,
+        net_in=net_in,
+    )
+    return make(Settings(), SIX, topic, goals_file=None, out=out, output=output)
+
+
+def test_the_table_tells_counts_lists_and_the_proof(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert ask(4, 3) == Exit.DONE
+    told = capsys.readouterr().out
+    assert told.startswith("new: 4 partitions with 3 replicas each\n")
+    assert "replicas per broker: 2; no placement is more even" in told
+    assert "leaders per broker: 0 to 1; no placement is more even" in told
+
+
+def test_the_assignment_for_kafka_topics_lists_partitions_in_order(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    ask(4, 3, Form.JSON)
+    document = json.loads(capsys.readouterr().out)
+    lists = [
+        ":".join(map(str, p["replicas"])) for p in document["assignment"]["partitions"]
+    ]
+    assert document["replica_assignment"] == ",".join(lists)
+
+
+def test_the_file_is_stock_json(tmp_path: Path) -> None:
+    out = tmp_path / "assignment.json"
+    ask(4, 3, out=out)
+    found = read_reassignment(out)
+    assert [(a.topic, a.partition) for a in found.partitions] == [
+        ("new", p) for p in range(4)
+    ]
+
+
+def test_an_expected_load_is_judged(capsys: pytest.CaptureFixture[str]) -> None:
+    ask(7, 2, Form.JSON, net_in=1e6)
+    load = json.loads(capsys.readouterr().out)["load"]
+    assert load["cost"] >= load["bound"] > 0
+
+
+def test_what_cannot_be_placed_is_told_and_not_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / "assignment.json"
+    assert ask(1, 7, out=out) == Exit.INFEASIBLE
+    assert "cannot be placed: 7 replicas need" in capsys.readouterr().out
+    assert not out.exists()

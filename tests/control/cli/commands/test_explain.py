@@ -1,0 +1,166 @@
+"""`plimsoll explain`: a plan, a move, and a move that is not made."""
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cli.commands.explain import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
+from model.errors import ConfigError, PlanOutdated
+from model.goals.goals import SolveLimits
+from model.plan.plan import Plan, write_plan
+from model.snapshot.file import write_snapshot
+from solver.solve import solve
+from tests.solver.search.test_leaders_only import led_by_few
+from tests.support.control.loop_parts import MB, cluster
+from tests.support.solver.exact_oracle import goals
+
+Explain = Callable[..., str]
+
+
+@pytest.fixture
+def explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> Explain:
+    def run(
+        move: str | None = None,
+        *,
+        to: int | None = None,
+        snapshot: str = "uneven.json",
+        output: Form = Form.TABLE,
+    ) -> str:
+        code = make(
+            Settings(),
+            folder / "plan.json",
+            Origin(snapshot=folder / snapshot),
+            move=move,
+            to=to,
+            output=output,
+        )
+        assert code == Exit.DONE
+        return capsys.readouterr().out
+
+    return run
+
+
+def document(text: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_the_whole_plan_is_a_move_a_line(explain: Explain, plan: Plan) -> None:
+    lines = explain().splitlines()
+    assert lines[0].startswith("optimal: 4 moves; imbalance 12 -> 0.0")
+    for number, move in enumerate(plan.moves, 1):
+        line = next(x for x in lines if str(move.id) in x)
+        assert line.split()[:2] == [str(number), str(move.id)]
+        assert line.endswith(move.reason)
+
+
+def test_what_a_plan_leaves_is_split_among_its_causes(explain: Explain) -> None:
+    """The parts sum to the whole."""
+    found = document(explain(output=Form.JSON))
+    parts = sum(part["deviation"] for part in found["left"])
+    assert parts == pytest.approx(found["imbalance_after"], abs=1e-8)
+    assert len(found["moves"]) == 4
+
+
+def test_a_move_is_found_by_number_and_by_partition(
+    explain: Explain, plan: Plan
+) -> None:
+    first = plan.moves[0]
+    assert explain("1") == explain(str(first.id))
+    found = document(explain("1", output=Form.JSON))
+    assert found["gain"] == first.gain
+    assert found["relieved"] == 2
+    assert {e["broker"] for e in found["effects"]} == {2, first.added[0]}
+
+
+def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
+    text = explain("1")
+    assert "without it F would rise by" in text
+    (row,) = [r for r in text.splitlines() if r.split()[:2] == ["2", "net_in"]]
+    now, after, without = (float(row.split()[i]) for i in (2, 4, 6))
+    assert now == 200.0
+    assert abs(after) < without < now
+
+
+def test_a_move_that_is_not_made_has_its_cost(explain: Explain, plan: Plan) -> None:
+    stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
+    text = explain(f"orders-{stays}", to=1)
+    assert text.startswith(
+        f"why not orders-{stays} to broker 1?\n  allowed, and F would"
+    )
+    found = document(explain(f"orders-{stays}", to=1, output=Form.JSON))
+    assert found["not_made"][0]["cost"] > 0
+
+
+def _moved(plan: Plan) -> set[str]:
+    return {str(m.id) for m in plan.moves}
+
+
+def test_a_partition_that_stays_is_compared_with_its_best_other_place(
+    explain: Explain, plan: Plan
+) -> None:
+    stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
+    text = explain(f"orders-{stays}")
+    assert text.startswith(f"orders-{stays} stays; the best of the other places:")
+    costs = [
+        document(explain(f"orders-{stays}", to=b, output=Form.JSON))["not_made"][0]
+        for b in (1, 3)
+    ]
+    found = document(explain(f"orders-{stays}", output=Form.JSON))["not_made"][0]
+    assert found["cost"] == min(c["cost"] for c in costs)
+
+
+@pytest.mark.parametrize(
+    ("move", "to", "words"),
+    [
+        ("9", None, "the plan has 4 moves; there is no number 9"),
+        ("0", None, "there is no number 0"),
+        ("ordes-1", None, "orders"),
+        ("orders-99", None, "orders has no such partition; its partitions are 0 to 7"),
+        ("order-1", None, "nor a partition like orders-7; did you mean 'orders'?"),
+        ("orders", None, "orders is a topic; name one of its partitions: 0 to 7"),
+        ("orders-1", 9, "there is no broker 9; there are 1, 2, 3"),
+        (None, 1, "--to needs a partition"),
+    ],
+)
+def test_what_is_not_known_is_a_usage_error(
+    explain: Explain, move: str | None, to: int | None, words: str
+) -> None:
+    with pytest.raises(ConfigError, match=words):
+        explain(move, to=to)
+
+
+def test_another_cluster_state_is_refused(explain: Explain, folder: Path) -> None:
+    write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
+    with pytest.raises(PlanOutdated, match="brokers or placement differ"):
+        explain(snapshot="other.json")
+
+
+def test_a_plan_says_what_leader_changes_alone_would_do_and_what_stays_over_a_limit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    snapshot = led_by_few(random.Random(0), 4.0)
+    plan = solve(snapshot, goals(0.001), SolveLimits(work=1.0)).best
+    assert plan is not None
+    write_plan(tmp_path / "plan.json", plan)
+    write_snapshot(tmp_path / "state.json", snapshot)
+    make(
+        Settings(),
+        tmp_path / "plan.json",
+        Origin(snapshot=tmp_path / "state.json"),
+        move=None,
+        to=None,
+        output=Form.TABLE,
+    )
+    told = capsys.readouterr().out
+    assert plan.leaders_only_words
+    assert plan.leaders_only_words in told
+    assert "broker 1 stays over its limit of net_out" in told

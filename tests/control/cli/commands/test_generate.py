@@ -1,0 +1,61 @@
+"""`plimsoll synthesise` as a user meets it."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from model.snapshot.file import read_snapshot
+from tests.control.cli.test_main import plimsoll, process, refused
+
+SMALL = ("--brokers", "3", "--partitions", "12", "--days", "1", "--step", "6h")
+
+
+def test_a_synthetic_cluster_is_planned_from_its_snapshot(tmp_path: Path) -> None:
+    made = process(tmp_path, "synthesise", *SMALL, "--out", "made")
+    assert made.returncode == 0, made.stderr
+    assert made.stdout == "made: 3 brokers, 12 partitions, 1 day of history\n"
+    assert (made.stderr, (tmp_path / "state").exists()) == ("", False)
+    run = process(
+        tmp_path, "plan", "--snapshot", "made/snapshot.json", "--out", "plan.json"
+    )
+    assert run.returncode == 0, run.stderr
+    assert json.loads((tmp_path / "plan.json").read_text())["cluster_id"] == (
+        read_snapshot(tmp_path / "made" / "snapshot.json").header.cluster_id
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        (("--brokers", "2", "--racks", "3"), "3 racks need as many brokers"),
+        (("--rf", "4"), "4 replicas need as many racks, and there are 3"),
+        (("--storage", "shared", "--rf", "2"), "2 replicas cannot be: on shared"),
+        (("--step", "25h"), "90000 s is no step of a history; say 1m to 24h"),
+        (("--out", "taken"), "taken exists; name another folder"),
+        (("--out", "no/such"), "cannot make the folder no/such.partial"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_written(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    asked: tuple[str, ...],
+    words: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    refused(plimsoll("synthesise", "--out", "made", *asked), 2, words)
+    assert [p.name for p in tmp_path.iterdir()] == ["taken"]
+
+
+@pytest.mark.parametrize(
+    "asked", [("--brokers", "0"), ("--storage", "tape"), ("--step", "soon")]
+)
+def test_what_is_no_value_of_an_option_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: tuple[str, str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = plimsoll("synthesise", "--out", "made", *asked)
+    assert (run.returncode, run.stdout) == (2, "")
+    assert asked[0] in run.stderr
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,153 @@
+"""What `plimsoll info` says of the sources that were found."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from collector.reports.metric_topics import AUTOMQ_TOPIC
+from collector.reports.report_columns import AUTOMQ, CRUISE_CONTROL, PROMETHEUS
+from collector.reports.reporters import ReporterState
+from collector.spark.vectors import ORIGINS, Window, load_vectors
+from control.render.metric_sources import Info, info_document, info_text
+from tests.support.collector.sample_rows import sample, table
+from tests.support.control.loop_parts import MB, cluster
+
+NOW_MS = 1_700_000_010_000
+
+
+def reporter(source: str = AUTOMQ, **other: Any) -> ReporterState:
+    told: dict[str, Any] = {
+        "topic": AUTOMQ_TOPIC,
+        "found": True,
+        "readable": True,
+        "why": "",
+        "newest_ms": NOW_MS - 4000,
+        "records": 120,
+        "left_out": {},
+        "silent": (),
+        "clocks_s": {},
+    }
+    return ReporterState(source=source, **told | other)
+
+
+def vectors(by: Mapping[str, str]) -> pa.Table:
+    """Of two partitions, of which the columns named are known by these."""
+    samples = [sample(s, partition=p) for s in range(6) for p in range(2)]
+    found = load_vectors(table(samples), Window(window_ms=15_000))
+    for column, origin in by.items():
+        at = found.schema.get_field_index(column)
+        codes = pa.array([ORIGINS.index(origin)] * 2, pa.int8())
+        found = found.set_column(at, column, codes)
+    return found
+
+
+def info(*reporters: ReporterState, **other: Any) -> Info:
+    told: dict[str, Any] = {
+        "snapshot": cluster([1, 2], [MB, MB]),
+        "vectors": vectors({"out_by": AUTOMQ}),
+        "reporters": reporters,
+        "polled": (),
+        "silent": (),
+        "passed_over": {},
+        "without_cores": (),
+        "folder": Path("/state/clusters/c1"),
+        "spark_master": "local[2]",
+        "notes": (),
+        "now_ms": NOW_MS,
+    }
+    return Info(**told | other)
+
+
+def line(text: str, start: str) -> str:
+    (found,) = [row for row in text.splitlines() if row.startswith(start)]
+    return found
+
+
+def test_each_source_has_what_was_found_and_why_not() -> None:
+    missing = reporter(
+        CRUISE_CONTROL,
+        topic="ops",
+        found=False,
+        readable=False,
+        why="the cluster has no topic ops",
+        newest_ms=None,
+        records=0,
+    )
+    found = info_document(info(reporter(), missing))
+    probe, automq, cruise = found["sources"]
+    assert (probe["name"], probe["readable"]) == ("probe", True)
+    assert (automq["place"], automq["newest_age_s"]) == (AUTOMQ_TOPIC, 4.0)
+    assert cruise["why_not"] == "the cluster has no topic ops"
+    assert "newest_age_s" not in cruise
+    text = info_text(info(reporter(), missing))
+    assert line(text, "automq").endswith("read; newest 4.00 s old; 120 records")
+    assert line(text, "cruise-control").endswith(
+        "ops                      the cluster has no topic ops"
+    )
+
+
+def test_each_quantity_has_its_source_and_the_reason() -> None:
+    found = info_document(info(reporter()))["quantities"]
+    by = {q["quantity"]: {b["name"]: b["partitions"] for b in q["by"]} for q in found}
+    assert by["net_in"] == {"probe": 2}
+    assert by["net_out"] == {"automq": 2}
+    assert by["cpu"] == {"nobody": 2}
+    assert all(b["why"] for q in found for b in q["by"])
+    words = line(info_text(info(reporter())), "net_out").split()
+    assert words[:4] == ["net_out", "automq", "100.0", "%"]
+    assert " ".join(words[4:]) == "its meter of the partition, less its lag"
+
+
+@pytest.mark.parametrize(
+    ("other", "words"),
+    [
+        ({"left_out": {"version": 3}}, "3 of a newer format"),
+        ({"left_out": {"short": 2}}, "2 left out: short"),
+        ({"silent": (2, 3)}, "silent: broker 2, 3"),
+        ({"clocks_s": {1: 300.0}}, "clock of broker 1 5 min 00 s ahead"),
+        ({"clocks_s": {1: -300.0}}, "clock of broker 1 5 min 00 s behind"),
+    ],
+)
+def test_what_is_odd_is_said_of_the_source(other: dict[str, Any], words: str) -> None:
+    assert words in line(info_text(info(reporter(**other))), "automq")
+
+
+def test_cpu_that_is_a_share_of_unknown_cores_is_named_with_the_remedy() -> None:
+    text = info_text(info(passed_over={"stale": 4}, without_cores=(1, 2)))
+    assert "reports passed over: 4 stale" in text
+    assert "CPU of broker 1, 2 is told as a share of its cores; say how many" in text
+
+
+def test_brokers_that_do_not_answer_the_probe_are_named() -> None:
+    assert line(info_text(info(silent=(3,))), "probe").endswith("silent: broker 3")
+
+
+def test_where_it_is_kept_and_who_computes_is_said() -> None:
+    text = info_text(info())
+    assert "kept in /state/clusters/c1; Spark at local[2]" in text
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A reporter that is polled, as the collector shows it."""
+
+    read_at_ms: int | None
+    brokers: tuple[int, ...]
+    failures: tuple[str, ...] = ()
+    source: str = PROMETHEUS
+    place: str = "http://prometheus:9090"
+
+
+def test_who_is_asked_instead_of_read_stands_beside_the_topics() -> None:
+    good = info_text(info(polled=(Asked(NOW_MS - 2000, (1, 2)),)))
+    assert line(good, "prometheus").endswith(
+        "read; newest 2.00 s old; silent: broker 3"
+    )
+    bad = info(polled=(Asked(None, (), ("It does not answer.",)),))
+    (found,) = info_document(bad)["sources"][1:]
+    assert (found["readable"], found["why_not"]) == (False, "It does not answer.")
+    assert "It does not answer.; silent" in line(info_text(bad), "prometheus")

@@ -1,0 +1,273 @@
+"""`plimsoll verify`: what is true holds, and each kind of false claim is found."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cli.commands import plan as plan_command
+from control.cli.commands.verify import make
+from control.cli.exit_codes import Exit
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.settings.settings import Settings
+from model.errors import ConfigError
+from model.evaluate import evaluate
+from model.exchange.reassignment import write_stock
+from model.files import write_document
+from model.plan.plan import Plan, write_plan
+from model.snapshot.file import write_snapshot
+from model.snapshot.snapshot import BrokerState, Snapshot
+from tests.support.control.loop_parts import MB, WORK, cluster
+from tests.support.solver.exact_oracle import Row, broker, goals
+from tests.support.solver.exact_oracle import cluster as small
+
+Told = dict[str, Any]
+
+
+@pytest.fixture
+def verify(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., tuple[int, Told]]:
+    def run(
+        name: str | None = "plan.json",
+        *,
+        snapshot: str = "uneven.json",
+        reassignment: str | None = None,
+        election: str | None = None,
+        prove: bool = False,
+        work: float | None = None,
+    ) -> tuple[int, Told]:
+        code = make(
+            Settings(solve=WORK),
+            folder / name if name else None,
+            Origin(snapshot=folder / snapshot),
+            reassignment=folder / reassignment if reassignment else None,
+            election=folder / election if election else None,
+            prove=prove,
+            work=work,
+            output=Form.JSON,
+        )
+        return code, json.loads(capsys.readouterr().out)
+
+    return run
+
+
+Verify = Callable[..., tuple[int, Told]]
+
+
+def judged(told: Told) -> dict[str, bool | None]:
+    return {c["name"]: c["holds"] for c in told["claims"]}
+
+
+def forged(folder: Path, plan: Plan, **changes: object) -> None:
+    """A plan that claims something else, under a hash that fits."""
+    write_plan(folder / "forged.json", plan.model_copy(update=changes).seal())
+
+
+def test_a_plan_that_was_just_made_holds(verify: Verify) -> None:
+    code, told = verify()
+    assert code == Exit.DONE
+    assert told["holds"]
+    assert False not in judged(told).values()
+    names = ["hash", "snapshot", "moves", "rules", "objective", "brokers", "gains"]
+    assert list(judged(told))[:7] == names
+
+
+def test_the_bound_of_an_exact_search_can_be_proved_again(verify: Verify) -> None:
+    code, told = verify(prove=True)
+    assert code == Exit.DONE
+    assert judged(told)["bound"] is True
+
+
+def test_an_altered_file_is_found_by_its_hash(
+    verify: Verify, folder: Path, plan: Plan
+) -> None:
+    document = plan.model_dump(mode="json") | {"bound": 0.0}
+    write_document(folder / "altered.json", document)
+    code, told = verify("altered.json")
+    assert code == Exit.REFUSED
+    assert judged(told)["hash"] is False
+
+
+def test_another_placement_is_found_by_its_fingerprint(
+    verify: Verify, folder: Path
+) -> None:
+    write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
+    code, told = verify(snapshot="other.json")
+    assert code == Exit.REFUSED
+    assert judged(told) == {"hash": True, "snapshot": False}
+
+
+def test_other_loads_of_the_same_placement_are_found_by_the_objective(
+    verify: Verify, folder: Path
+) -> None:
+    """Loads do not count in the fingerprint."""
+    write_snapshot(folder / "later.json", cluster([2] * 8, [9 * MB] + [MB] * 7))
+    code, told = verify(snapshot="later.json")
+    assert code == Exit.REFUSED
+    assert judged(told)["snapshot"] is True
+    assert judged(told)["objective"] is False
+
+
+@pytest.mark.parametrize(
+    ("changes", "claim"),
+    [
+        ({"objective": 0.0}, "objective"),
+        ({"objective_before": 9.0}, "objective"),
+        ({"price_bound": 0.9}, "price bound"),
+        ({"bound": 5.0}, "bound"),
+        ({"levels": {"net_in": 1.0, "net_out": 1.0}}, "brokers"),
+        ({"brokers": ()}, "brokers"),
+    ],
+)
+def test_a_false_figure_is_found(
+    verify: Verify, folder: Path, plan: Plan, changes: Told, claim: str
+) -> None:
+    forged(folder, plan, **changes)
+    code, told = verify("forged.json")
+    assert code == Exit.REFUSED
+    assert judged(told)["hash"] is True
+    assert judged(told)[claim] is False
+
+
+def test_a_false_gain_is_found_with_its_move(
+    verify: Verify, folder: Path, plan: Plan
+) -> None:
+    first, *others = plan.moves
+    boast = first.model_copy(update={"gain": 2 * first.gain})
+    forged(folder, plan, moves=(boast, *others))
+    _, told = verify("forged.json")
+    (words,) = [c["words"] for c in told["claims"] if c["name"] == "gains"]
+    assert words == f"the gains of {first.id} are not what F would rise by"
+
+
+def test_a_broken_rule_is_named(verify: Verify, folder: Path, plan: Plan) -> None:
+    goals = plan.goals.model_copy(update={"replicas_per_broker": 1})
+    forged(folder, plan, goals=goals)
+    code, told = verify("forged.json")
+    (words,) = [c["words"] for c in told["claims"] if c["name"] == "rules"]
+    assert code == Exit.REFUSED
+    assert words.startswith("replicas per broker: broker 1 would hold")
+
+
+def test_a_bound_above_the_optimum_is_refuted_by_a_better_plan(
+    verify: Verify, folder: Path, uneven: Snapshot, plan: Plan
+) -> None:
+    """Half a plan that claims to be optimal: another solve finds what it denies."""
+    half = plan.moves[1:]
+    value = evaluate(uneven, plan.goals, half).objective
+    forged(folder, plan, moves=half, objective=value, bound=value)
+    code, told = verify("forged.json", prove=True)
+    assert code == Exit.REFUSED
+    (words,) = [c["words"] for c in told["claims"] if c["name"] == "bound"]
+    assert "exists, under the claimed" in words
+
+
+def test_a_plan_of_the_stock_tools_is_judged_by_our_bound(
+    verify: Verify, folder: Path, plan: Plan
+) -> None:
+    write_stock(folder / "stock", plan)
+    code, told = verify(reassignment="stock/reassignment.json")
+    assert code == Exit.DONE
+    assert told["objective"] == plan.objective
+    assert told["bound"] >= plan.bound
+    assert told["violations"] == []
+
+
+def test_a_reassignment_can_be_judged_without_a_plan(
+    verify: Verify, folder: Path
+) -> None:
+    """The bound is then that of a solve of its own."""
+    entry = {"topic": "orders", "partition": 0, "replicas": [1]}
+    document = {"version": 1, "partitions": [entry]}
+    write_document(folder / "theirs.json", document)
+    code, told = verify(None, reassignment="theirs.json")
+    assert code == Exit.DONE
+    assert told["changes"] == 1
+    assert told["plimsoll_objective"] < told["objective"] < told["objective_before"]
+
+
+def test_a_reassignment_that_breaks_a_rule_says_which(
+    verify: Verify, folder: Path
+) -> None:
+    entry = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
+    write_document(folder / "t.json", {"version": 1, "partitions": [entry]})
+    code, told = verify(reassignment="t.json")
+    assert code == Exit.REFUSED
+    assert told["violations"][0]["words"] == (
+        "orders-0 would have 2 replicas, it has 1"
+    )
+
+
+def test_an_election_without_a_reassignment_is_a_usage_error(verify: Verify) -> None:
+    with pytest.raises(ConfigError, match="--election goes with --reassignment"):
+        verify(election="election.json")
+
+
+def test_nothing_to_verify_is_a_usage_error(verify: Verify) -> None:
+    with pytest.raises(ConfigError, match="name a plan file"):
+        verify(None)
+
+
+def test_the_table_says_what_was_not_judged(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = make(
+        Settings(solve=WORK),
+        folder / "plan.json",
+        Origin(snapshot=folder / "uneven.json"),
+        reassignment=None,
+        election=None,
+        prove=False,
+        work=None,
+        output=Form.TABLE,
+    )
+    text = capsys.readouterr().out
+    assert code == Exit.DONE
+    assert "all claims hold" in text
+    assert "every rule is kept" in text
+
+
+def test_a_plan_beside_a_dead_broker_names_what_stays_and_is_verified(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also by goals that are given: they defer nothing themselves."""
+    dead = broker(3, state=BrokerState.DEAD)
+    rows = [Row(replicas=(1,))] * 6
+    snapshot = small([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
+    origin, plan = Origin(snapshot=tmp_path / "s.json"), tmp_path / "plan.json"
+    settings = Settings(goals=goals(), solve=WORK)
+    write_snapshot(tmp_path / "s.json", snapshot)
+    code = plan_command.make(
+        settings,
+        origin,
+        goals_file=None,
+        topics=(),
+        leaders_only=False,
+        out=plan,
+        reassignment_json=None,
+        output=Form.TABLE,
+    )
+    assert code == Exit.MOVES_PROPOSED
+    words = (
+        "warning: 1 partition cannot be moved, because too few brokers may hold their "
+        "replicas: orders-6"
+    )
+    printed = capsys.readouterr()
+    assert words in printed.out
+    assert words in printed.err
+    code = make(
+        settings,
+        plan,
+        origin,
+        reassignment=None,
+        election=None,
+        goals_given=True,
+        prove=False,
+        work=None,
+        output=Form.JSON,
+    )
+    assert code == Exit.DONE, capsys.readouterr().out

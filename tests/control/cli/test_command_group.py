@@ -1,0 +1,193 @@
+"""Options before and after a command's name, and the help that lists them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from control.cli.main import app
+from model.plan.plan import read_plan
+from model.snapshot.file import write_snapshot
+from tests.support import cli_offline as offline
+from tests.support.control.loop_parts import MB, cluster
+
+GROUP: Any = typer.main.get_command(app)
+CHANGING = {"apply", "rollback", "cleanup", "elect", "run"}
+
+
+def commands(group: Any = GROUP) -> Iterator[tuple[str, Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command)
+        else:
+            yield name, command
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in offline.usual(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(tmp_path / "s.json", cluster([2] * 4, [MB] * 4))
+    (tmp_path / "own.toml").write_text("[solve]\nwork = 1.5\n")
+    (tmp_path / "other.toml").write_text("[solve]\nwork = 2.5\n")
+    return tmp_path
+
+
+def work(*arguments: str) -> float:
+    """The search budget that a plan was made with."""
+    options = ("--snapshot", "s.json", "--out", "p.json")
+    run = CliRunner().invoke(app, [*arguments, *options])
+    assert run.exit_code == 0, run.stderr
+    return read_plan(Path("p.json")).limits.work
+
+
+def test_an_option_before_the_command_is_given_to_it(here: Path) -> None:
+    assert work("plan") == 20
+    assert work("plan", "--config", "own.toml") == 1.5
+    assert work("--config", "own.toml", "plan") == 1.5
+    assert work("--config", "own.toml", "plan", "--config", "other.toml") == 2.5
+
+
+@pytest.mark.parametrize(
+    ("before", "words"),
+    [
+        (("--profile", "x"), "no configuration file for profile 'x'"),
+        (("--capacity", "nowhere.json"), "cannot read nowhere.json"),
+        (("-b", "h:1"), "--snapshot and --bootstrap-server each name a cluster"),
+        (("--command-config", "c"), "--command-config is for a live cluster"),
+        (("--log-file", "no/log"), "cannot write the log file no/log"),
+    ],
+)
+def test_no_option_before_the_command_is_ignored(
+    here: Path, before: tuple[str, ...], words: str
+) -> None:
+    run = CliRunner().invoke(app, [*before, "plan", "--snapshot", "s.json"])
+    assert run.exit_code == 2
+    assert words in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "flag"),
+    [
+        (("--allow-changes", "plan", "--snapshot", "s.json"), "--allow-changes"),
+        (("--play", "f.jsonl", "status"), "--play"),
+        (("-b", "h:1", "replay", "state"), "--bootstrap-server"),
+        (("--config", "own.toml", "schema", "plan"), "--config"),
+    ],
+)
+def test_an_option_that_the_command_does_not_have_is_refused(
+    here: Path, arguments: tuple[str, ...], flag: str
+) -> None:
+    run = CliRunner().invoke(app, list(arguments))
+    assert run.exit_code == 2
+    assert f"has no option {flag}; leave it out" in run.stderr
+    assert run.stdout == ""
+
+
+@pytest.mark.parametrize("place", [0, 1])
+@pytest.mark.parametrize("looks", [["--ascii"], ["--theme", "nord"]])
+@pytest.mark.parametrize("name", ["plan", "demo", "serve"])
+def test_looks_are_given_before_and_after_the_command(
+    here: Path, monkeypatch: pytest.MonkeyPatch, name: str, looks: list[str], place: int
+) -> None:
+    seen: list[str] = []
+
+    def drawing(settings: Any, *_: object, **__: object) -> int:
+        screen = settings.screen
+        seen.append("--ascii" if screen.ascii else f"--theme {screen.theme}")
+        return 0
+
+    def serving(arguments: list[str], **_: object) -> int:
+        seen.append(" ".join(arguments))
+        return 0
+
+    monkeypatch.setattr("control.cli.commands.demo.show", drawing)
+    monkeypatch.setattr("control.cli.commands.plan.make", drawing)
+    monkeypatch.setattr("control.cli.commands.serve.show", serving)
+    arguments = [name]
+    arguments[place:place] = looks
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code == 0, run.stderr
+    assert seen == [" ".join(looks)]
+
+
+def paths(group: Any = GROUP, above: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from paths(command, (*above, name))
+        else:
+            yield (*above, name)
+
+
+@pytest.mark.parametrize("path", list(paths()), ids=" ".join)
+def test_looks_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
+    for place in range(len(path) + 1):
+        looks = ("--ascii", "--theme", "nord")
+        arguments = [*path[:place], *looks, *path[place:], "--help"]
+        run = CliRunner().invoke(app, arguments)
+        assert run.exit_code == 0, run.stderr
+
+
+def test_looks_that_are_given_to_a_group_reach_its_command(here: Path) -> None:
+    looks = ["--ascii", "config", "--theme", "nord", "show", "-o", "json"]
+    run = CliRunner().invoke(app, looks)
+    found = {s["name"]: s["value"] for s in json.loads(run.stdout)["settings"]}
+    assert (found["screen.ascii"], found["screen.theme"]) == (True, "nord")
+
+
+@pytest.mark.parametrize("name", ["plan", "status", "config", "journal"])
+def test_an_unknown_theme_is_refused_with_the_closest(here: Path, name: str) -> None:
+    run = CliRunner().invoke(app, [name, "--theme", "drakula"])
+    assert run.exit_code == 2
+    words = "unknown theme 'drakula'; did you mean 'dracula'? The themes are textual-"
+    assert words in run.stderr
+
+
+def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None:
+    (here / "own.toml").write_text('[screen]\ntheme = "nonsense"\n')
+    arguments = ["plan", "--snapshot", "s.json", "--config", "own.toml"]
+    run = CliRunner().invoke(app, arguments)
+    assert run.exit_code == 2
+    assert (
+        "line 2: screen.theme: unknown theme 'nonsense'; the themes are" in run.stderr
+    )
+
+
+def test_read_only_before_a_command_that_never_changes_anything_is_taken() -> None:
+    assert CliRunner().invoke(app, ["--read-only", "schema", "plan"]).exit_code == 0
+
+
+def test_only_commands_that_change_a_cluster_offer_to() -> None:
+    offered = {
+        name
+        for name, command in commands()
+        for param in command.params
+        if "--allow-changes" in param.opts
+    }
+    assert offered == CHANGING
+
+
+def test_every_option_has_a_sentence() -> None:
+    for name, command in [("", GROUP), *commands()]:
+        for param in command.params:
+            if param.param_type_name == "option" and not param.hidden:
+                sentence = (param.help or "").partition("  [")[0]
+                assert sentence[:1].isupper(), (name, param.name)
+                assert sentence.endswith("."), (name, param.name)
+
+
+def test_help_lists_commands_and_options_in_groups() -> None:
+    text = CliRunner().invoke(app, ["--help"]).stdout
+    heads = [line for line in text.splitlines() if line.endswith(":")]
+    assert heads[-4:] == ["Observe:", "Plan:", "Change the cluster:", "More:"]
+    assert "..." not in text.partition("Observe:")[2]
+    plan = CliRunner().invoke(app, ["plan", "--help"]).stdout
+    heads = [line for line in plan.splitlines() if line.endswith(":")]
+    common = "Settings, logging and appearance:"
+    assert heads == ["Options:", "Cluster:", "Output:", common]
+    assert plan.index("--goals") < plan.index("--snapshot") < plan.index("--out")

@@ -1,0 +1,192 @@
+"""Where planning commands get their cluster from, and what they do without racks."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from control.cli.commands import assign as place
+from control.cli.commands import frontier, plan, what_if
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.planning.scenario_flags import Question
+from control.settings.settings import Settings
+from model.errors import GuardrailRefused
+from model.goals.goals import SolveLimits
+from model.ids import TopicName
+from solver.new_topic.topic_problem import NewTopic
+from tests.support.cluster_files import write_cluster_files
+
+SETTINGS = Settings(solve=SolveLimits(work=1.0))
+PART = "id,rack\n1,a\n2,b\n3,\n"
+FULL = "id,rack\n1,a\n2,b\n3,c\n"
+NO_RACKS = "rack_rule = 'off'\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    write_cluster_files(tmp_path)
+    return tmp_path
+
+
+def origin(folder: Path, table: str | None = None, *, no_racks: bool = False) -> Origin:
+    brokers = None
+    if table is not None:
+        brokers = folder / "brokers.csv"
+        brokers.write_text(table)
+    return Origin(
+        describe=folder / "describe.txt",
+        loads=folder / "loads.csv",
+        brokers=brokers,
+        no_racks=no_racks,
+    )
+
+
+def make(folder: Path, given: Origin, **options: Any) -> int:
+    usual: dict[str, Any] = {
+        "goals_file": None,
+        "topics": (),
+        "leaders_only": False,
+        "out": folder / "plan.json",
+    }
+    usual |= {"reassignment_json": None, "output": Form.JSON}
+    return plan.make(SETTINGS, given, **(usual | options))
+
+
+def warned(folder: Path) -> list[str]:
+    found: list[str] = json.loads((folder / "plan.json").read_text()).get("warnings")
+    return found or []
+
+
+@pytest.mark.parametrize(
+    ("table", "who"),
+    [
+        (None, "the racks of all brokers are unknown"),
+        ("id\n1\n2\n3\n", "the racks of all brokers are unknown"),
+        (PART, "the rack of broker 3 is unknown"),
+    ],
+)
+def test_unknown_racks_are_warned_of_and_no_reassignment_is_written(
+    folder: Path, table: str | None, who: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = origin(folder, table)
+    make(folder, given, output=Form.TABLE)
+    told = capsys.readouterr()
+    assert f"warning: {who}" in told.err
+    assert f"warning: {who}" in told.out
+    assert any(words.startswith(who) for words in warned(folder))
+    with pytest.raises(GuardrailRefused, match=f"was not written.*{who}.*--no-racks"):
+        make(folder, given, reassignment_json=folder / "out")
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("topics", [(), ("orders",)])
+def test_who_consents_to_no_racks_gets_the_reassignment(
+    folder: Path, topics: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    given = origin(folder, no_racks=True)
+    make(folder, given, topics=topics, reassignment_json=folder / "out")
+    told = capsys.readouterr()
+    assert told.err == ""
+    assert warned(folder) == []
+    assert (folder / "out" / "reassignment.json").exists()
+
+
+def test_goals_without_a_rack_rule_are_consent(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "goals.toml").write_text(NO_RACKS)
+    make(
+        folder,
+        origin(folder),
+        goals_file=folder / "goals.toml",
+        reassignment_json=folder / "out",
+    )
+    assert capsys.readouterr().err == ""
+    assert (folder / "out" / "reassignment.json").exists()
+
+
+def test_known_racks_need_no_consent(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    make(folder, origin(folder, FULL), reassignment_json=folder / "out")
+    assert capsys.readouterr().err == ""
+    assert warned(folder) == []
+
+
+def test_partitions_of_one_replica_need_no_racks(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = (folder / "describe.txt").read_text()
+    (folder / "describe.txt").write_text(text[: text.index("Topic: orders")])
+    loads = (folder / "loads.csv").read_text().splitlines(keepends=True)
+    kept = [line for line in loads if not line.startswith("orders")]
+    (folder / "loads.csv").write_text("".join(kept))
+    make(folder, origin(folder), reassignment_json=folder / "out")
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("replicas", "refused"), [(2, True), (1, False)])
+def test_a_new_topic_is_not_exported_without_racks(
+    folder: Path, replicas: int, refused: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    topic = NewTopic(
+        name=TopicName("new"),
+        partitions=3,
+        replication_factor=replicas,
+        net_in=None,
+        net_out=None,
+    )
+
+    def ask(given: Origin, out: Path | None, output: Form = Form.TABLE) -> None:
+        place.make(SETTINGS, given, topic, goals_file=None, out=out, output=output)
+
+    out = folder / "new.json"
+    if refused:
+        with pytest.raises(GuardrailRefused, match=r"new\.json was not.*--no-racks"):
+            ask(origin(folder), out)
+        with pytest.raises(GuardrailRefused, match=r"assignment was not.*--no-racks"):
+            ask(origin(folder), None, Form.JSON)
+        assert not out.exists()
+        assert capsys.readouterr().out == ""
+        ask(origin(folder), None)
+        assert "racks of all brokers are unknown" in capsys.readouterr().err
+    given = origin(folder, no_racks=refused)
+    ask(given, out, Form.JSON)
+    assert json.loads(capsys.readouterr().out)["assignment"] is not None
+    assert out.exists()
+
+
+def test_a_frontier_and_a_what_if_warn_too(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given, table = origin(folder), Form.TABLE
+    frontier.make(SETTINGS, given, goals_file=None, out=None, svg=None, output=table)
+    assert "racks of all brokers are unknown" in capsys.readouterr().err
+    question = Question(
+        add_broker=(),
+        remove_broker=(),
+        traffic=("2",),
+        lose_rack=(),
+        fewest_brokers=False,
+    )
+    what_if.make(SETTINGS, given, question, goals_file=None, out=None, output=table)
+    told = capsys.readouterr()
+    assert "racks of all brokers are unknown" in told.err
+    assert "warning: the racks of all brokers are unknown" in told.out
+
+
+def test_a_goal_without_data_or_under_its_floor_is_reported(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "goals.toml").write_text(
+        NO_RACKS + "[[balance]]\nresource = 'net_in'\n[[balance]]\nresource = 'cpu'\n"
+        "[[balance]]\nresource = 'disk'\nfloor = 1e12\n"
+    )
+    make(folder, origin(folder), goals_file=folder / "goals.toml")
+    assert warned(folder) == [
+        "the goal cpu is ignored: no partition's cpu is known",
+        "the goal disk is ignored: 2.46 GB per broker on average, and its floor is "
+        "1.00 TB",
+    ]

@@ -1,0 +1,173 @@
+"""Where commands write: looked at before they solve, and nothing foreign is lost."""
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from control.cli.main import app
+from control.cli.output_files import check_folder
+from model.errors import ConfigError
+from model.snapshot.file import write_snapshot
+from tests.support import cli_offline as offline
+from tests.support.control.loop_parts import MB, cluster
+
+FOLDER = "--reassignment-json"
+WRITING = {
+    "--out": ("plan",),
+    FOLDER: ("plan",),
+    "--svg": ("frontier",),
+    "frontier --out": ("frontier",),
+    "what-if --out": ("what-if", "--add-broker", "1"),
+    "place --out": ("place", "new", "-p", "2", "-r", "1"),
+}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name, value in offline.usual(tmp_path).items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.chdir(tmp_path)
+    write_snapshot(tmp_path / "s.json", cluster([2] * 4, [MB] * 4))
+    (tmp_path / "notes.txt").write_text("mine\n")
+    (tmp_path / "mine.json").write_text('{"kind": "note"}\n')
+    (tmp_path / "folder").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def unsolved(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test in which nothing may be solved."""
+
+    def never(*_: object, **__: object) -> None:
+        raise AssertionError("it was solved before the file was looked at")
+
+    for place in (
+        "plan.solve",
+        "what_if.solve",
+        "frontier.trace_plans",
+        "assign.place",
+    ):
+        monkeypatch.setattr(f"control.cli.commands.{place}", never)
+
+
+def run(option: str, target: str) -> tuple[int, str]:
+    flag = option.split()[-1]
+    arguments = [*WRITING[option], "--snapshot", "s.json", flag, target]
+    ran = CliRunner().invoke(app, arguments)
+    return ran.exit_code, ran.stderr
+
+
+@pytest.mark.parametrize("option", [o for o in WRITING if o != FOLDER])
+@pytest.mark.parametrize(
+    ("target", "words"),
+    [
+        ("nowhere/p.json", "there is no folder nowhere"),
+        ("notes.txt/p.json", "notes.txt is not a folder"),
+        ("folder", "it is a folder; name a file"),
+        ("/dev/null", "it is not a regular file"),
+        ("notes.txt", "notes.txt exists and is not a"),
+        ("mine.json", "mine.json exists and is not a"),
+        ("s.json", "s.json exists and is not a"),
+    ],
+)
+def test_what_cannot_be_written_is_refused_before_the_solve(
+    here: Path, unsolved: None, option: str, target: str, words: str
+) -> None:
+    before = {p: p.read_bytes() for p in here.glob("*.*")}
+    code, said = run(option, target)
+    assert code == 2
+    assert words in said
+    assert len(said.splitlines()) == 1
+    assert {p: p.read_bytes() for p in here.glob("*.*")} == before
+
+
+@pytest.mark.parametrize("target", ["notes.txt", "notes.txt/sub", "/dev/null"])
+def test_a_folder_that_is_none_is_refused_before_the_solve(
+    here: Path, unsolved: None, target: str
+) -> None:
+    code, said = run(FOLDER, target)
+    assert code == 2
+    assert "is not a folder" in said
+
+
+@pytest.mark.parametrize("option", WRITING)
+def test_what_the_command_wrote_is_written_again(here: Path, option: str) -> None:
+    (here / "empty").touch()
+    folder = option == FOLDER
+    for _ in range(2):
+        code, said = run(option, "deep/er" if folder else "empty")
+        assert code == 0, said
+    assert (here / "deep/er").is_dir() if folder else (here / "empty").stat().st_size
+
+
+def test_a_folder_without_rights_is_refused(
+    here: Path, unsolved: None, without_rights: Callable[[Path], None]
+) -> None:
+    without_rights(here / "folder")
+    for option in WRITING:
+        code, said = run(option, "folder/p.json")
+        assert code == 2
+        assert "folder is not writable" in said
+
+
+@pytest.fixture
+def without_rights(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
+    """Take the rights of a folder away, from root too."""
+
+    def take(folder: Path) -> None:
+        real = os.access
+        monkeypatch.setattr(
+            "os.access", lambda p, mode: Path(p) != folder and real(p, mode)
+        )
+
+    return take
+
+
+def test_no_folder_and_a_new_one_can_be_used(here: Path) -> None:
+    check_folder(None)
+    check_folder(here / "a" / "b")
+    assert not (here / "a").exists()
+    with pytest.raises(ConfigError, match=r"notes\.txt is not a folder"):
+        check_folder(here / "notes.txt" / "b")
+
+
+LONG = "x" * 300
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("plan", "--snapshot", "s.json", "--out", LONG),
+        ("plan", "--snapshot", "s.json", "--reassignment-json", LONG),
+        ("frontier", "--snapshot", "s.json", "--svg", LONG),
+        ("replay", LONG),
+        ("record", "-b", "127.0.0.1:1", "--out", LONG),
+    ],
+)
+def test_a_name_that_no_file_can_have_is_refused(
+    here: Path, arguments: tuple[str, ...]
+) -> None:
+    run = CliRunner().invoke(app, arguments)
+    assert (run.exit_code, run.stdout) == (2, "")
+    assert run.stderr == f"plimsoll: cannot use {LONG}: File name too long\n"
+
+
+def test_logs_are_appended_to_logs_alone(here: Path) -> None:
+    plan = ("plan", "--snapshot", "s.json", "--log-file")
+    for name in ("s.json", "mine.json", "notes.txt"):
+        before = Path(name).read_bytes()
+        run = CliRunner().invoke(app, [*plan, name])
+        assert run.exit_code == 2
+        assert f"{name} exists and is not a log of plimsoll" in run.stderr
+        assert Path(name).read_bytes() == before
+    Path("new.log").touch()
+    for name in ("new.log", "new.log", "/dev/null"):
+        assert CliRunner().invoke(app, [*plan, name]).exit_code == 0
+    # Without a file, the last one is closed.
+    assert CliRunner().invoke(app, plan[:-1]).exit_code == 0
+    lines = Path("new.log").read_text().splitlines()
+    assert len({json.loads(line)["timestamp"] for line in lines}) == len(lines) >= 2

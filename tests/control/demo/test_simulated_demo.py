@@ -1,0 +1,149 @@
+"""The demo without a broker: the real loop, planner and executor over a simulation."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.loop.loop import Loop
+from control.loop.view import LoopView, Mode, Phase
+from control.settings.settings import Settings
+from model.run import MoveState, RunReport, RunState
+
+ROOT = Path(__file__).parents[3]
+LONG_S = 300.0
+MAIN = "from control.cli.main import main"
+
+
+def order(mode: Mode = Mode.APPROVE) -> SimulatedOrder:
+    return SimulatedOrder(
+        mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0
+    )
+
+
+@pytest.fixture(scope="module")
+def loop() -> Iterator[Loop]:
+    with simulated(Settings(), order()) as loop:
+        yield loop
+
+
+def _wait(loop: Loop, fits: Callable[[LoopView], bool]) -> LoopView:
+    assert loop.wait(fits, LONG_S), (loop.view.phase, loop.view.message, loop.error)
+    return loop.view
+
+
+def _approve(loop: Loop) -> None:
+    plan = _wait(loop, lambda v: v.phase is Phase.PLAN_READY).plan
+    assert plan is not None
+    loop.approve(plan.hash, by="ann")
+
+
+def test_the_screen_over_it_waits_for_nothing_heavy() -> None:
+    heavy = {"pyspark", "ortools", "kafka", "boto3", "pyarrow", "confluent_kafka"}
+    code = (
+        "import sys, control.demo.simulated_demo, control.cli.commands.simulated; "
+        "import tui.app; "
+        f"print(*({heavy!r} & {{*sys.modules}}))"
+    )
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", code], capture_output=True, check=True, text=True
+    )
+    assert run.stdout.split() == []
+
+
+def _ended(loop: Loop, runs: int) -> RunReport:
+    _wait(loop, lambda _: len(loop.reports) >= runs and not loop.running)
+    return loop.reports[runs - 1]
+
+
+def _is_logged(loop: Loop, *parts: str) -> None:
+    """In this order."""
+    lines = iter([line.text for line in loop.view.log])
+    for part in parts:
+        assert any(part in line for line in lines), part
+
+
+def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> None:
+    _approve(loop)
+    loop.steering.throttle(200_000_000)
+    loop.steering.pause()
+    paused = _wait(loop, lambda v: v.run is not None and v.run.state is RunState.PAUSED)
+    assert paused.run is not None
+    assert paused.run.reason == "paused by the operator"
+    loop.steering.go_on()
+    loop.steering.stop()
+    stopped = _ended(loop, 1)
+    assert stopped.state is RunState.STOPPED
+    done = sum(move.state is MoveState.DONE for move in stopped.moves)
+    words = f"run {stopped.run_id} stopped: {done} of {len(stopped.moves)} moves; "
+    assert any(words in line.text for line in loop.view.log)
+    _is_logged(
+        loop,
+        f"{loop.settings.operator}: change the throttle to 200 MB/s",
+        f"{loop.settings.operator}: pause the run",
+        f"run {stopped.run_id} paused: paused by the operator",
+        f"{loop.settings.operator}: resume the run",
+        f"{loop.settings.operator}: stop the run after in-flight moves",
+        words,
+    )
+
+    loop.past.resume("bob")
+    resumed = _ended(loop, 2)
+    assert (resumed.run_id, resumed.state) == (stopped.run_id, RunState.DONE)
+
+    plan, left = loop.past.plan_back(resumed.run_id)
+    assert not left
+    loop.past.roll_back(plan, "ann")
+    back = _ended(loop, 3)
+    assert (back.plan_hash, back.state) == (plan.hash, RunState.DONE)
+    undoing, undone = loop.past.runs()
+    assert (undoing.by, undone.by) == ("ann", "bob")
+    assert undoing.plan.limited_by == f"what run {undone.run_id} had moved"
+    _wait(loop, lambda v: v.phase is Phase.PLAN_READY)
+
+
+def test_its_clock_goes_on_faster_than_ours(loop: Loop) -> None:
+    # Ours begins later and ends earlier, however long this thread does not run.
+    its, ours = loop.clock(), time.monotonic()
+    _wait(loop, lambda _: loop.clock() > its + 6.0)
+    ours_s = time.monotonic() - ours
+    assert loop.clock() - its > ours_s
+
+
+def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with simulated(Settings(), order()) as loop:
+        assert list(tmp_path.iterdir())
+        _wait(loop, lambda v: v.snapshot is not None)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["demo", "--simulated", "--port", "9092"], "a simulated cluster has no ports"),
+        (["demo", "--simulated", "--plain"], "--plain is of the local cluster"),
+        (["demo", "--throttle", "quick"], "'quick' is not a rate"),
+        (["demo", "--brokers", "5"], "the local cluster has three brokers"),
+        (["demo", "--simulated", "--brokers", "61"], "less than or equal to 60"),
+        (["--play", "missing.jsonl"], "cannot read the recording missing.jsonl"),
+        (["--play", "README.md"], "README.md, line 1, is not the start"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_in_words(
+    arguments: list[str], words: str
+) -> None:
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", f"{MAIN}; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        check=False,
+    )
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert "Traceback" not in run.stderr

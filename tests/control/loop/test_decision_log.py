@@ -1,0 +1,28 @@
+"""What the log says of a run."""
+
+from dataclasses import replace
+
+from control.loop.decision_log import run_lines
+from model.run import MoveProgress, MoveState, RunProgress, RunState
+from tests.support.executor.plan_builders import move
+
+
+def test_each_state_of_the_run_and_of_each_move_is_one_line() -> None:
+    waiting = MoveProgress(move=move(), state=MoveState.PLANNED)
+    run = RunProgress(
+        run_id="r1",
+        plan_hash="0" * 64,
+        state=RunState.RUNNING,
+        moves=(waiting,),
+        started_at_ms=0,
+    )
+    assert list(run_lines(None, run)) == [("info", "run r1 running")]
+    assert list(run_lines(run, run)) == []
+    moving = replace(waiting, state=MoveState.ISSUED)
+    after = replace(run, moves=(moving,))
+    assert list(run_lines(run, after)) == [("info", "orders-0 started: 1 -> 2")]
+    paused = replace(after, state=RunState.PAUSED, reason="paused by the operator")
+    words = "run r1 paused: paused by the operator"
+    assert list(run_lines(after, paused)) == [("warning", words)]
+    stuck = replace(paused, moves=(replace(moving, state=MoveState.STUCK, note="n"),))
+    assert list(run_lines(paused, stuck)) == [("warning", "orders-0 stuck: n")]

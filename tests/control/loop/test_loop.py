@@ -1,0 +1,789 @@
+"""The loop over parts in process: who may approve what, and what happens then."""
+
+import dataclasses
+import logging
+import math
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import RETRY_S, Loop
+from control.loop.ports import Planner
+from control.loop.view import LoopView, Mode, Phase, Retry
+from control.settings.auto_limits import (
+    CONSERVATIVE,
+    EAGER,
+    AutoLimits,
+    refusals,
+    spent_of,
+)
+from model.errors import (
+    ClusterUnreachable,
+    GuardrailRefused,
+    PlanOutdated,
+    PlimsollError,
+    RightsMissing,
+)
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.goals import Goals, SolveLimits
+from model.plan.plan import Plan
+from model.run import MoveProgress, RunProgress, RunState
+from model.snapshot.replication import Replication
+from model.snapshot.snapshot import (
+    BrokerState,
+    PartitionRow,
+    Snapshot,
+    partitions_from_rows,
+)
+from solver.report.result import Result
+from solver.search.observer import SolveObserver
+from solver.solve import solve
+from tests.support.control.loop_parts import (
+    EASY,
+    MB,
+    START_MS,
+    WORK,
+    CannedObserver,
+    RecordingExecutor,
+    cluster,
+    constrained,
+    one_of_twelve_dead,
+)
+from tests.support.tui.terminals import LONG_S
+
+UNEVEN = cluster([2] * 8, [MB] * 8)
+LEVEL = cluster([1, 2, 3], [MB] * 3)
+
+
+class Clock:
+    """A clock that tests set."""
+
+    def __init__(self) -> None:
+        self.now_s = START_MS / 1000
+        self.set_by_s = 0.0
+        """How far somebody has set it."""
+
+    def __call__(self) -> float:
+        return self.now_s + self.set_by_s
+
+    def steady(self) -> float:
+        """The clock that nobody sets."""
+        return self.now_s
+
+
+@dataclasses.dataclass
+class Bench:
+    """A loop with its parts at hand."""
+
+    observer: CannedObserver
+    executor: RecordingExecutor
+    clock: Clock
+    loop: Loop
+
+
+@pytest.fixture(autouse=True)
+def _quiet(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.CRITICAL, "plimsoll")
+
+
+Build = Callable[..., Bench]
+
+
+@pytest.fixture
+def build(tmp_path: Path) -> Build:
+    """Makes a loop over canned snapshots."""
+
+    def make(
+        *snapshots: Snapshot | PlimsollError,
+        mode: Mode = Mode.APPROVE,
+        on_execute: Callable[[Plan], None] = lambda _plan: None,
+        patient: bool = False,
+        confirm_s: float = 0.0,
+        limits: AutoLimits = EAGER,
+        planner: Planner = solve,
+        dead_broker_after_s: float = 3600.0,
+    ) -> Bench:
+        observer = CannedObserver(list(snapshots))
+        executor = RecordingExecutor(on_execute)
+        clock = Clock()
+        settings = LoopSettings(
+            bootstrap="127.0.0.1:1",
+            name=None,
+            mode=mode,
+            goals=EASY,
+            solve=WORK,
+            limits=limits.model_copy(update={"confirm": confirm_s, "pause": 0.0}),
+            journal_dir=tmp_path,
+            patient=patient,
+            tick_s=0.01,
+            dead_broker_after_s=dead_broker_after_s,
+        )
+        parts = LoopParts(
+            observer=lambda: observer,
+            planner=planner,
+            executor=None if mode is Mode.READ_ONLY else lambda: executor,
+            recent_moves=lambda _cluster, _since: (),
+            clock=clock,
+            steady=clock.steady,
+        )
+        return Bench(observer, executor, clock, Loop(settings, parts))
+
+    return make
+
+
+def in_phase(phase: Phase) -> Callable[[LoopView], bool]:
+    return lambda view: view.phase is phase
+
+
+def test_a_level_cluster_is_left_alone(build: Build) -> None:
+    bench = build(LEVEL, mode=Mode.AUTO)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+    assert bench.executor.plans == []
+    assert bench.observer.closed
+
+
+@pytest.mark.parametrize("mode", [Mode.AUTO, Mode.APPROVE])
+def test_a_level_cluster_with_unknown_loads_is_not_called_level_alone(
+    build: Build, mode: Mode
+) -> None:
+    unknown = cluster([1, 2, 1], [MB, MB, math.nan])
+    with build(unknown, mode=mode).loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        words = "the load of 1 partition is unknown and counts as 0"
+        assert words in loop.view.message
+
+
+def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
+    """The run levels the cluster; later loads are judged, not those of before."""
+    nine = cluster([2] * 9, [MB] * 9)
+    bench = build(nine, mode=Mode.AUTO)
+
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        (plan,) = bench.executor.plans
+        homes = [m.replicas_after[0] for m in plan.moves] + [2] * 3
+        bench.clock.now_s += 60
+        taken = int(1000 * bench.clock.now_s)
+        bench.observer.snapshots[:] = [cluster(homes, [MB] * 9, taken_at_ms=taken)]
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert len(loop.reports) == 1
+    assert len(bench.executor.plans) == 1
+
+
+@pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
+def test_auto_acts_by_the_time_that_passed_however_the_clock_is_set(
+    build: Build, set_by_s: float
+) -> None:
+    bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
+    with bench.loop as loop:
+        assert loop.wait(
+            lambda view: "out of tolerance for 0 s" in view.message, LONG_S
+        )
+        bench.clock.set_by_s = set_by_s
+        bench.clock.now_s += 30
+        assert loop.wait(
+            lambda view: "out of tolerance for 30 s" in view.message, LONG_S
+        )
+        bench.clock.now_s += 31
+        assert loop.wait(lambda _: bool(bench.executor.plans), LONG_S)
+
+
+@pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
+def test_loads_of_before_a_run_settle_nothing_however_the_clock_is_set(
+    build: Build, set_by_s: float
+) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        assert loop.view.plan is not None
+        loop.approve(loop.view.plan.hash, by="a person")
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        bench.clock.set_by_s = set_by_s
+        bench.clock.now_s += 1
+        assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
+        taken = int(1000 * bench.clock())
+        bench.observer.snapshots[:] = [cluster([2] * 8, [MB] * 8, taken_at_ms=taken)]
+        assert loop.wait(lambda view: "alone in 14 s" in view.message, LONG_S)
+
+
+def test_auto_moves_the_replicas_of_a_dead_broker_only_after_the_threshold(
+    build: Build,
+) -> None:
+    """Its loss leaves the others within tolerance, so load alone calls for nothing."""
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=3600.0)
+    with bench.loop as loop:
+        assert loop.wait(
+            lambda view: "replicas are moved in 1 h" in view.message, LONG_S
+        )
+        for passed_s in (1800, 1790):
+            bench.clock.now_s += passed_s
+            taken = int(1000 * bench.clock.now_s)
+            bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
+            assert loop.wait(
+                lambda view: view.snapshot is bench.observer.snapshots[0], 9
+            )
+        assert bench.executor.plans == []
+        bench.clock.now_s += 11
+        taken = int(1000 * bench.clock.now_s)
+        bench.observer.snapshots[:] = [one_of_twelve_dead(taken_at_ms=taken)]
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+    (plan,) = bench.executor.plans
+    assert sum(11 in move.replicas_before for move in plan.moves) == 22
+    assert not any(11 in move.replicas_after for move in plan.moves)
+
+
+def test_a_broker_that_returns_in_time_keeps_its_replicas(build: Build) -> None:
+    bench = build(one_of_twelve_dead(), mode=Mode.AUTO, dead_broker_after_s=60.0)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
+        bench.clock.now_s += 59
+        bench.observer.snapshots[:] = [one_of_twelve_dead(BrokerState.ALIVE)]
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        bench.clock.now_s += 3600
+        bench.observer.snapshots[:] = [one_of_twelve_dead()]
+        assert loop.wait(lambda view: "unless it returns" in view.message, LONG_S)
+    assert bench.executor.plans == []
+
+
+def test_new_placement_constraints_make_auto_move_what_they_do_not_allow(
+    build: Build,
+) -> None:
+    """The cluster is balanced, so its load alone calls for nothing."""
+    bench = build(LEVEL, mode=Mode.AUTO, confirm_s=3600.0)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        bench.observer.snapshots[:] = [constrained(LEVEL, a=1)]
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        why = "pins or placement constraints do not hold for 2 partitions"
+        assert any(why in line.text for line in loop.view.log)
+    (plan,) = bench.executor.plans
+    assert {m.partition: m.replicas_after for m in plan.moves} == {1: (1,), 2: (1,)}
+
+
+def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -> None:
+    bench = build(one_of_twelve_dead())
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        why = "broker 11 is dead and holds 22 replicas"
+        assert any(why in line.text for line in loop.view.log)
+
+
+def test_a_person_must_approve(build: Build) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        assert bench.executor.plans == []
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        assert loop.wait(lambda _view: bool(loop.reports), LONG_S)
+    assert [p.hash for p in bench.executor.plans] == [plan.hash]
+
+
+def test_another_plan_than_the_newest_is_refused(build: Build) -> None:
+    bench = build(UNEVEN)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        with pytest.raises(GuardrailRefused, match="replaced by a newer one"):
+            loop.approve("0" * 64, by="a person")
+    assert bench.executor.plans == []
+
+
+def test_read_only_has_no_executor_to_approve_for(build: Build) -> None:
+    bench = build(UNEVEN, mode=Mode.READ_ONLY)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        plan = loop.view.plan
+        assert plan is not None
+        with pytest.raises(GuardrailRefused, match="--allow-changes"):
+            loop.approve(plan.hash, by="a person")
+
+
+def test_a_run_refused_by_the_executor_is_told_and_planned_anew(build: Build) -> None:
+    def drifted(_plan: Plan) -> None:
+        raise PlanOutdated("orders-7 is on [3], the plan expects [2]")
+
+    bench = build(UNEVEN, on_execute=drifted)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        told = "orders-7 is on [3]"
+        assert loop.wait(
+            lambda view: any(told in line.text for line in view.log), LONG_S
+        )
+        assert loop.reports == ()
+
+
+def test_a_run_that_was_not_begun_goes_on_to_say_why(build: Build) -> None:
+    """The phase tells of it for a moment only, and whoever balances stays there."""
+    bench = build(UNEVEN)
+
+    def refuse(plan: Plan) -> None:
+        checking = RunProgress(
+            run_id="run-1",
+            plan_hash=plan.hash,
+            state=RunState.CHECKING,
+            moves=tuple(MoveProgress(move=m) for m in plan.moves),
+            started_at_ms=START_MS,
+        )
+        bench.loop.run_progressed(checking)
+        raise GuardrailRefused("Confluent's Self-Balancing is on")
+
+    bench.executor.on_execute = refuse
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        plan = loop.view.plan
+        assert plan is not None
+        loop.approve(plan.hash, by="a person")
+        assert loop.wait(in_phase(Phase.SETTLING), LONG_S)
+        run = loop.view.run
+        assert run is not None
+        assert run.state is RunState.REFUSED
+        assert run.reason == "Confluent's Self-Balancing is on"
+
+
+def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"))
+    with bench.loop as loop:
+        assert not loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        assert isinstance(loop.error, ClusterUnreachable)
+        assert loop.view.phase is Phase.FAILED
+
+
+def test_a_screen_goes_on_trying(build: Build) -> None:
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
+        assert loop.view.retry == Retry(attempt=2, since_ms=START_MS, wait_s=RETRY_S)
+        assert loop.error is None
+
+
+def test_attempts_to_reach_a_cluster_are_counted(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
+    bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "attempt 4 " in view.sentence(START_MS), LONG_S)
+        bench.observer.snapshots[:] = [LEVEL]
+        assert loop.wait(lambda view: view.retry is None, LONG_S)
+
+
+def interrupted(bench: Bench) -> None:
+    """The cluster does not answer for a while; loads must be measured again then."""
+    bench.observer.measured = False
+    bench.observer.snapshots[:] = [ClusterUnreachable("no answer")]
+    assert bench.loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
+    bench.observer.snapshots[:] = [UNEVEN]
+
+
+@pytest.mark.parametrize("mode", [Mode.APPROVE, Mode.AUTO])
+def test_after_an_interruption_nothing_is_decided_by_the_loads_before_it(
+    build: Build, monkeypatch: pytest.MonkeyPatch, mode: Mode
+) -> None:
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
+    planner = CountingPlanner()
+    bench = build(LEVEL, mode=mode, planner=planner)
+    ticks = 0
+
+    def count(_view: LoopView) -> None:
+        nonlocal ticks
+        ticks += 1
+
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+        interrupted(bench)
+        assert loop.wait(in_phase(Phase.MEASURING), LONG_S)
+        logged = len(loop.view.log)
+        loop.subscribe(count)
+        assert loop.wait(lambda view: ticks > 20, LONG_S)
+        assert len(loop.view.log) == logged
+        assert loop.view.phase is Phase.MEASURING
+        assert not planner.solves
+        bench.observer.measured = True
+        for _ in range(2):
+            later(bench, 600, partial(cluster, [2] * 8, [MB] * 8))
+        assert loop.wait(lambda _: planner.solves == 1, LONG_S)
+
+
+def test_a_run_is_told_to_go_on_after_an_interruption(
+    build: Build, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("control.loop.loop.RETRY_S", 0.01)
+    finish = threading.Event()
+    bench = build(
+        UNEVEN, mode=Mode.AUTO, on_execute=lambda _plan: assert_in_time(finish)
+    )
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.RUNNING), LONG_S)
+        interrupted(bench)
+        assert loop.wait(in_phase(Phase.RUNNING), LONG_S)
+        bench.observer.measured = True
+        finish.set()
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        later(bench, 600, partial(cluster, [1, 2, 3], [MB] * 3))
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+
+
+def assert_in_time(event: threading.Event) -> None:
+    assert event.wait(LONG_S)
+
+
+def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:
+    bench = build(LEVEL)
+    bench.observer.lacking = Replication(under_replicated=3, offline=1)
+    with bench.loop as loop:
+        assert loop.wait(
+            lambda view: view.replication == bench.observer.lacking, LONG_S
+        )
+
+
+def test_a_plan_that_breaks_a_rule_reaches_nobody(build: Build) -> None:
+    """The independent evaluator stands between the solver and everyone else."""
+    bench = build(UNEVEN)
+
+    def broken(
+        snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
+    ) -> Result:
+        result = solve(snapshot, goals, limits, observer)
+        assert result.best is not None
+        better = result.best.model_copy(update={"objective": 0.0})
+        return dataclasses.replace(result, best=better)
+
+    parts = dataclasses.replace(bench.loop._parts, planner=broken)
+    loop = Loop(bench.loop.settings, parts)
+    with loop:
+        assert not loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        assert loop.error is not None
+        assert "a plan is wrong" in str(loop.error)
+
+
+@dataclasses.dataclass
+class CountingPlanner:
+    """The solver, and how often it was asked."""
+
+    solves: int = 0
+
+    def __call__(
+        self,
+        snapshot: Snapshot,
+        goals: Goals,
+        limits: SolveLimits,
+        observer: SolveObserver,
+    ) -> Result:
+        self.solves += 1
+        return solve(snapshot, goals, limits, observer)
+
+
+def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> Snapshot:
+    """Let time pass, and the loop see a newer snapshot."""
+    bench.clock.now_s += passed_s
+    found = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
+    bench.observer.snapshots[:] = [found]
+    assert bench.loop.wait(lambda view: view.snapshot is found, LONG_S)
+    return found
+
+
+def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
+    """Six moves balance the cluster; two may be made at once, so three runs do it."""
+    two = EAGER.model_copy(update={"replica_moves": 2})
+    nine = cluster([2] * 9, [MB] * 9)
+    bench, homes = build(nine, mode=Mode.AUTO, limits=two), [2] * 9
+
+    def at_homes(*, taken_at_ms: int) -> Snapshot:
+        return cluster(homes, [MB] * 9, taken_at_ms=taken_at_ms)
+
+    with bench.loop as loop:
+        for run in range(1, 4):
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, LONG_S)  # type: ignore[misc]  # a default binds it
+            for move in bench.executor.plans[-1].moves:
+                homes[move.partition] = move.replicas_after[0]
+            later(bench, 60, at_homes)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+    assert [len(plan.moves) for plan in bench.executor.plans] == [2, 2, 2]
+
+
+def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
+    planner = CountingPlanner()
+    tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
+    bench = build(UNEVEN, mode=Mode.AUTO, limits=tight, planner=planner)
+    noise = iter(range(100))
+
+    def again(*, taken_at_ms: int) -> Snapshot:
+        loads = [MB * (1 + 0.001 * next(noise))] * 8
+        return cluster([2] * 8, loads, taken_at_ms=taken_at_ms)
+
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
+        assert "replica_moves (1 of 1)" in loop.view.message
+        for _ in range(20):
+            later(bench, 3600, again)
+        assert planner.solves == 1
+        assert len(loop.view.log) < 10
+        shifted = [3 * MB, *[MB] * 7]
+        later(
+            bench,
+            3600,
+            lambda taken_at_ms: cluster([2] * 8, shifted, taken_at_ms=taken_at_ms),
+        )
+        assert loop.wait(lambda _: planner.solves == 2, LONG_S)
+    assert bench.executor.plans == []
+
+
+def test_auto_solves_a_load_that_has_shifted_again_and_not_one_that_fluctuates(
+    build: Build,
+) -> None:
+    planner = CountingPlanner()
+    tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
+    homes, noise = [1] * 4 + [2] * 4 + [3] * 7, np.random.default_rng(7)
+
+    def seen(*first: float) -> Callable[..., Snapshot]:
+        """With these loads of the first partitions, and all of them 10 % noisy."""
+
+        def at(*, taken_at_ms: int) -> Snapshot:
+            loads = np.array([*first, *[1.0] * (len(homes) - len(first))])
+            noisy = MB * loads * noise.normal(1.0, 0.1, len(homes))
+            return cluster(homes, noisy.tolist(), taken_at_ms=taken_at_ms)
+
+        return at
+
+    first = seen()(taken_at_ms=START_MS)
+    bench = build(first, mode=Mode.AUTO, limits=tight, planner=planner)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
+        for _ in range(100):
+            later(bench, 15, seen())
+        assert planner.solves == 1
+        for _ in range(60):
+            later(bench, 15, seen(2.0, 2.0))
+        assert loop.wait(lambda view: "less than min_gain" in view.message, LONG_S)
+        assert planner.solves == 2
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        PlanOutdated("orders-7 is on [3], the plan expects [2]"),
+        GuardrailRefused("somebody else moves partitions: orders-1"),
+        RightsMissing("ALTER on the cluster"),
+    ],
+)
+def test_a_failed_run_does_not_end_auto_and_is_tried_again_ever_later(
+    build: Build, error: PlimsollError
+) -> None:
+    def fails(_plan: Plan) -> None:
+        raise error
+
+    bench = build(UNEVEN, mode=Mode.AUTO, on_execute=fails)
+    plans, waits = bench.executor.plans, []
+    with bench.loop as loop:
+        for attempt in range(1, 5):
+            assert loop.wait(
+                lambda view, n=attempt: len(plans) == n and "trying" in view.message,  # type: ignore[misc]  # a default binds it
+                LONG_S,
+            )
+            assert str(error) in loop.view.message
+            wait_s = loop._state.failures.wait_s
+            waits.append(wait_s)
+            bench.clock.now_s += wait_s - 1
+            assert loop.wait(lambda view: "again in 1.00 s" in view.message, LONG_S)
+            assert len(plans) == attempt
+            bench.clock.now_s += 600 + 2
+        assert loop.error is None
+        bench.executor.on_execute = lambda _plan: None
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        assert loop.failure is None
+    assert waits == sorted(waits)
+
+
+def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> None:
+    planner = CountingPlanner()
+    bench = build(UNEVEN, planner=planner)
+
+    def flapped(*, taken_at_ms: int) -> Snapshot:
+        seen = cluster([2] * 8, [MB] * 8, taken_at_ms=taken_at_ms)
+        flaps = int(taken_at_ms / 1000) % 2 == 1
+        state = BrokerState.DEAD if flaps else BrokerState.ALIVE
+        *others, last = seen.header.brokers
+        brokers = (*others, last.model_copy(update={"state": state}))
+        return dataclasses.replace(
+            seen, header=seen.header.model_copy(update={"brokers": brokers})
+        )
+
+    with bench.loop as loop:
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        for _ in range(120):
+            later(bench, 1, flapped)
+        assert planner.solves == 1
+        assert len(loop.view.log) < 10
+        bench.clock.now_s += 600
+        # It is as it was when the plan was made, which can be approved.
+        assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
+        later(bench, 1, flapped)
+        bench.clock.now_s += 600
+        assert loop.wait(lambda _: planner.solves == 2, LONG_S)
+
+
+def test_a_repair_larger_than_the_limits_takes_several_runs(build: Build) -> None:
+    ten = EAGER.model_copy(update={"replica_moves": 10})
+    bench = build(
+        one_of_twelve_dead(), mode=Mode.AUTO, limits=ten, dead_broker_after_s=0.0
+    )
+    placed = {r.id: r.replicas for r in map(bench_row, range(132))}
+
+    def repaired(*, taken_at_ms: int) -> Snapshot:
+        seen = one_of_twelve_dead(taken_at_ms=taken_at_ms)
+        rows = [
+            dataclasses.replace(seen.row(i), replicas=placed[seen.id(i)])
+            for i in range(len(seen))
+        ]
+        rows = [
+            r
+            if r.leader in r.replicas
+            else dataclasses.replace(r, leader=r.replicas[0])
+            for r in rows
+        ]
+        loads = seen.partitions.loads
+        return Snapshot(
+            seen.header, partitions_from_rows(seen.header.topics, rows, loads)
+        )
+
+    with bench.loop as loop:
+        for run in range(1, 4):
+            assert loop.wait(lambda _, run=run: len(loop.reports) == run, LONG_S)  # type: ignore[misc]  # a default binds it
+            for move in bench.executor.plans[-1].moves:
+                placed[move.id] = move.replicas_after
+            later(bench, 60, repaired)
+        assert loop.wait(in_phase(Phase.LEVEL), LONG_S)
+    assert [spent_of(p)["replica_moves"] for p in bench.executor.plans] == [10, 10, 2]
+    assert not any(11 in replicas for replicas in placed.values())
+
+
+def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
+    build: Build,
+) -> None:
+    """Leaders of most partitions are on one of six brokers; 38 changes mend that."""
+    placed = {row.id: row for row in m6().rows()}
+
+    def moved(*, taken_at_ms: int) -> Snapshot:
+        seen = m6()
+        header = seen.header.model_copy(update={"taken_at_ms": taken_at_ms})
+        loads = seen.partitions.loads
+        rows = [placed[seen.id(i)] for i in range(len(seen))]
+        return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+    bench = build(m6(), mode=Mode.AUTO, limits=CONSERVATIVE)
+    plans = bench.executor.plans
+    with bench.loop as loop:
+        for run in range(1, MOST_RUNS):
+            assert loop.wait(
+                lambda view, n=run: (  # type: ignore[misc]  # a default binds it
+                    len(loop.reports) == n or view.phase in (Phase.LEVEL, Phase.NO_PLAN)
+                ),
+                120,
+            )
+            if len(loop.reports) < run:
+                break
+            for move in plans[-1].moves:
+                placed[move.id] = dataclasses.replace(
+                    placed[move.id],
+                    replicas=move.replicas_after,
+                    leader=move.leader_after,
+                )
+            later(bench, 60, moved)
+        assert loop.view.phase is Phase.LEVEL, loop.view.message
+    assert len(plans) >= 2
+    for plan in plans:
+        assert not refusals(plan, CONSERVATIVE)
+        assert 0 < spent_of(plan)["leader_changes"] <= CONSERVATIVE.leader_changes
+
+
+def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
+    build: Build,
+) -> None:
+    """Three brokers, one of them dead: partitions of RF 3 cannot leave it."""
+    planner = CountingPlanner()
+    bench = build(
+        one_of_three_dead([2] * 8),
+        mode=Mode.AUTO,
+        dead_broker_after_s=0.0,
+        planner=planner,
+    )
+    with bench.loop as loop:
+        assert loop.wait(lambda _: bool(loop.reports), LONG_S)
+        (plan,) = bench.executor.plans
+        assert {move.partition for move in plan.moves} < set(range(8))
+        words = "3 partitions cannot be moved, because too few brokers may hold their "
+        assert any(words in line.text for line in loop.view.log)
+        homes = [2] * 8
+        for move in plan.moves:
+            homes[move.partition] = move.replicas_after[0]
+
+        def balanced(*, taken_at_ms: int) -> Snapshot:
+            return one_of_three_dead(homes, taken_at_ms=taken_at_ms)
+
+        later(bench, 60, balanced)
+        assert loop.wait(in_phase(Phase.NO_PLAN), LONG_S)
+        for _ in range(5):
+            later(bench, 3600, balanced)
+        assert planner.solves == 2
+    assert len(bench.executor.plans) == 1
+
+
+def one_of_three_dead(homes: list[int], *, taken_at_ms: int = START_MS) -> Snapshot:
+    """Partitions of RF 1, then three of RF 3; broker 3 is dead."""
+    seen = cluster([*homes, 1, 1, 2], [MB] * (len(homes) + 3), taken_at_ms=taken_at_ms)
+    *live, last = seen.header.brokers
+    dead = last.model_copy(update={"state": BrokerState.DEAD})
+    header = seen.header.model_copy(update={"brokers": (*live, dead)})
+    three = tuple(b.id for b in header.brokers)
+    rows = [
+        row if number < len(homes) else dataclasses.replace(row, replicas=three)
+        for number, row in enumerate(seen.rows())
+    ]
+    loads = seen.partitions.loads
+    return Snapshot(header, partitions_from_rows(header.topics, rows, loads))
+
+
+MOST_RUNS = 8
+CASES = Path(__file__).parents[2] / "cases"
+
+
+def m6() -> Snapshot:
+    files = ClusterFiles(
+        describe=CASES / "m6.txt",
+        loads=CASES / "m6-loads.csv",
+        brokers=CASES / "m6-brokers.csv",
+        storage=None,
+    )
+    return read_cluster(files)
+
+
+def bench_row(row: int) -> PartitionRow:
+    return one_of_twelve_dead().row(row)
+
+
+def test_a_competing_rebalancer_is_told_once_when_the_plan_is_ready(
+    build: Build,
+) -> None:
+    bench, words = build(UNEVEN), "The topic x is of Cruise Control."
+    bench.executor.rivals = (words,)
+    with bench.loop as loop:
+        assert loop.wait(lambda view: view.proposed.rivals == (words,), LONG_S)
+        assert loop.view.plan is not None
+        loop.preview(loop.view.plan)
+        # What the checks of a run warn of comes in here, too.
+        loop.warn(words)
+        bench.clock.now_s += 61.0
+        bench.executor.rivals = (words, "Another one.")
+        assert loop.wait(lambda view: len(view.proposed.rivals) == 2, LONG_S)
+        said = [line.text for line in loop.view.log if line.level == "warning"]
+    assert said == [words, "Another one."]

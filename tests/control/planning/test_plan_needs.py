@@ -1,0 +1,70 @@
+"""Why a cluster needs a plan."""
+
+import pytest
+
+from control.planning.plan_needs import Reason, plan_needs
+from model.evaluate import evaluate
+from model.goals.goals import Goals, Pin
+from model.goals.topic_placement import with_topic_placements
+from model.ids import BrokerId
+from model.names import Names
+from model.snapshot.snapshot import Snapshot
+from tests.support.control.loop_parts import (
+    EASY,
+    MB,
+    cluster,
+    constrained,
+    one_of_twelve_dead,
+)
+from tests.support.model import clusters as tests_model
+
+ONE_RACK = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 2), (3, 4)])
+FULL = tests_model.snapshot(
+    tests_model.brokers(2, capacity={1: 1.0, 2: 9.0}), [(1,), (2,)]
+)
+TWO_RACKS = tests_model.snapshot(tests_model.brokers(4, "aabb"), [(1, 3), (2, 4)])
+LAST = frozenset({BrokerId(11)})
+
+
+def reasons(
+    snapshot: Snapshot, given_up: frozenset[BrokerId], goals: Goals = EASY
+) -> list[Reason]:
+    goals = with_topic_placements(goals, snapshot)
+    evaluation = evaluate(snapshot, goals, ())
+    found = plan_needs(snapshot, goals, evaluation, given_up=given_up)
+    return [need.reason for need in found]
+
+
+@pytest.mark.parametrize(
+    ("snapshot", "given_up", "expected"),
+    [
+        (cluster([1, 2, 3], [MB] * 3), LAST, []),
+        (cluster([2] * 8, [MB] * 8), LAST, [Reason.OUT_OF_TOLERANCE]),
+        (one_of_twelve_dead(), LAST, [Reason.DEAD_BROKER]),
+        (one_of_twelve_dead(), frozenset(), []),
+        (ONE_RACK, LAST, [Reason.RACK_VIOLATION]),
+        (FULL, LAST, [Reason.OVER_LIMIT]),
+        (constrained(TWO_RACKS, a=1, b=1), LAST, []),
+        (constrained(TWO_RACKS, a=2), LAST, [Reason.MISPLACED]),
+    ],
+)
+def test_each_reason_is_named(
+    snapshot: Snapshot, given_up: frozenset[BrokerId], expected: list[Reason]
+) -> None:
+    assert reasons(snapshot, given_up) == expected
+
+
+def test_rack_violations_that_no_plan_may_repair_need_none() -> None:
+    goals = EASY.model_copy(update={"repair_racks": False})
+    evaluation = evaluate(ONE_RACK, goals, ())
+    assert plan_needs(ONE_RACK, goals, evaluation, given_up=LAST) == ()
+
+
+def test_pins_that_do_not_hold_need_a_plan() -> None:
+    pin = Pin(topics=Names(exact=("orders",)), partitions=(0,), brokers=(BrokerId(1),))
+    level = cluster([1, 2, 3], [MB] * 3)
+    goals = EASY.model_copy(update={"pins": (pin,)})
+    assert reasons(level, LAST, goals) == []
+    other = pin.model_copy(update={"partitions": (1,)})
+    goals = EASY.model_copy(update={"pins": (other,)})
+    assert reasons(level, LAST, goals) == [Reason.MISPLACED]

@@ -1,0 +1,115 @@
+"""Sizes that nobody knows are `unknown`, or null, and never 0 B."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from control.cli.commands import frontier, plan
+from control.cli.input_source import Origin
+from control.cli.output_format import Form
+from control.render.plan_text import forecast_text
+from control.settings.auto_limits import CONSERVATIVE, refusals, tightened
+from control.settings.settings import Settings
+from executor.schedule.estimate import forecast
+from executor.schedule.throughput import Pace
+from executor.timing import RunLimits
+from model.evaluate import evaluate
+from model.exchange.offline_snapshot import ClusterFiles, read_cluster
+from model.goals.goals import Budgets, Goals, SolveLimits
+from model.plan.plan import Plan
+from model.snapshot.snapshot import StorageKind
+from solver.solve import solve
+from tests.support.cluster_files import write_cluster_files
+
+WORK = SolveLimits(work=1.0)
+
+
+@pytest.fixture
+def origin(tmp_path: Path) -> Origin:
+    """The cluster of `write_cluster_files` without its column of bytes on disk."""
+    write_cluster_files(tmp_path)
+    rows = (tmp_path / "loads.csv").read_text().splitlines()
+    bare = [row.rpartition(",")[0] + "\n" for row in rows]
+    (tmp_path / "loads.csv").write_text("".join(bare))
+    return Origin(
+        describe=tmp_path / "describe.txt", loads=tmp_path / "loads.csv", no_racks=True
+    )
+
+
+def planned(
+    origin: Origin, goals: Goals | None = None, storage: StorageKind | None = None
+) -> Plan:
+    assert origin.describe is not None
+    files = ClusterFiles(describe=origin.describe, loads=origin.loads, storage=storage)
+    found = solve(read_cluster(files), goals or Goals(), WORK).best
+    assert found is not None
+    return found
+
+
+def test_plan_and_frontier_say_unknown(
+    origin: Origin, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    settings = Settings(solve=WORK)
+    for output in (Form.TABLE, Form.JSON):
+        plan.make(
+            settings,
+            origin,
+            goals_file=None,
+            topics=(),
+            out=None,
+            reassignment_json=None,
+            leaders_only=False,
+            output=output,
+        )
+    text, _, document = capsys.readouterr().out.partition("\n{")
+    assert "unknown to copy" in text
+    assert "will copy a partition of unknown size" in text
+    moves = json.loads("{" + document)["plan"]["moves"]
+    assert [m for m in moves if m["bytes_to_copy"] is None]
+    out = tmp_path / "frontier.json"
+    frontier.make(
+        settings, origin, goals_file=None, out=out, svg=None, output=Form.TABLE
+    )
+    assert "unknown" in capsys.readouterr().out
+    points = json.loads(out.read_text())["points"]
+    for point in points:
+        assert (point["bytes_to_copy"] is None) == (point["moves"] > 0)
+
+
+def test_a_change_of_leader_and_shared_storage_copy_nothing(origin: Origin) -> None:
+    for move in planned(origin).moves:
+        assert (move.bytes_to_copy is None) == bool(move.added)
+    shared = planned(origin, storage=StorageKind.SHARED)
+    assert shared.moves
+    assert shared.bytes_to_copy == 0
+
+
+def test_under_a_budget_of_bytes_nothing_of_unknown_size_is_copied(
+    origin: Origin,
+) -> None:
+    free = planned(origin)
+    bound = Goals(budgets=Budgets(bytes=10**15))
+    kept = planned(origin, bound)
+    assert any(m.added for m in free.moves)
+    assert not any(m.added for m in kept.moves)
+    assert origin.describe is not None
+    snapshot = read_cluster(ClusterFiles(describe=origin.describe, loads=origin.loads))
+    (broken,) = {v.rule for v in evaluate(snapshot, bound, free.moves).violations}
+    assert broken == "budgets"
+    assert not evaluate(snapshot, bound, kept.moves).violations
+
+
+def test_limits_of_bytes_do_not_approve_unknown_bytes(origin: Origin) -> None:
+    words = refusals(planned(origin), CONSERVATIVE)
+    assert any("partitions of unknown size" in w for w in words)
+    within = planned(origin, tightened(Goals(), CONSERVATIVE))
+    assert not any("unknown size" in w for w in refusals(within, CONSERVATIVE))
+
+
+def test_a_forecast_says_what_it_leaves_out(origin: Origin) -> None:
+    found = planned(origin)
+    unknown = sum(m.bytes_to_copy is None for m in found.moves)
+    told = forecast(found, RunLimits(), Pace.of([]))
+    assert told.unknown == unknown > 0
+    assert "is unknown and left out" in forecast_text(told)

@@ -1,0 +1,97 @@
+"""What people read of the hours that a plan was made for."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from control.render.forecast_text import forecast_lines, plan_lines
+from control.render.plan_text import plan_text, status_text
+from model.evaluate import evaluate
+from model.goals.goals import Goals, SolveLimits
+from model.ids import TopicName
+from model.snapshot.forecast import LoadForecast, SlotReason
+from model.snapshot.snapshot import Snapshot
+from solver.solve import solve
+from tests.support.model.clusters import brokers, snapshot
+
+TOLD = LoadForecast(
+    method="seasonal with trend",
+    time_zone="UTC",
+    days=14,
+    held_back_days=3,
+    missed={"net_in": 0.114},
+    missed_as_now={"net_in": 0.424},
+    partitions=300,
+    as_now=12,
+    slots=(
+        SlotReason(name="mon-15", begins_ms=1, why="the most net_in, 1.8 x now's"),
+        SlotReason(
+            name="tue-03",
+            begins_ms=2,
+            why="38 % of the load in other topics than at mon-15",
+            topic=TopicName("backup"),
+        ),
+    ),
+)
+
+
+PLAIN = snapshot(brokers(3), [(1,), (1,), (2,)])
+
+
+def told(forecast: LoadForecast | None, plain: Snapshot = PLAIN) -> Snapshot:
+    return Snapshot(
+        plain.header.model_copy(update={"forecast": forecast}), plain.partitions
+    )
+
+
+def test_each_hour_stands_with_its_reason_and_the_error_before_it() -> None:
+    assert forecast_lines(TOLD) == [
+        "hours to come are foretold by seasonal with trend from 14 days; on 3 days "
+        "held back it missed 11.4 % of net_in (42.4 % if taken as now)",
+        "12 of 300 partitions have too little history: at each hour as now",
+        "  mon-15: the most net_in, 1.8 x now's",
+        "  tue-03: 38 % of the load in other topics than at mon-15, most of it in "
+        "backup",
+    ]
+
+
+def test_why_there_are_no_hours_is_said() -> None:
+    unused = TOLD.model_copy(update={"slots": (), "unused": "1 of the 3 days"})
+    assert forecast_lines(unused) == [
+        "level now alone, not at hours to come: 1 of the 3 days"
+    ]
+
+
+def test_plan_and_status_say_it_and_are_silent_without_history() -> None:
+    goals = Goals()
+    for forecast in (TOLD.model_copy(update={"slots": ()}), None):
+        seen = told(forecast)
+        result = solve(seen, goals, SolveLimits(work=0.5))
+        assert result.best is not None
+        assert result.best.forecast == forecast
+        plan = plan_text(result.best, "a plan")
+        status = status_text(seen, evaluate(seen, goals, ()), 0)
+        for text in (plan, status):
+            assert ("seasonal with trend" in text) == (forecast is not None)
+
+
+def test_a_plan_says_how_far_brokers_are_off_at_each_hour() -> None:
+    plain = snapshot(brokers(2), [(1,), (1,), (2,), (2,)])
+    loads = np.full((4, 2, len(plain.header.resources)), 5e6)
+    loads[:2, 1] = 2e7
+    seen = Snapshot(
+        told(TOLD, plain).header.model_copy(update={"slots": ("mon-15", "tue-03")}),
+        replace(plain.partitions, slot_loads=loads),
+    )
+    result = solve(seen, Goals(), SolveLimits(work=0.5))
+    assert result.best is not None
+    *_, before, after = plan_lines(result.best)
+    assert before.endswith("; brokers off by 0.0 % -> 0.0 % at most")
+    assert after.endswith("in backup; brokers off by 60.0 % -> 0.0 % at most")
+    assert "@" not in plan_text(result.best, "a plan").partition("why")[0]
+
+
+def test_a_plan_without_history_has_the_bytes_of_before() -> None:
+    result = solve(told(None), Goals(), SolveLimits(work=0.5))
+    assert result.best is not None
+    assert "forecast" not in result.best.model_dump(mode="json")

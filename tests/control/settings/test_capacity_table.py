@@ -1,0 +1,207 @@
+"""Capacities out of the settings, and how they are shown."""
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+
+from control.loop.dependencies import LoopParts, LoopSettings
+from control.loop.loop import Loop
+from control.loop.view import Mode
+from control.render.capacity import capacity_text
+from control.render.plan_text import status_document
+from control.settings.auto_limits import EAGER
+from control.settings.capacity_table import CapacityTeller, capacities_of
+from control.settings.settings import load
+from model.errors import ConfigError
+from model.evaluate import evaluate
+from model.ids import BrokerId
+from model.snapshot.capacities import Capacities
+from model.snapshot.snapshot import (
+    Broker,
+    CapacitySource,
+    Resource,
+    Snapshot,
+)
+from tests.support.control.loop_parts import EASY, MB, WORK, CannedObserver, cluster
+
+TABLE = """
+[capacities.default]
+net_in = "125MB/s"
+net_out = 125_000_000
+disk = "1TB"
+cpu = 4
+[capacities.brokers.3]
+disk = "2TB"
+cpu = 0.5
+"""
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    monkeypatch.delenv("PLIMSOLL_CONFIG", raising=False)
+
+
+def given(text: str) -> Capacities | None:
+    """By a configuration file that is named."""
+    path = Path("plimsoll.toml")
+    path.write_text(text)
+    return capacities_of(load({}, config=path))
+
+
+def limits(found: Capacities | None, broker: int) -> dict[Resource, float]:
+    assert found is not None
+    return found.of(Broker(id=BrokerId(broker))).capacity
+
+
+def sized(*capacity: dict[Resource, float]) -> Snapshot:
+    """Brokers 1 to 3 with these capacities, as they told them."""
+    state = cluster([1, 2, 3], [MB] * 3)
+    brokers = tuple(
+        b.model_copy(
+            update={
+                "capacity": known,
+                "capacity_from": dict.fromkeys(known, CapacitySource.LOG_DIRS),
+            }
+        )
+        for b, known in zip(state.header.brokers, capacity, strict=True)
+    )
+    header = state.header.model_copy(update={"brokers": brokers})
+    return dataclasses.replace(state, header=header)
+
+
+def test_a_table_gives_every_broker_its_capacity() -> None:
+    assert limits(given(TABLE), 1) == {
+        Resource.NET_IN: 125e6,
+        Resource.NET_OUT: 125e6,
+        Resource.DISK: 1e12,
+        Resource.CPU: 400.0,
+    }
+
+
+def test_a_brokers_own_table_goes_before_the_default_one_by_one() -> None:
+    found = limits(given(TABLE), 3)
+    assert (found[Resource.DISK], found[Resource.CPU]) == (2e12, 50.0)
+    assert found[Resource.NET_IN] == 125e6
+
+
+def test_a_variable_gives_a_capacity_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PLIMSOLL_CAPACITIES__DEFAULT__NET_IN", "10MB/s")
+    assert limits(given(""), 1) == {Resource.NET_IN: 10e6}
+
+
+def test_what_is_not_given_is_not_known() -> None:
+    assert given("") is None
+    assert limits(given("[capacities.brokers.3]\ncpu = 1\n"), 1) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('default.net_in = "0"', "default.net_in: .*'0' is not a rate; use bytes"),
+        ("default.net_in = -5", "default.net_in: .*greater than or equal to 1"),
+        ('default.net_out = "1Gb/s"', "default.net_out: .*'1Gb/s' is not a rate"),
+        (
+            'default.disk = "1TB/s"',
+            "default.disk: .*'1TB/s' is not a size; use bytes, or",
+        ),
+        ("default.disk = 0", "default.disk: .*greater than 0"),
+        ("default.disk = nan", "default.disk is nan; give a finite number"),
+        ("default.cpu = 0", "default.cpu: Input should be greater than 0"),
+        ('default.cpu = "4"', "default.cpu: Input should be a valid number"),
+        ("default.cpu = inf", "default.cpu is inf; give a finite number"),
+        (
+            'brokers.3.dsk = "1TB"',
+            "unknown key 'capacities.brokers.3.dsk'; did you mean",
+        ),
+        ("brokers.x.cpu = 1", "brokers.x.*: Input should be a valid integer"),
+        ("brokers.-1.cpu = 1", "brokers.-1.*: Input should be greater than or equal"),
+        ("defalt.cpu = 1", "line [12]: unknown key 'capacities.defalt'; did you mean"),
+    ],
+)
+def test_what_cannot_be_a_capacity_is_named(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=words):
+        given(f"[capacities]\n{text}\n")
+
+
+def capacity_file() -> Path:
+    path = Path("capacity.json")
+    entry = {"brokerId": "-1", "capacity": {"NW_IN": "1000"}}
+    path.write_text(json.dumps({"brokerCapacities": [entry]}))
+    return path
+
+
+def test_a_file_is_named_by_setting_or_flag() -> None:
+    path = capacity_file()
+    assert limits(given(f'capacity_file = "{path}"\n'), 1)[Resource.NET_IN] == 1_024_000
+    Path("plimsoll.toml").unlink()
+    assert limits(capacities_of(load({"capacity_file": path})), 1)
+
+
+def test_file_and_table_are_not_taken_both() -> None:
+    path = capacity_file()
+    Path("plimsoll.toml").write_text(TABLE)
+    for both, flag in ((load({"capacity_file": path}), None), (load({}), path)):
+        with pytest.raises(
+            ConfigError, match=r"both capacity\.json and \[capacities\]"
+        ):
+            capacities_of(both, flag)
+
+
+def test_a_file_that_cannot_be_read_is_named() -> None:
+    with pytest.raises(ConfigError, match=r"cannot read gone\.json: No such file"):
+        given('capacity_file = "gone.json"\n')
+
+
+def test_status_shows_each_capacity_its_use_and_who_told_it() -> None:
+    state = sized({Resource.NET_IN: 4e6, Resource.CPU: 400.0}, {}, {})
+    text = capacity_text(state, evaluate(state, EASY, ()))
+    assert "25.0 % of 4.00 MB/s (log directories)" in text
+    assert "400 % (log directories)" in text
+    assert text.count("unknown") == 4
+
+
+def test_status_says_nothing_of_capacities_where_none_is_known() -> None:
+    state = cluster([1], [MB])
+    assert capacity_text(state, evaluate(state, EASY, ())) == ""
+
+
+def test_status_has_capacities_for_programs() -> None:
+    state = sized({Resource.DISK: 1e12}, {}, {})
+    found = status_document(
+        state, evaluate(state, EASY, ()), within_band=True, now_ms=0, notes=("words",)
+    )
+    assert found["notes"] == ["words"]
+    first, second, _ = found["brokers"]
+    assert first["capacity"] == {"disk": 1e12}
+    assert first["capacity_from"] == {"disk": "log directories"}
+    assert second["capacity"] == second["capacity_from"] == {}
+
+
+def test_the_loops_log_says_once_what_is_lacking(tmp_path: Path) -> None:
+    """And again where it was otherwise in between."""
+    partial, whole = sized({Resource.NET_IN: 4e6}, {}, {}), sized({}, {}, {})
+    order = LoopSettings(
+        bootstrap="x:1",
+        name=None,
+        mode=Mode.READ_ONLY,
+        goals=EASY,
+        solve=WORK,
+        limits=EAGER,
+        journal_dir=tmp_path,
+    )
+    parts = LoopParts(
+        observer=lambda: CannedObserver([partial]),
+        planner=lambda *_: pytest.fail("nothing is planned"),
+        executor=None,
+        recent_moves=lambda *_: (),
+    )
+    loop = Loop(order, parts)
+    teller = CapacityTeller(loop, None)
+    for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
+        teller(dataclasses.replace(loop.view, snapshot=snapshot))
+    said = [line for line in loop.view.log if line.text.startswith("net_in: no cap")]
+    assert [line.level for line in said] == ["warning"] * 2

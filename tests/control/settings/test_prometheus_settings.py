@@ -1,0 +1,167 @@
+"""`[prometheus]`: what the settings may say of metrics, and what they may not."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+
+from collector.reports.selectors import figures
+from control import compose
+from control.settings.prometheus_settings import PrometheusSettings, poller_of
+from control.settings.settings import load
+from model.errors import ConfigError
+from tests.support.collector.http_pages import Page, pages, query_of, vector
+
+SERVER = 'preset = "strimzi"\nurl = "http://p:9090"\nbroker_label = "id"\n'
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "none"))
+    for name in ("PLIMSOLL_CONFIG", "PLIMSOLL_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+
+
+def told(text: str) -> PrometheusSettings:
+    path = Path("prometheus.toml")
+    path.write_text(f"[prometheus]\n{text}\n")
+    found = load({}, config=path).prometheus
+    assert found is not None
+    return found
+
+
+def test_without_a_table_no_metrics_are_read() -> None:
+    assert load({}).prometheus is None
+
+
+def test_a_server_is_told_with_its_label() -> None:
+    found = told(
+        SERVER + 'labels = { cluster = "prod" }\nbroker_pattern = "kafka-(\\\\d+)"\n'
+        "[prometheus.metrics]\n"
+        'bytes_in = "rate(own_total)"\nrequests = ["a", "b"]\nsize_bytes = []\n'
+    )
+    assert (found.url, found.broker_label) == ("http://p:9090", "id")
+    assert (found.labels, found.broker_pattern) == ({"cluster": "prod"}, r"kafka-(\d+)")
+    chosen = figures(found.preset, {str(f): m for f, m in found.metrics.items()})
+    assert [str(s) for s in chosen["requests"]] == ["a", "b"]
+    assert chosen["bytes_in"][0].counter
+    assert "size_bytes" not in chosen
+    assert "cpu_cores" in chosen
+
+
+def test_exporters_are_told_by_broker() -> None:
+    found = told(
+        'preset = "jmx"\n[prometheus.endpoints]\n1 = "http://a:7071/metrics"\n'
+    )
+    assert found.endpoints == {1: "http://a:7071/metrics"}
+    assert poller_of(found).state().place == "exporters of 1 brokers"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('url = "http://p"', "prometheus.preset: Field required"),
+        ('preset = "jmxx"', "'jmx', 'strimzi' or 'automq'"),
+        ('preset = "jmx"', "say either url, of a server, or endpoints of the brokers"),
+        (SERVER + 'endpoints = { 1 = "http://a" }', "say either url, of a server, or"),
+        ('preset = "jmx"\nurl = "http://p"', "say broker_label, the label that tells"),
+        (
+            'preset = "jmx"\nbroker_label = "id"\nendpoints = { 1 = "http://a" }',
+            "broker_label is of no use beside endpoints",
+        ),
+        ('preset = "jmx"\nurl = "p:9090"', "url: it is no address; say"),
+        ('preset = "jmx"\nurl = "http://"', "it is no address; say http://HOST:PORT"),
+        ('preset = "jmx"\nurl = "http://p:x"', "it is no address"),
+        ('preset = "jmx"\nurl = "http://p/a b"', "it is no address"),
+        (
+            'preset = "jmx"\nendpoints = { 1 = "ftp://a" }',
+            "endpoints.1: it",
+        ),
+        ('preset = "jmx"\nendpoints = { a = "http://a" }', "endpoints.a: "),
+        ('preset = "jmx"\nendpoints = { -1 = "http://a" }', "endpoints.-1: "),
+        ('preset = "jmx"\nurl = "http://me:hush@p"', "an address holds no login; say"),
+        (
+            SERVER + 'broker_lable = "x"',
+            "unknown key 'prometheus.broker_lable'; did you",
+        ),
+        (SERVER + 'broker_pattern = "("', "'(' is no regular expression"),
+        (
+            SERVER + "broker_pattern = '\\d+'",
+            "needs one group, which is the broker's id",
+        ),
+        (SERVER + 'labels = { "a-b" = "c" }', "'a-b' is no name of a label"),
+        (SERVER + 'metrics = { bytes_inn = "a" }', "metrics.bytes_inn: Input"),
+        (SERVER + 'metrics = { bytes_in = "sum(a)" }', "'sum(a)' names no series; say"),
+        (
+            SERVER + "interval_s = 0",
+            "interval_s: Input should be greater than or equal",
+        ),
+        (SERVER + "interval_s = 90", "rate_window_s is shorter than two intervals"),
+        (SERVER + 'username = "me"', "a username and a password need one another"),
+        (SERVER + 'password = "hush"', "a username and a password need one another"),
+        (SERVER + 'username = "m:e"\npassword = "hush"', "a username has no colon"),
+        (
+            SERVER + 'token = "hush"\nusername = "me"\npassword = "hush"',
+            "a token and a name with a password are both given",
+        ),
+        (
+            SERVER + 'token = "hush"\ntoken_file = "f"',
+            "a secret is given both itself and as a file",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_named_and_no_secret(text: str, words: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(words)) as caught:
+        told(text)
+    assert "hush" not in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["ca_file", "token_file"])
+def test_a_file_that_is_not_there_is_named_before_anything_is_read(key: str) -> None:
+    with pytest.raises(ConfigError, match="nowhere"):
+        poller_of(told(SERVER + f'{key} = "nowhere"'))
+
+
+def test_a_collector_asks_what_the_settings_name() -> None:
+    told(SERVER)
+    settings = load({"bootstrap_server": "127.0.0.1:9"}, config=Path("prometheus.toml"))
+    (state,) = compose.observer(settings).reporters.poll_states()
+    assert (state.source, state.place) == ("prometheus", "http://p:9090")
+
+
+def test_without_a_table_a_collector_asks_nobody() -> None:
+    settings = load({"bootstrap_server": "127.0.0.1:9"})
+    assert compose.observer(settings).reporters.poll_states() == ()
+
+
+def test_a_secret_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PLIMSOLL_PROMETHEUS__TOKEN", "hush")
+    found = told(SERVER)
+    assert found.token == "hush"
+    assert "hush" not in repr(found)
+
+
+def test_a_poller_reads_the_server_as_the_settings_say() -> None:
+    def answer(path: str) -> Page:
+        cpu = "process_cpu_seconds_total" in query_of(path)
+        return vector(({"pod": "kafka-4"}, "0.5")) if cpu else vector()
+
+    with pages(answer) as at:
+        Path("token").write_text("hush")
+        settings = told(
+            f'preset = "strimzi"\nurl = "{at.url}"\nbroker_label = "pod"\n'
+            'broker_pattern = "kafka-(\\\\d+)"\ntoken_file = "token"\n'
+        )
+        with poller_of(settings) as poller:
+            poller.start()
+            end_s = time.monotonic() + 300
+            while poller.state().read_at_ms is None:
+                assert time.monotonic() < end_s
+                time.sleep(0.01)
+        (row,) = poller.reports().to_pylist()
+        assert (row["broker"], row["cpu_cores"]) == (4, 0.5)
+        assert all(h["Authorization"] == "Bearer hush" for _, h in at.asked)

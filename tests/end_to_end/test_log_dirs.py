@@ -1,0 +1,167 @@
+"""Log directories by command: killed while a broker copies, resumed, rolled back."""
+
+import contextlib
+import json
+import signal
+import time
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+
+from clients.jvm.jars import default_cache_dir
+from executor.client.kafka_admin import KafkaAdmin
+from executor.platforms.replica_log_dirs import coming
+from lab.local_cluster.local_cluster import LocalCluster, LocalPlan
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import read_plan, write_plan
+from tests.support.cli_on_cluster import (
+    HANG_S,
+    Running,
+    Shell,
+    placement,
+    wait_until,
+)
+from tests.support.executor.log_dir_plans import (
+    IO_RATE,
+    other,
+    place,
+    places,
+    plan_to,
+    turned,
+)
+from tests.support.executor.topic_records import contents, fill
+
+pytestmark = pytest.mark.kafka
+BEFORE = {0: [1, 2], 1: [1, 2], 2: [1, 2]}
+AFTER = {0: [1, 2], 1: [3, 2], 2: [1, 3]}
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[LocalCluster]:
+    """Three brokers with two log directories each."""
+    settings = LocalPlan(directories=2, tier=False)
+    with LocalCluster(default_cache_dir(), settings) as started:
+        yield started
+
+
+@pytest.fixture
+def admin(cluster: LocalCluster) -> Iterator[KafkaAdmin]:
+    with KafkaAdmin(cluster.bootstrap, 10.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def topic(cluster: LocalCluster, admin: KafkaAdmin) -> Iterator[str]:
+    """A name whose topic is gone afterwards: a plan sees every topic."""
+    name = f"jbod-{uuid.uuid4().hex[:6]}"
+    yield name
+    client = KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+    with contextlib.closing(client):
+        client.delete_topics([name])
+        wait_until(lambda: TopicName(name) not in admin.topics())
+
+
+def kill_while_it_copies(running: Running, admin: KafkaAdmin, topic: str) -> None:
+    pid = PartitionId(TopicName(topic), 0)
+    deadline = time.monotonic() + HANG_S
+    while not coming(pid, admin.log_dirs(BrokerId(1), [pid])):
+        assert time.monotonic() < deadline
+    running.process.send_signal(signal.SIGKILL)
+    running.process.wait(HANG_S)
+
+
+def test_a_killed_run_is_resumed_and_rolled_back_to_the_old_directories(
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
+) -> None:
+    cluster.create_topic(topic, list(BEFORE.values()))
+    fill(cluster.bootstrap, topic, [20, 2, 2])
+    before, held = places(admin, topic, BEFORE), contents(cluster.bootstrap, topic, 3)
+    wanted = turned(cluster, before)
+    (new, _) = map(str, cluster.kafka.brokers[BrokerId(3)].log_dirs)
+    wanted[1][3] = wanted[2][3] = new
+    plan = plan_to(cluster, topic, AFTER, before, wanted)
+    write_plan(tmp_path / "plan.json", plan)
+    shell = Shell(tmp_path, cluster.bootstrap)
+
+    admin.alter_broker_configs(BrokerId(1), {IO_RATE: "1000000"})
+    apply = ("apply", "plan.json", "--allow-changes", "--yes")
+    kill_while_it_copies(shell.start(*apply), admin, topic)
+    (cut,) = shell.runs()
+    assert cut["event"] != "ended"
+    hasty = shell.plimsoll("rollback", "--allow-changes", "--yes")
+    assert hasty.returncode == 5
+    assert f"{topic}-0 is still being moved by the run" in hasty.stderr
+    admin.alter_broker_configs(BrokerId(1), {IO_RATE: None})
+
+    again = shell.plimsoll("run", "--resume", "--allow-changes", "-o", "json")
+    assert again.returncode == 0, again.stderr
+    report = json.loads(again.stdout)
+    assert {m["state"] for m in report["moves"]} == {"done"}
+    assert placement(cluster.bootstrap, topic) == AFTER
+    found = places(admin, topic, AFTER)
+    assert found == {p: {b: wanted[p][b] for b in AFTER[p]} for p in AFTER}
+    assert contents(cluster.bootstrap, topic, 3) == held
+
+    back = shell.plimsoll("rollback", "--allow-changes", "--yes")
+    assert back.returncode == 0, back.stderr
+    assert placement(cluster.bootstrap, topic) == BEFORE
+    assert places(admin, topic, BEFORE) == before
+    assert contents(cluster.bootstrap, topic, 3) == held
+
+
+def test_a_replica_that_somebody_sent_elsewhere_makes_the_plan_outdated(
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
+) -> None:
+    cluster.create_topic(topic, [[1]])
+    before = places(admin, topic, {0: [1]})
+    plan = plan_to(cluster, topic, {0: [1]}, before, turned(cluster, before))
+    write_plan(tmp_path / "plan.json", plan)
+    away = other(cluster, 1, before[0][1])
+    pid = plan.moves[0].id
+    admin.alter_log_dirs(BrokerId(1), {pid: away})
+    wait_until(lambda: place(admin, pid, 1) == away)
+    shell = Shell(tmp_path, cluster.bootstrap)
+    refused = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
+    assert refused.returncode == 7
+    assert f"{pid} lies in {away} of broker 1, the plan expects" in refused.stderr
+    assert shell.runs() == []
+
+
+GOALS = """
+level_directories = true
+move_price = 0.001
+
+[[balance]]
+resource = "disk"
+floor = 0.0
+"""
+
+
+@pytest.mark.spark
+def test_directories_of_a_broker_are_levelled_by_plan_and_apply(
+    cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
+) -> None:
+    """Six partitions on each broker, of which those in one directory are full."""
+    lists = {p: [1 + p % 3] for p in range(18)}
+    cluster.create_topic(topic, list(lists.values()))
+    before = places(admin, topic, lists)
+    first = {b: str(s.log_dirs[0]) for b, s in cluster.kafka.brokers.items()}
+    full = [p for p, at in before.items() if first.items() >= at.items()]
+    fill(cluster.bootstrap, topic, [2 * (p in full) for p in lists])
+    (tmp_path / "goals.toml").write_text(GOALS)
+    shell = Shell(tmp_path, cluster.bootstrap)
+
+    planned = shell.plimsoll("plan", "--goals", "goals.toml", "--out", "plan.json")
+    assert planned.returncode == 0, planned.stderr
+    plan = read_plan(tmp_path / "plan.json")
+    assert any(m.log_dirs_after for m in plan.moves if m.partition in full)
+    applied = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
+    assert applied.returncode == 0, applied.stderr
+    after = places(admin, topic, placement(cluster.bootstrap, topic))
+    for broker, path in first.items():
+        held = [after[p][broker] == path for p in full if broker in after[p]]
+        assert abs(held.count(True) - held.count(False)) <= 1
+        assert len(held) > 1

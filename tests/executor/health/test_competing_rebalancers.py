@@ -1,0 +1,137 @@
+"""Who else may move partitions, and what is answered to whom."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import cast
+
+import pytest
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import Answer, ClusterView
+from executor.health import competing_rebalancers as authorities
+from executor.platforms.stock_kafka import ReplicatedKafka
+from model.errors import GuardrailRefused, RightsMissing
+from model.ids import BrokerId, PartitionId, TopicName
+from tests.support.executor.plan_builders import CLUSTER_ID, ids, move
+
+BALANCER, MODE = "confluent.balancer.enable", "partition_autobalancing_mode"
+FIRST, SECOND = move(0), move(1)
+
+
+@dataclass
+class FakeShown:
+    """What a cluster shows of itself, and how it answers to a reassignment."""
+
+    topics_there: tuple[str, ...] = ()
+    configs: Mapping[str, str] = field(default_factory=dict)
+    answers: Mapping[PartitionId, Answer] = field(default_factory=dict)
+    forbidden: str = ""
+
+    def topics(self) -> dict[TopicName, int]:
+        return {TopicName(name): 1 for name in ("orders", *self.topics_there)}
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        assert broker == 1
+        return {key: value for key, value in self.configs.items() if key in keys}
+
+    def reassign(
+        self, targets: Mapping[PartitionId, Sequence[BrokerId]]
+    ) -> dict[PartitionId, Answer]:
+        if self.forbidden:
+            raise RightsMissing(self.forbidden)
+        return {pid: self.answers[pid] for pid in targets}
+
+
+def check(shown: FakeShown, cluster_id: str = CLUSTER_ID) -> tuple[str, ...]:
+    cluster = ClusterView(cluster_id=cluster_id, alive=frozenset(ids([1, 2, 3])))
+    return authorities.check(cast("Admin", shown), cluster)
+
+
+def start(shown: FakeShown) -> dict[PartitionId, Answer]:
+    platform = ReplicatedKafka(cast("Admin", shown))
+    return dict(platform.start([FIRST, SECOND]))
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        FakeShown(),
+        FakeShown(configs={BALANCER: "false"}),
+        FakeShown(("_confluent_balancer_api_state",), {BALANCER: "false"}),
+        FakeShown(configs={MODE: "off"}),
+        FakeShown(("__amazon_msk_canary", "__consumer_offsets")),
+    ],
+)
+def test_where_nobody_else_moves_partitions_nothing_is_said(shown: FakeShown) -> None:
+    assert check(shown) == ()
+
+
+def test_confluents_balancer_is_refused_while_it_is_on() -> None:
+    shown = FakeShown(("_confluent_balancer_api_state",), {BALANCER: "true"})
+    with pytest.raises(GuardrailRefused, match=r"is on \(confluent.* Set it to fal"):
+        check(shown)
+
+
+def test_confluents_balancer_is_warned_of_where_it_cannot_be_seen() -> None:
+    (words,) = check(FakeShown(("_confluent_balancer_api_state",)))
+    assert "The topic _confluent_balancer_api_state is of Confluent's" in words
+    assert "Make sure that confluent.balancer.enable is false" in words
+
+
+@pytest.mark.parametrize("mode", ["continuous", "node_add"])
+def test_redpandas_balancer_is_refused_while_it_is_on(mode: str) -> None:
+    with pytest.raises(GuardrailRefused, match=rf"mode={mode}\).* Set it to off"):
+        check(FakeShown(configs={MODE: mode}))
+
+
+def test_a_redpanda_that_does_not_tell_is_refused_with_another_way() -> None:
+    with pytest.raises(
+        GuardrailRefused, match=r"redpanda\.1c792c9e is .* plan --reassignment-json"
+    ):
+        check(FakeShown(), "redpanda.1c792c9e")
+
+
+@pytest.mark.parametrize(
+    "topic",
+    [
+        "__CruiseControlMetrics",
+        "__KafkaCruiseControlModelTrainingSamples",
+        "strimzi.cruisecontrol.metrics",
+    ],
+)
+def test_cruise_control_is_warned_of(topic: str) -> None:
+    (words,) = check(FakeShown((topic,)))
+    assert f"The topic {topic} is of Cruise Control. Let it start no" in words
+
+
+@pytest.mark.parametrize(
+    ("topic", "words"),
+    [
+        ("orders-eu", "policy forbids it"),
+        (
+            "__amazon_msk_canary",
+            "policy forbids it; Amazon MSK's Express brokers refuse reassignments "
+            "while intelligent rebalancing is ACTIVE: pause it (UpdateRebalancing), "
+            "then plan again",
+        ),
+    ],
+)
+def test_what_msk_refuses_is_answered_with_what_to_do(topic: str, words: str) -> None:
+    refused = Answer.refused("policy forbids it")
+    shown = FakeShown((topic,), answers={m.id: refused for m in (FIRST, SECOND)})
+    assert [answer.reason for answer in start(shown).values()] == [words] * 2
+
+
+def test_what_msk_refuses_of_a_request_alone_has_another_reason() -> None:
+    answers = {FIRST.id: Answer.refused("no such broker"), SECOND.id: Answer.accepted()}
+    assert start(FakeShown(("__amazon_msk_canary",), answers=answers)) == answers
+
+
+def test_a_right_that_msk_denies_may_be_its_balancers() -> None:
+    there = ("__amazon_msk_canary",)
+    with pytest.raises(
+        RightsMissing, match=r"^no right\. Amazon MSK's Express .*again\.$"
+    ):
+        start(FakeShown(there, forbidden="no right."))
+    with pytest.raises(RightsMissing, match=r"^no right\.$"):
+        start(FakeShown(forbidden="no right."))

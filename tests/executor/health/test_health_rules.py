@@ -1,0 +1,163 @@
+"""What is wrong with a cluster, against how it was when the run began."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import pytest
+
+from executor.client.responses import PartitionView
+from executor.health.health_rules import Health, guards_of
+from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
+from model.stop_rules import Rule, StopRules
+from tests.support.executor.plan_builders import ids
+
+PAYMENTS = TopicName("payments")
+RULES = StopRules()
+
+
+def view(
+    number: int,
+    in_sync: Sequence[int],
+    *,
+    leader: int = 1,
+    topic: str = "payments",
+    topic_id: str = "first",
+) -> PartitionView:
+    return PartitionView(
+        id=PartitionId(TopicName(topic), number),
+        topic_id=topic_id,
+        replicas=ids([1, 2, 3]),
+        in_sync=frozenset(ids(in_sync)),
+        offline=frozenset(),
+        leader=BrokerId(leader),
+    )
+
+
+def health(*views: PartitionView, **more: object) -> Health:
+    known = {
+        "at_s": 0.0,
+        "alive": frozenset(ids([1, 2, 3])),
+        "views": {v.id: v for v in views},
+        "min_in_sync": {PAYMENTS: 2},
+    }
+    return Health(**(known | more))  # type: ignore[arg-type]
+
+
+WHOLE, LACKING, OFFLINE = view(0, [1, 2, 3]), view(1, [1, 2]), view(2, [], leader=-1)
+WELL = health(WHOLE, LACKING, OFFLINE)
+MOVING = view(9, [1, 2, 3])
+
+
+def broken(now: Health, begun: Health = WELL) -> dict[Rule, str]:
+    guards = guards_of(begun, {MOVING.id}, RULES)
+    return {rule: why for rule, guard in guards.items() if (why := guard(now))}
+
+
+def test_what_was_wrong_before_the_run_breaks_no_rule() -> None:
+    assert broken(WELL) == {}
+
+
+@pytest.mark.parametrize(
+    ("now", "rule", "words"),
+    [
+        (
+            health(WHOLE, alive=frozenset(ids([2, 3]))),
+            Rule.BROKER_LOST,
+            "broker 1 died or was fenced",
+        ),
+        (
+            health(replace(WHOLE, leader=NO_BROKER)),
+            Rule.OFFLINE,
+            "payments-0, which the plan leaves alone, went offline",
+        ),
+        (
+            health(view(0, [1, 2])),
+            Rule.UNDER_REPLICATED,
+            "payments-0, which the plan leaves alone, lost replicas in sync",
+        ),
+        (
+            health(view(1, [1]), min_in_sync={PAYMENTS: 1}),
+            Rule.ISR_SHRINK,
+            "payments-1, which the plan leaves alone, lost still more replicas in sync",
+        ),
+        (
+            health(WHOLE, free_bytes={BrokerId(2): -1, BrokerId(3): 5}),
+            Rule.DISK,
+            "the disk of broker 2 is down to its reserve",
+        ),
+    ],
+)
+def test_what_gets_worse_is_named(now: Health, rule: Rule, words: str) -> None:
+    assert broken(now) == {rule: words}
+
+
+def test_several_are_named_by_the_first_and_their_number() -> None:
+    now = health(view(0, [1, 2]), view(3, [1, 2]))
+    begun = health(WHOLE, view(3, [1, 2, 3]))
+    assert broken(now, begun)[Rule.UNDER_REPLICATED].startswith("payments-0 and 1 more")
+
+
+def test_a_partition_falls_under_its_least_replicas_in_sync() -> None:
+    assert broken(health(view(1, [1])))[Rule.UNDER_MIN_ISR] == (
+        "payments-1 has fewer than 2 replicas in sync, its least"
+    )
+
+
+def test_of_the_plans_own_partitions_only_the_least_replicas_in_sync_are_watched() -> (
+    None
+):
+    begun = health(MOVING)
+    assert broken(health(view(9, [1, 2])), begun) == {}
+    assert set(broken(health(view(9, [1])), begun)) == {Rule.UNDER_MIN_ISR}
+
+
+def test_topics_that_are_made_removed_or_made_anew_meanwhile_break_no_rule() -> None:
+    made = view(0, [], leader=-1, topic="new")
+    anew = view(0, [], leader=-1, topic_id="second")
+    assert broken(health(made, anew)) == {}
+
+
+@pytest.mark.parametrize(
+    ("elections", "words"),
+    [
+        ([7, 7, 8, 8], None),
+        ([7, 8, 9], "the controller changed 2 times within a minute"),
+        ([7, 9], "the controller changed 2 times within a minute"),
+        ([7, 8, 8, 8, 8, 8, 8, 8, 9], None),
+        ([None, None], None),
+    ],
+)
+def test_two_new_controllers_within_a_minute(
+    elections: list[int | None], words: str | None
+) -> None:
+    guard = guards_of(WELL, (), RULES)[Rule.CONTROLLER_CHANGES]
+    looks = [health(at_s=10.0 * i, elections=e) for i, e in enumerate(elections)]
+    assert [guard(look) for look in looks][-1] == words
+
+
+@pytest.mark.parametrize(
+    ("begun_s", "answers_s", "is_slow"),
+    [
+        (0.01, [9.0, 9.0], False),
+        (0.01, [0.01, 9.0, 0.01], False),
+        (0.01, [0.01, 9.0, 9.0], True),
+        (0.01, [0.9, 0.9, 0.9], False),
+        (0.5, [2.4, 2.4, 2.4], False),
+        (0.5, [2.5, 2.5, 2.5], True),
+        (0.01, [9.0, 9.0, 9.0, 0.01, 0.01], False),
+    ],
+)
+def test_slow_is_the_median_of_three_against_the_beginning_and_a_floor(
+    begun_s: float, answers_s: list[float], is_slow: bool
+) -> None:
+    guard = guards_of(health(answer_s=begun_s), (), RULES)[Rule.SLOW_REQUESTS]
+    said = [guard(health(answer_s=answer_s)) for answer_s in answers_s]
+    assert (said[-1] is not None) == is_slow
+
+
+def test_slow_answers_are_told_with_both_figures() -> None:
+    guard = guards_of(health(answer_s=0.1), (), RULES)[Rule.SLOW_REQUESTS]
+    said = [guard(health(answer_s=2.0)) for _ in range(3)]
+    assert (
+        said[-1] == "brokers take 2.00 s to answer, and took 0.10 s when the run began"
+    )

@@ -1,0 +1,544 @@
+"""Runs on a simulated cluster with a real bucket, gone on with on another host."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from clients.s3 import S3Settings
+from executor.executor import Executor
+from executor.journal.records import End, sealed
+from executor.journal.run_history import past_run
+from executor.journal.run_journal import plan_path, run_path, run_paths
+from executor.run.operator_control import Steering
+from executor.timing import RunLimits
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    PlimsollError,
+    WriterBarred,
+)
+from model.plan.plan import Plan
+from model.run import JournalEvent, JournalRecord, MoveState, RunReport, RunState
+from tests.support.executor.plan_builders import CLUSTER_ID, plan
+from tests.support.executor.s3_server import (
+    BUCKET,
+    Fault,
+    Host,
+    client,
+    keys,
+    place,
+)
+from tests.support.executor.simulated_runs import MB, Killed, Site
+
+QUIET = {
+    JournalEvent.PREPARED,
+    JournalEvent.ISSUED,
+    JournalEvent.MOVED,
+    JournalEvent.DROPPED,
+    JournalEvent.STUCK,
+}
+"""What announces no request."""
+_numbers = count()
+
+
+@dataclass
+class Field:
+    """A simulated cluster, a bucket, and hosts that have nothing but these."""
+
+    folder: Path
+    store: S3Settings
+    site: Site = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.site = Site(
+            folder=self.folder,
+            before={0: (1, 2), 1: (2, 1)},
+            after={0: (3, 2), 1: (1, 2)},
+            log_bytes=20.0 * MB,
+            limits=RunLimits(moves_in_flight=2, throttle_bytes_per_s=50 * MB),
+        )
+
+    def machine(self, name: str) -> "Machine":
+        return Machine(self, name)
+
+    @property
+    def archived(self) -> bytes:
+        """All pieces in the bucket, in the order of their names."""
+        return b"".join(
+            client(self.store)
+            .get_object(Bucket=BUCKET, Key=self.store.prefix + key)["Body"]
+            .read()
+            for key in sorted(keys(self.store))
+            if key.endswith(".jsonl")
+        )
+
+    @property
+    def is_done(self) -> bool:
+        """Whether all is as planned, and nothing is left set."""
+        planned = {n: (tuple(to), to[0]) for n, to in self.site.after.items()}
+        return self.site.placement == planned and self.site.is_clean
+
+
+class Machine(Host):
+    """One host of a field; a new process for each command."""
+
+    def __init__(self, at: Field, name: str) -> None:
+        super().__init__(at.store, at.site.cluster.timing, name)
+        self.site = at.site
+        self.folder = at.folder / name
+        self.wire.wait = at.site.cluster.advance
+
+    def executor(self) -> Executor:
+        return Executor(
+            SimulatedAdmin(self.site.cluster, self.site.faults),
+            timing=self.site.cluster.timing,
+            limits=self.site.limits,
+            archive=self.archive,
+        )
+
+    def run(self) -> RunReport:
+        return self.executor().execute(
+            self.site.plan,
+            journal_dir=self.folder,
+            observe=lambda _: None,
+            steering=self.site.steering,
+        )
+
+    def resume(self) -> RunReport:
+        return self.executor().resume(
+            journal_dir=self.folder, observe=lambda _: None, steering=self.site.steering
+        )
+
+    def killed(self) -> bool:
+        """Carry out the plan; whether something killed it."""
+        try:
+            self.run()
+        except Killed:
+            self.site.live_on()
+            # The dead release nothing.
+            return True
+        return False
+
+    @property
+    def journal(self) -> bytes:
+        (path,) = run_paths(self.folder)
+        return path.read_bytes()
+
+
+Fields = Callable[[], Field]
+
+
+@pytest.fixture
+def fields(tmp_path: Path, endpoint: str) -> Fields:
+    def make() -> Field:
+        name = str(next(_numbers))
+        return Field(tmp_path / name, place(endpoint))
+
+    return make
+
+
+def test_a_run_leaves_its_plan_and_its_whole_journal_in_the_bucket(
+    fields: Fields,
+) -> None:
+    at = fields()
+    a = at.machine("a")
+    assert a.run().state is RunState.DONE
+    assert at.archived == a.journal
+    (run,) = run_paths(a.folder)
+    names = keys(at.store)
+    assert names[0] == f"{CLUSTER_ID}/lease.json"
+    assert f"{CLUSTER_ID}/runs/{run.stem}/plan.json" in names
+    lease = a.bucket.get(names[0])
+    assert lease is not None
+    assert json.loads(lease.body)["released"]
+
+
+def test_what_announces_a_request_is_in_the_bucket_before_it_is_sent(
+    fields: Fields,
+) -> None:
+    at = fields()
+    a = at.machine("a")
+    calls: list[str] = []
+
+    def look(call: str, *, made: bool) -> None:
+        if not made:
+            calls.append(call)
+            there = at.archived
+            assert a.journal.startswith(there)
+            rest = a.journal[len(there) :].splitlines()
+            events = {JournalRecord.model_validate_json(line).event for line in rest}
+            assert events <= QUIET
+
+    at.site.faults.on_call = look
+    assert a.run().state is RunState.DONE
+    assert {"reassign", "elect_preferred", "alter_broker_configs"} <= {*calls}
+
+
+@pytest.mark.parametrize("made", [False, True], ids=["before", "after"])
+def test_killed_at_any_request_a_run_is_resumed_on_another_host(
+    fields: Fields, made: bool
+) -> None:
+    for change in count():
+        at = fields()
+        a, b = at.machine("a"), at.machine("b")
+        at.site.kill_at(change, made=made)
+        if not died(a):
+            break
+        report = b.resume()
+        assert (report.state, report.reason) == (RunState.DONE, "")
+        assert at.is_done
+        assert at.archived == b.journal
+    assert change > 10
+
+
+def died(host: Machine) -> bool:
+    """Whether its run was killed; then the bucket hears no more of it."""
+    kill = host.site.faults.on_call
+
+    def on_call(call: str, *, made: bool) -> None:
+        try:
+            kill(call, made=made)
+        except Killed:
+            host.wire.fault = lambda _: Fault.AWAY
+            raise
+
+    host.site.faults.on_call = on_call
+    return host.killed()
+
+
+@pytest.mark.parametrize("done", [False, True], ids=["before", "after"])
+def test_killed_at_any_call_to_the_bucket_a_run_is_resumed_on_another_host(
+    fields: Fields, done: bool
+) -> None:
+    for call in count():
+        at = fields()
+        a, b = at.machine("a"), at.machine("b")
+        killer(a, call, done=done)
+        if not a.killed():
+            break
+        if not at.archived:
+            assert at.site.placement == {
+                n: (tuple(r), r[0]) for n, r in at.site.before.items()
+            }
+            with pytest.raises(ConfigError, match="has no run at all"):
+                b.resume()
+            continue
+        told = told_by(b.resume)
+        assert told == "done" or told.endswith("nothing is left to resume.")
+        assert at.is_done
+        assert at.archived == b.journal
+    assert call > 15
+
+
+def killer(host: Machine, call: int, *, done: bool) -> None:
+    """Die at the n-th call to the bucket, before or after it has effect."""
+
+    def fault(number: int) -> Fault | None:
+        return (
+            (Fault.KILLED_AFTER if done else Fault.KILLED) if number >= call else None
+        )
+
+    host.wire.fault = fault
+
+
+@pytest.mark.parametrize("fault", [Fault.AWAY, Fault.DENIED])
+def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
+    fields: Fields, fault: Fault
+) -> None:
+    """From any call to the bucket on; what runs is waited for."""
+    ends = set()
+    for call in count():
+        at = fields()
+        a = at.machine("a")
+        sent = requests_without(at.site, a, call, fault)
+        told = told_by(a.run)
+        if a.wire.calls <= call:
+            break
+        ends.add(told.partition(" ")[0])
+        assert not sent
+        assert not [p for p in at.site.cluster.partitions.values() if p.is_moving]
+        a.wire.fault = lambda _: None
+        if run_paths(a.folder):
+            assert "nothing further is sent" in told or told == "done"
+            resumed = told_by(a.resume)
+            assert resumed == "done" or resumed.endswith("nothing is left to resume.")
+            assert at.is_done
+            assert at.archived == a.journal
+        else:
+            assert "s3://archive" in told
+            assert at.site.is_clean
+    assert {"Cannot", "failed:", "done"} <= ends
+
+
+def told_by(command: Callable[[], RunReport]) -> str:
+    """How a run ended, in words."""
+    try:
+        report = command()
+    except PlimsollError as exc:
+        return str(exc)
+    assert MoveState.ISSUED not in {m.state for m in report.moves}
+    return f"{report.state}: {report.reason}".removesuffix(": ")
+
+
+def requests_without(site: Site, host: Host, call: int, fault: Fault) -> list[str]:
+    """Requests for moves that are sent although the bucket does not answer any more."""
+    sent: list[str] = []
+    host.wire.fault = lambda number: fault if number >= call else None
+
+    def on_call(name: str, *, made: bool) -> None:
+        if host.wire.calls > call and not made and name in ("reassign", "elect"):
+            sent.append(name)
+
+    site.faults.on_call = on_call
+    return sent
+
+
+def test_a_bucket_that_is_slow_at_every_call_only_costs_time(fields: Fields) -> None:
+    at = fields()
+    a = at.machine("a")
+    a.wire.fault = lambda _: Fault.SLOW
+    a.wire.wait = lambda _: at.site.cluster.advance(4.0)
+    assert a.run().state is RunState.DONE
+    assert at.is_done
+
+
+def test_who_lost_the_lease_at_any_request_sends_nothing_more(fields: Fields) -> None:
+    """It was stopped for long, and somebody else has gone on with its run."""
+    for change in count():
+        at = fields()
+        a, b = at.machine("a"), at.machine("b")
+        sent = hand_over(at.site, b, change)
+        told = told_by(a.run)
+        if not sent:
+            break
+        assert sent == ["the last of a"]
+        assert at.is_done
+        assert at.archived == b.journal
+        # What a has written after that is set aside.
+        assert told_by(a.resume).endswith("nothing is left to resume.")
+        assert a.journal == b.journal
+        if told.startswith("failed") and "somebody" not in told:
+            assert "is lost (b has taken it), so nothing further is sent" in told
+    assert change > 10
+
+
+def hand_over(site: Site, to: Machine, change: int) -> list[str]:
+    """Let much time pass after the n-th request, in which another host resumes the run.
+
+    Returns what is sent from there on.
+    """
+    sent: list[str] = []
+    numbers = count()
+
+    def on_call(name: str, *, made: bool) -> None:
+        if not made and sent:
+            sent.append(name)
+        if made and next(numbers) == change:
+            site.live_on()
+            site.cluster.advance(100.0)
+            assert to.resume().state is RunState.DONE
+            site.faults.on_call = on_call
+            sent.append("the last of a")
+
+    site.faults.on_call = on_call
+    return sent
+
+
+def test_a_second_run_is_refused_while_the_first_goes_on(fields: Fields) -> None:
+    at = fields()
+    a, b = at.machine("a"), at.machine("b")
+    refused: list[str] = []
+
+    def on_call(_: str, *, made: bool) -> None:
+        del made
+        if not refused:
+            refused.append("")
+            for seconds in (20.0, 40.0):
+                at.site.cluster.after(seconds, a.lease.need)
+            refused[0] = told_by(b.run)
+
+    at.site.faults.on_call = on_call
+    assert a.run().state is RunState.DONE
+    assert refused[0].startswith("a is changing the cluster: it holds the lease s3://")
+    assert not run_paths(b.folder)
+
+
+def test_another_host_rolls_a_finished_run_back(fields: Fields) -> None:
+    at = fields()
+    before = at.site.placement
+    at.machine("a").run()
+    b = at.machine("b")
+    back, left = b.executor().plan_back(b.folder, None)
+    assert not left
+    report = b.executor().execute(
+        back, journal_dir=b.folder, observe=lambda _: None, steering=Steering()
+    )
+    assert report.state is RunState.DONE
+    assert at.site.placement == before
+
+
+def test_another_host_cleans_up_what_a_killed_run_has_left(fields: Fields) -> None:
+    at = fields()
+    a, b = at.machine("a"), at.machine("b")
+    at.site.kill_at(9, made=True)
+    assert died(a)
+    left = at.site.is_clean
+    assert not left
+    assert "its throttle is gone" in b.executor().clean_up(b.folder)[0]
+    assert at.site.is_clean
+    assert at.archived == b.journal
+
+
+def runs(at: Field, host: Machine, times: int, apart_s: float) -> list[str]:
+    """Ids of runs whose plan has one move that changes nothing for long."""
+    found = []
+    for _ in range(times):
+        host.run()
+        found.append(run_paths(host.folder)[-1].stem)
+        back, _ = host.executor().plan_back(host.folder, None)
+        host.executor().execute(
+            back, journal_dir=host.folder, observe=lambda _: None, steering=Steering()
+        )
+        found.append(run_paths(host.folder)[-1].stem)
+        at.site.cluster.now_s += apart_s
+    return found
+
+
+def test_runs_of_a_day_are_brought_and_older_ones_when_named(fields: Fields) -> None:
+    at = fields()
+    ids = runs(at, at.machine("a"), 3, 20 * 3600.0)
+    b, c, d = (at.machine(name) for name in "bcd")
+    b.archive.fetch(b.folder, CLUSTER_ID)
+    assert [p.stem for p in run_paths(b.folder)] == ids[-2:]
+    at.site.cluster.now_s += 10 * 24 * 3600.0
+    c.archive.fetch(c.folder, CLUSTER_ID)
+    assert [p.stem for p in run_paths(c.folder)] == ids[-1:]
+    c.archive.fetch(c.folder, CLUSTER_ID, ids[2][:15])
+    assert [p.stem for p in run_paths(c.folder)] == ids[2:]
+    d.archive.fetch(d.folder, "another")
+    assert not run_paths(d.folder)
+    found = past_run(c.folder, CLUSTER_ID, ids[2])
+    assert found.among(MoveState.DONE)
+
+
+def test_a_run_from_before_there_was_a_bucket_is_archived_when_it_is_resumed(
+    fields: Fields,
+) -> None:
+    at = fields()
+    at.site.folder = at.folder / "a"
+    at.site.kill_at(9, made=True)
+    with pytest.raises(Killed):
+        at.site.run()
+    at.site.live_on()
+    a = at.machine("a")
+    assert a.resume().state is RunState.DONE
+    assert at.archived == a.journal
+
+
+def test_a_record_is_written_by_one_writer_alone(fields: Fields) -> None:
+    at = fields()
+    a, b = at.machine("a"), at.machine("b")
+    made = plan([]).seal()
+    one, two, three, four = [*sealed_lines(made, 3), b"other\n"]
+    with a.lease.held(CLUSTER_ID, Event()):
+        first = a.archive.sink(a.folder, made, "run")
+        first(JournalEvent.STARTED, one + two)
+    with b.lease.held(CLUSTER_ID, Event()):
+        b.folder.mkdir(parents=True)
+        run_path(b.folder, "run").write_bytes(one + two)
+        second = b.archive.sink(b.folder, made, "run")
+        late = b.archive.sink(b.folder, made, "run")
+        second(JournalEvent.RESUMED, three)
+        with pytest.raises(WriterBarred, match="somebody else has written s3://arch"):
+            late(JournalEvent.RESUMED, four)
+    assert at.archived == one + two + three
+
+
+def sealed_lines(of: Plan, count: int) -> list[bytes]:
+    """Lines of the journal of a run."""
+    lines, end = [], End()
+    for number in range(count):
+        record = JournalRecord(
+            at_ms=number,
+            event=JournalEvent.RESUMED,
+            run_id="run",
+            plan_hash=of.hash,
+            cluster_id=of.cluster_id,
+        )
+        line, end = sealed(record, end)
+        lines.append(line)
+    return lines
+
+
+@pytest.mark.parametrize("spoilt", ["first line", "middle", "plan"])
+def test_what_is_damaged_here_is_restored_from_the_archive(
+    fields: Fields, spoilt: str
+) -> None:
+    """Also what of the journal is here alone; the damaged file is kept beside it."""
+    at = fields()
+    a = at.machine("a")
+    assert a.run().state is RunState.DONE
+    (path,) = run_paths(a.folder)
+    whole = path.read_bytes()
+    if spoilt == "plan":
+        plan_of = plan_path(a.folder, path.stem)
+        plan_of.write_bytes(plan_of.read_bytes().replace(b"orders", b"ordars"))
+    else:
+        place = 40 if spoilt == "first line" else len(whole) // 2
+        path.write_bytes(whole[:place] + b"#" + whole[place + 1 :])
+    plan_back, left = a.executor().plan_back(a.folder, None)
+    assert plan_back.moves
+    assert not left
+    assert path.read_bytes() == whole
+    if spoilt != "plan":
+        assert path.with_name(path.name + ".set-aside").read_bytes() != whole
+
+
+@pytest.mark.parametrize(
+    ("spoil", "words"),
+    [
+        ("piece gone", "does not begin with record"),
+        ("piece garbled", "is damaged: line 1 is not a journal record"),
+        ("plan gone", r"plan\.json is gone"),
+        ("plan garbled", "plan"),
+    ],
+)
+def test_an_archive_that_somebody_changed_is_named(
+    fields: Fields, spoil: str, words: str
+) -> None:
+    at = fields()
+    at.machine("a").run()
+    b = at.machine("b")
+    pieces = [k for k in keys(at.store) if k.endswith(".jsonl")]
+    (plan_key,) = [k for k in keys(at.store) if k.endswith("plan.json")]
+    key = at.store.prefix + (pieces[1] if "piece" in spoil else plan_key)
+    direct = client(at.store)
+    if "gone" in spoil:
+        direct.delete_object(Bucket=BUCKET, Key=key)
+    else:
+        direct.put_object(Bucket=BUCKET, Key=key, Body=b"{}\n")
+    with pytest.raises(ConfigError, match=words):
+        b.resume()
+    with pytest.raises(PlimsollError):
+        b.executor().plan_back(b.folder, None)
+
+
+def test_a_bucket_that_is_away_at_the_beginning_changes_nothing(
+    fields: Fields,
+) -> None:
+    at = fields()
+    a = at.machine("a")
+    a.wire.fault = lambda _: Fault.AWAY
+    for command in (a.run, a.resume, lambda: a.executor().clean_up(a.folder)):
+        with pytest.raises(ArchiveUnreachable):
+            command()
+    with pytest.raises(ArchiveUnreachable):
+        a.executor().plan_back(a.folder, None)
+    assert not run_paths(a.folder)
+    assert at.site.is_clean

@@ -1,0 +1,375 @@
+"""One writer per cluster: whoever holds the lease, as long as it outlives requests."""
+
+import threading
+from contextlib import ExitStack, suppress
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from clients.s3 import S3Settings
+from executor.journal.lease import LeaseDocument
+from executor.timing import Timing
+from model.errors import (
+    ArchiveUnreachable,
+    ConfigError,
+    ExecutionStopped,
+    GuardrailRefused,
+    PlimsollError,
+    RightsMissing,
+    WriterBarred,
+)
+from tests.support.executor.fake_platform import FakeTime
+from tests.support.executor.s3_server import (
+    BUCKET,
+    CALL_S,
+    Fault,
+    Host,
+    client,
+    keys,
+    place,
+)
+from tests.support.executor.simulated_runs import Killed
+
+CLUSTER = "one"
+NOT_STOPPED = threading.Event()
+
+
+@pytest.fixture
+def store(endpoint: str) -> S3Settings:
+    return place(endpoint)
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime()
+
+
+def put(store: S3Settings, body: bytes) -> None:
+    client(store).put_object(
+        Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json", Body=body
+    )
+
+
+def crash(host: Host) -> None:
+    """Take the lease and die."""
+    with suppress(Killed), host.lease.held(CLUSTER, NOT_STOPPED):
+        host.wire.fault = lambda _: Fault.AWAY
+        raise Killed
+
+
+def test_a_lease_that_was_released_is_taken_at_once(
+    store: S3Settings, time: FakeTime
+) -> None:
+    begun_s = time.now_s
+    for name in ("a", "b", "a"):
+        host = Host(store, time.timing, name)
+        with host.lease.held(CLUSTER, NOT_STOPPED):
+            host.lease.need()
+    assert time.now_s == begun_s
+    assert keys(store) == ["one/lease.json"]
+
+
+def test_leases_of_other_clusters_do_not_matter(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = (Host(store, time.timing, name) for name in "ab")
+    with a.lease.held(CLUSTER, NOT_STOPPED), b.lease.held("two", NOT_STOPPED):
+        a.lease.need()
+        b.lease.need()
+
+
+def test_the_second_writer_is_told_who_the_first_is(
+    store: S3Settings, time: FakeTime
+) -> None:
+    """As soon as the first, which waits for a move, has renewed its lease."""
+    a, b = (Host(store, time.timing, name) for name in ("a", "b"))
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        for seconds in range(1, 40):
+            time.after.append((time.now_s + seconds, a.lease.keep))
+        with (
+            pytest.raises(GuardrailRefused, match=r"^a is changing the cluster"),
+            b.lease.held(CLUSTER, NOT_STOPPED),
+        ):
+            pass
+        a.lease.need()
+
+
+def test_the_lease_of_a_crashed_writer_is_taken_when_its_time_is_over(
+    store: S3Settings, time: FakeTime
+) -> None:
+    dead, b = (Host(store, time.timing, name) for name in ("dead", "b"))
+    crash(dead)
+    time.now_s += 1000.0
+    begun_s = time.now_s
+    with b.lease.held(CLUSTER, NOT_STOPPED):
+        # By its own observation, whatever the dead one's clock said.
+        assert time.now_s - begun_s > dead.lease.duration_s
+        b.lease.need()
+
+
+def test_of_two_that_wait_for_a_crashed_writers_lease_one_gets_it(
+    store: S3Settings, time: FakeTime
+) -> None:
+    dead, b, c = (Host(store, time.timing, name) for name in ("dead", "b", "c"))
+    crash(dead)
+    with ExitStack() as held:
+
+        def take() -> None:
+            held.enter_context(c.lease.held(CLUSTER, NOT_STOPPED))
+
+        time.after.append((time.now_s + 5.0, take))
+        with pytest.raises(GuardrailRefused, match=r"^c is changing the cluster"):
+            held.enter_context(b.lease.held(CLUSTER, NOT_STOPPED))
+        c.lease.need()
+
+
+def test_who_waits_for_a_lease_can_be_stopped(
+    store: S3Settings, time: FakeTime
+) -> None:
+    dead, b = (Host(store, time.timing, name) for name in ("dead", "b"))
+    crash(dead)
+    stop = threading.Event()
+    time.after.append((time.now_s + 3.0, stop.set))
+    with pytest.raises(ExecutionStopped, match="nothing was changed"):
+        b.lease.held(CLUSTER, stop).__enter__()
+
+
+def test_it_is_renewed_before_a_request_that_could_outlast_it(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a = Host(store, time.timing, "a")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        calls = a.wire.calls
+        time.now_s += a.lease.duration_s - CALL_S
+        a.lease.need()
+        assert a.wire.calls == calls
+        time.now_s += 0.1
+        a.lease.need()
+        assert a.wire.calls == calls + 1
+        time.now_s += a.lease.duration_s - CALL_S
+        a.lease.need()
+        assert a.wire.calls == calls + 1
+
+
+def test_who_lost_it_is_told_to_whom_and_does_not_get_it_back(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = (Host(store, time.timing, name) for name in ("a", "b"))
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        with b.lease.held(CLUSTER, NOT_STOPPED):
+            with pytest.raises(WriterBarred, match=r"is lost \(b has taken it\)"):
+                a.lease.need()
+            b.lease.need()
+        time.now_s += 1000.0
+        with pytest.raises(WriterBarred, match=r"is lost \(b has taken it\)"):
+            a.lease.need()
+
+
+def test_a_lease_that_somebody_removed_is_lost(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a = Host(store, time.timing, "a")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        client(store).delete_object(
+            Bucket=BUCKET, Key=f"{store.prefix}{CLUSTER}/lease.json"
+        )
+        time.now_s += a.lease.duration_s - CALL_S + 1.0
+        with pytest.raises(WriterBarred, match="somebody has removed it"):
+            a.lease.need()
+    assert keys(store) == []
+
+
+LEASE = LeaseDocument(
+    holder="h", token="t", epoch=1, renewals=0, duration_ms=9, expires_at_ms=0
+)
+GARBLED = [
+    *(b"", b"{}", b"\xff", b"[]", b'{"schema_version":"1.0","holder":7}', b"[" * 9999),
+    LEASE.body.replace(b'"duration_ms":9', b'"duration_ms":9' + b"0" * 400),
+    LEASE.body.replace(b'"duration_ms":9', b'"duration_ms":9000000000000000'),
+]
+"""One has a time that no double holds, one a time that never ends."""
+
+
+@pytest.mark.parametrize("body", GARBLED)
+def test_what_is_no_lease_is_named_and_stays(
+    store: S3Settings, time: FakeTime, body: bytes
+) -> None:
+    put(store, body)
+    a = Host(store, time.timing, "a")
+    with pytest.raises(ConfigError, match=r"/one/lease\.json is no lease of plimsoll"):
+        a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
+    found = a.bucket.get("one/lease.json")
+    assert found is not None
+    assert found.body == body
+
+
+def test_no_more_of_a_lease_is_read_than_one_has(
+    store: S3Settings, time: FakeTime
+) -> None:
+    put(store, LEASE.body + b" " * 70_000)
+    a = Host(store, time.timing, "a")
+    with pytest.raises(ConfigError, match=r"lease\.json holds more than 65,536 bytes"):
+        a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
+
+
+def test_a_lease_of_a_newer_plimsoll_is_not_taken(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a, b = (Host(store, time.timing, name) for name in ("a", "b"))
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        found = a.bucket.get("one/lease.json")
+        assert found is not None
+        put(store, found.body.replace(b'"1.0"', b'"2.0"'))
+        with pytest.raises(ConfigError, match="was written by a newer plimsoll"):
+            b.lease.held(CLUSTER, NOT_STOPPED).__enter__()
+
+
+def test_a_lease_that_was_overwritten_with_something_else_bars(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a = Host(store, time.timing, "a")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        put(store, b"{}")
+        time.now_s += a.lease.duration_s - CALL_S + 1.0
+        with pytest.raises(WriterBarred, match="is no lease of plimsoll's"):
+            a.lease.need()
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"),
+    [(Fault.AWAY, ArchiveUnreachable), (Fault.DENIED, RightsMissing)],
+)
+@pytest.mark.parametrize("call", range(6))
+def test_without_the_bucket_there_is_no_lease(
+    store: S3Settings,
+    time: FakeTime,
+    call: int,
+    fault: Fault,
+    error: type[PlimsollError],
+) -> None:
+    """At whichever of the calls that taking it needs."""
+    a = Host(store, time.timing, "a")
+    a.wire.fault = lambda n: fault if n == call else None
+    with pytest.raises(error, match=r"Cannot (read|write) s3://archive/"):
+        a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
+    with pytest.raises(WriterBarred):
+        a.lease.need()
+
+
+def test_a_store_that_ignores_conditions_is_refused(
+    store: S3Settings, time: FakeTime
+) -> None:
+    a = Host(store, time.timing, "a")
+    put_object = a.wire.put_object
+
+    def careless(**how: object) -> object:
+        kept = {k: v for k, v in how.items() if k not in ("IfMatch", "IfNoneMatch")}
+        return put_object(**kept)
+
+    a.wire.put_object = careless  # type: ignore[method-assign]
+    with pytest.raises(ConfigError, match="cannot keep a lease; nothing was changed"):
+        a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
+
+
+@pytest.mark.parametrize("away_s", [10.0, 40.0])
+def test_the_bucket_may_be_away_for_a_while(
+    store: S3Settings, time: FakeTime, away_s: float
+) -> None:
+    """Nothing can be sent then; where nobody took the lease, all goes on after it."""
+    a = Host(store, time.timing, "a")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        a.wire.fault = lambda _: Fault.AWAY
+        time.now_s += away_s
+        a.lease.keep()
+        if away_s > a.lease.duration_s - CALL_S:
+            with pytest.raises(WriterBarred, match="cannot be renewed"):
+                a.lease.need()
+        else:
+            a.lease.need()
+        a.wire.fault = lambda _: None
+        a.lease.need()
+
+
+def test_renewing_that_took_too_long_bars(store: S3Settings, time: FakeTime) -> None:
+    a = Host(store, time.timing, "a")
+    with a.lease.held(CLUSTER, NOT_STOPPED):
+        time.now_s += a.lease.duration_s - CALL_S + 1.0
+        a.wire.wait = lambda _: setattr(time, "now_s", time.now_s + 31.0)
+        a.wire.fault = lambda _: Fault.SLOW
+        with pytest.raises(WriterBarred, match="took too long"):
+            a.lease.need()
+
+
+FAULTS = st.sampled_from(
+    [Fault.AWAY, Fault.ANSWER_LOST, Fault.DENIED, Fault.CONFLICT, Fault.SLOW]
+)
+RATES = st.floats(0.9955, 1.0045)
+STEPS = st.lists(
+    st.tuples(st.floats(0.0, 150.0), st.sampled_from(["need", "keep", "release"])),
+    max_size=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    steps=STEPS,
+    faults=st.dictionaries(st.integers(6, 30), FAULTS, max_size=8),
+    theirs=st.dictionaries(st.integers(0, 40), FAULTS, max_size=4),
+    begins_s=st.floats(0.0, 80.0),
+    rates=st.tuples(RATES, RATES),
+)
+def test_nobody_sends_a_request_that_lasts_into_somebody_elses_lease(
+    endpoint: str,
+    steps: list[tuple[float, str]],
+    faults: dict[int, Fault],
+    theirs: dict[int, Fault],
+    begins_s: float,
+    rates: tuple[float, float],
+) -> None:
+    """Whatever the bucket does, and however the clocks of both hosts go."""
+    store, time = place(endpoint), FakeTime()
+    a, b = (
+        Host(store, at_rate(time, rate), name)
+        for name, rate in zip("ab", rates, strict=True)
+    )
+    a.wire.fault, b.wire.fault = faults.get, theirs.get
+    ends_s = [time.now_s]
+    with ExitStack() as held:
+        held.enter_context(a.lease.held(CLUSTER, NOT_STOPPED))
+
+        def step(what: str) -> None:
+            if what == "need":
+                try:
+                    a.lease.need()
+                except WriterBarred:
+                    return
+                ends_s.append(time.now_s + CALL_S / rates[0])
+            elif what == "keep":
+                a.lease.keep()
+            else:
+                held.close()
+
+        for seconds, what in steps:
+            due = (time.now_s + seconds, lambda what=what: step(what))
+            time.after.append(due)
+        time.timing.pause(begins_s)
+        released = "release" in [what for _, what in steps]
+        try:
+            with b.lease.held(CLUSTER, NOT_STOPPED):
+                if not released:
+                    assert time.now_s >= max(ends_s)
+                sent = len(ends_s)
+                time.timing.pause(200.0)
+                assert len(ends_s) == sent
+        except PlimsollError:
+            pass
+
+
+def at_rate(time: FakeTime, rate: float) -> Timing:
+    """The clock of a host; what the bucket's slowness costs, nobody acts in."""
+    return Timing(
+        now_s=lambda: rate * time.now_s,
+        pause=lambda seconds: time.timing.pause(seconds / rate),
+        steady_s=lambda: rate * time.now_s,
+    )

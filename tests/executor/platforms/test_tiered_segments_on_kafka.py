@@ -1,0 +1,204 @@
+"""Large segments on stock Kafka get short for a run, and are as before afterwards."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from executor.client.cluster_admin import Admin, local_bytes
+from executor.executor import Executor, connect
+from executor.journal.run_history import left_set
+from executor.platforms.tiered_segments import LOCAL, SEGMENT
+from executor.platforms.tiered_tail import Patience
+from executor.timing import RunLimits
+from lab.local_cluster.local_cluster import LocalCluster
+from model.ids import BrokerId, TopicName
+from model.plan.plan import write_plan
+from model.run import MoveState, RunProgress
+from tests.support.cli_on_cluster import wait_until
+from tests.support.executor.plan_builders import plan_for
+from tests.support.executor.real_runs import assert_done, beside_the_tier, execute
+from tests.support.executor.topic_records import assert_exact, fill, loaded
+
+pytestmark = pytest.mark.kafka
+
+MIB = 2**20
+KEEPS_ALL = {"remote.storage.enable": "true", "file.delete.delay.ms": "200"}
+"""Segments of 1 GiB, and local retention without end."""
+OWN_SEGMENTS = KEEPS_ALL | {SEGMENT: str(512 * MIB), "segment.ms": "600000000"}
+MEGABYTES = 40
+"""In each partition: more than what is worth getting short."""
+FILLED = MEGABYTES * 10**6
+SLOWLY = 1e6
+KEYS = (SEGMENT, LOCAL, "local.retention.ms", "segment.ms", *KEEPS_ALL)
+SHORTENING = RunLimits(shorten_segments=True)
+DIES_WITH_A_MOVE_UNDER_WAY = """
+import os, signal, sys
+from pathlib import Path
+from executor.executor import connect
+from executor.run.operator_control import Steering
+from executor.timing import RunLimits
+from model.plan.plan import read_plan
+from model.run import MoveState
+
+def die(progress):
+    if progress.count(MoveState.ISSUED):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+bootstrap, plan, folder = sys.argv[1:]
+limits = RunLimits(shorten_segments=True)
+with connect(bootstrap, timeout_s=10.0, limits=limits) as executor:
+    executor.execute(
+        read_plan(Path(plan)),
+        journal_dir=Path(folder),
+        observe=die,
+        steering=Steering(),
+    )
+"""
+
+
+@pytest.fixture
+def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
+    with beside_the_tier(local_cluster, SHORTENING) as opened:
+        yield opened
+
+
+def own(admin: Admin, topic: str) -> dict[str, str]:
+    name = TopicName(topic)
+    return admin.own_topic_configs([name], KEYS)[name]
+
+
+@pytest.mark.parametrize("before", [KEEPS_ALL, OWN_SEGMENTS], ids=["unset", "set"])
+def test_large_segments_move_under_load_by_their_tail_and_are_as_before(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+    before: dict[str, str],
+) -> None:
+    local_cluster.create_topic(topic, [[1, 2], [1, 3]], before)
+    fill(local_cluster.bootstrap, topic, [MEGABYTES] * 2)
+    load = loaded(local_cluster, topic, 0, partitions=2, rate=SLOWLY)
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [3, 2], 1: [1, 2]})
+    seen: list[dict[str, str]] = []
+
+    def look(progress: RunProgress) -> None:
+        if progress.count(MoveState.ISSUED):
+            seen.append(own(admin, topic))
+
+    report = execute(executor, plan, tmp_path, look)
+    assert_exact(load)
+    assert_done(report)
+    for move in report.moves:
+        assert move.bytes_copied is not None
+        assert move.bytes_copied < FILLED / 4
+        assert "in the tier, seen through S3" in move.note
+    assert report.preparation_s > 0.0
+    assert int(seen[0][SEGMENT]) < 2 * MIB
+    assert LOCAL in seen[0]
+    # Every broker is asked, some time or other.
+    wait_until(lambda: own(admin, topic) == before)
+
+
+def test_a_log_that_stands_still_copies_its_active_segment_and_says_so(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
+    fill(local_cluster.bootstrap, topic, [MEGABYTES])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert move.state is MoveState.DONE
+    assert (move.bytes_copied or 0) >= FILLED
+    assert "its log stands still, and an append is what rolls a segment" in move.note
+    wait_until(lambda: own(admin, topic) == KEEPS_ALL)
+
+
+def test_brokers_tell_how_often_they_upload_and_delete(
+    local_cluster: LocalCluster, admin: Admin, topic: str
+) -> None:
+    local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
+    moves = plan_for(local_cluster.bootstrap, topic, {0: [2]}).moves
+    assert Patience.with_brokers(admin, moves, 30.0) == Patience(
+        wait_s=30.0, upload_s=0.5, delete_s=0.5
+    )
+
+
+def test_without_consent_nothing_is_set_and_the_note_says_what_would_help(
+    local_cluster: LocalCluster, admin: Admin, topic: str, tmp_path: Path
+) -> None:
+    local_cluster.create_topic(topic, [[1]], KEEPS_ALL)
+    fill(local_cluster.bootstrap, topic, [MEGABYTES])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    seen: list[dict[str, str]] = []
+    with connect(local_cluster.bootstrap, timeout_s=10.0) as executor:
+        report = execute(
+            executor, plan, tmp_path, lambda _: seen.append(own(admin, topic))
+        )
+    (move,) = report.moves
+    assert (move.bytes_copied or 0) >= FILLED
+    assert "with --shorten-segments about 2.10 MB, while records come" in move.note
+    assert all(shown == KEEPS_ALL for shown in seen)
+
+
+def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    local_cluster.create_topic(topic, [[1]], OWN_SEGMENTS)
+    fill(local_cluster.bootstrap, topic, [MEGABYTES])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    write_plan(tmp_path / "plan.json", plan)
+    journals = tmp_path / "journal"
+    process = subprocess.run(
+        [
+            sys.executable,
+            "-P",
+            "-c",
+            DIES_WITH_A_MOVE_UNDER_WAY,
+            local_cluster.bootstrap,
+            str(tmp_path / "plan.json"),
+            str(journals),
+        ],
+        check=False,
+        timeout=300.0,
+    )
+    assert process.returncode == -signal.SIGKILL
+    assert own(admin, topic) != OWN_SEGMENTS
+    (said,) = executor.clean_up(journals)
+    assert said.endswith("its topics' segments are as before")
+    wait_until(lambda: own(admin, topic) == OWN_SEGMENTS)
+    assert left_set(journals, plan.cluster_id) == []
+
+
+def test_a_log_with_nothing_on_the_disk_is_not_sent_to_where_it_would_hang(
+    local_cluster: LocalCluster,
+    executor: Executor,
+    admin: Admin,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    """Kafka 4.3.1 lets its new replica join with the next append, and not before."""
+    local_cluster.create_topic(topic, [[1]], KEEPS_ALL | {LOCAL: "0"})
+    fill(local_cluster.bootstrap, topic, [MEGABYTES])
+    plan = plan_for(local_cluster.bootstrap, topic, {0: [2]})
+    pid = plan.moves[0].id
+    wait_until(lambda: local_bytes(admin, BrokerId(1), [pid]) == {pid: 0})
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert move.state is MoveState.DROPPED
+    assert "nothing on its leader's disk" in move.note
+    assert admin.reassignments() == {}
+    load = loaded(local_cluster, topic, 0, partitions=1, rate=SLOWLY)
+    (move,) = execute(executor, plan, tmp_path).moves
+    assert move.state is MoveState.DONE
+    load.kill()

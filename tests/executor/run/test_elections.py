@@ -1,0 +1,231 @@
+"""Which preferred leaders are elected, and which are named and left."""
+
+from collections.abc import Collection, Iterable
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from executor.client.cluster_admin import Admin
+from executor.client.responses import (
+    ClusterView,
+    PartitionView,
+    Reassignment,
+)
+from executor.executor import Executor
+from executor.journal.lock import sole_writer
+from executor.run.elections import (
+    Elections,
+    find_elections,
+    hold_elections,
+)
+from model.errors import ConfigError, GuardrailRefused
+from model.ids import BrokerId, PartitionId, TopicName
+from tests.support.executor.fake_platform import FakeTime
+from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, view
+
+ORDERS, AUDIT = TopicName("orders"), TopicName("audit")
+LAG_S = 3.0
+"""What metadata take to show an election."""
+
+
+class FakeLeaders:
+    """Three brokers; elections show in the metadata a little later."""
+
+    def __init__(self, time: FakeTime, *views: PartitionView) -> None:
+        self._time = time
+        self.views = {view.id: view for view in views}
+        self.listed: dict[PartitionId, Reassignment] = {}
+        self.asked: list[list[PartitionId]] = []
+        self.deaf: set[PartitionId] = set()
+
+    def cluster(self) -> ClusterView:
+        return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
+
+    def topics(self) -> dict[TopicName, int]:
+        found = {pid.topic: 0 for pid in self.views}
+        for pid in self.views:
+            found[pid.topic] += 1
+        return found
+
+    def partitions(
+        self, wanted: Collection[PartitionId]
+    ) -> dict[PartitionId, PartitionView]:
+        return {pid: self.views[pid] for pid in wanted if pid in self.views}
+
+    def reassignments(self) -> dict[PartitionId, Reassignment]:
+        return self.listed
+
+    def elect_preferred(self, wanted: Iterable[PartitionId]) -> None:
+        self.asked.append(list(wanted))
+        for pid in set(self.asked[-1]) - self.deaf:
+            due = (self._time.now_s + LAG_S, lambda pid=pid: self._lead(pid))
+            self._time.after.append(due)
+
+    def _lead(self, pid: PartitionId) -> None:
+        of = self.views[pid]
+        self.views[pid] = partition(pid.partition, of.replicas, topic=pid.topic)
+
+
+def partition(
+    number: int,
+    replicas: Collection[int],
+    leader: int | None = None,
+    *,
+    in_sync: Collection[int] | None = None,
+    topic: str = ORDERS,
+) -> PartitionView:
+    """The first replica leads, and all are in sync, unless something else is said."""
+    return view(
+        move(number, list(replicas), topic=topic),
+        list(replicas),
+        leader=leader,
+        in_sync=None if in_sync is None else list(in_sync),
+    )
+
+
+@pytest.fixture
+def time() -> FakeTime:
+    return FakeTime()
+
+
+def find(fake: FakeLeaders, *topics: str) -> Elections:
+    return find_elections(cast("Admin", fake), topics or None)
+
+
+def hold(fake: FakeLeaders, time: FakeTime) -> dict[str, str]:
+    """What was not elected, and why."""
+    found = find(fake)
+    failed = hold_elections(
+        cast("Admin", fake), time.timing, [e.id for e in found.possible]
+    )
+    return {str(e.id): e.obstacle for e in failed}
+
+
+def test_a_preferred_leader_that_leads_is_not_elected(time: FakeTime) -> None:
+    found = find(FakeLeaders(time, partition(0, (1, 2)), partition(1, (2,))))
+    assert (found.found, found.looked_at, found.replicated) == ((), 2, 1)
+
+
+def test_the_first_of_the_replicas_is_elected_once_and_waited_for(
+    time: FakeTime,
+) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (2, 1)))
+    began_s = time.now_s
+    assert hold(fake, time) == {}
+    assert fake.asked == [[PartitionId(ORDERS, 0)]]
+    assert fake.views[PartitionId(ORDERS, 0)].leader == 1
+    assert LAG_S <= time.now_s - began_s < LAG_S + 1
+
+
+def test_only_named_topics_are_looked_at(time: FakeTime) -> None:
+    fake = FakeLeaders(
+        time, partition(0, (1, 2), 2), partition(0, (3, 1), 1, topic=AUDIT)
+    )
+    assert [str(e.id) for e in find(fake, "audit").found] == ["audit-0"]
+    assert [str(e.id) for e in find(fake).found] == ["audit-0", "orders-0"]
+
+
+@pytest.mark.parametrize(
+    ("replicas", "in_sync", "words"),
+    [
+        ((4, 2), (2,), "broker 4, the first of its replicas, is dead or fenced"),
+        ((4, 2), (2, 4), "broker 4, the first of its replicas, is dead or fenced"),
+        ((3, 2), (2,), "broker 3, the first of its replicas, is not in sync"),
+    ],
+)
+def test_one_that_would_not_be_clean_is_named_and_left(
+    time: FakeTime, replicas: tuple[int, int], in_sync: tuple[int, ...], words: str
+) -> None:
+    fake = FakeLeaders(time, partition(0, replicas, 2, in_sync=in_sync))
+    (left,) = find(fake).left
+    assert left.obstacle == words
+    assert hold(fake, time) == {}
+    assert fake.asked == []
+
+
+def test_one_without_any_leader_is_left_too(time: FakeTime) -> None:
+    """The only replica in sync is on a dead broker."""
+    fake = FakeLeaders(time, partition(0, (2, 4), -1, in_sync=(4,)))
+    (left,) = find(fake).left
+    assert (left.leader, left.obstacle) == (
+        -1,
+        "broker 2, the first of its replicas, is not in sync",
+    )
+
+
+def test_one_that_is_being_moved_is_named_and_left(time: FakeTime) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (1, 2), 2))
+    fake.listed[PartitionId(ORDERS, 0)] = Reassignment(target=ids([3, 1]))
+    (left,) = find(fake).left
+    assert (str(left.id), left.obstacle) == ("orders-0", "it is being moved to [3, 1]")
+    hold(fake, time)
+    assert fake.asked == [[PartitionId(ORDERS, 1)]]
+
+
+def test_what_has_changed_since_the_look_is_not_elected(time: FakeTime) -> None:
+    fake = FakeLeaders(time, *(partition(i, (1, 2), 2) for i in range(4)))
+    found = find(fake)
+    fake.views[PartitionId(ORDERS, 0)] = partition(0, (1, 2))
+    fake.views[PartitionId(ORDERS, 1)] = partition(1, (1, 2), 2, in_sync=(2,))
+    fake.listed[PartitionId(ORDERS, 2)] = Reassignment(target=ids([3]))
+    del fake.views[PartitionId(ORDERS, 3)]
+    wanted = [e.id for e in found.possible]
+    failed = hold_elections(cast("Admin", fake), time.timing, wanted)
+    assert len(wanted) == 4
+    assert fake.asked == []
+    assert {e.id.partition: e.obstacle for e in failed} == {
+        1: "broker 1, the first of its replicas, is not in sync",
+        2: "it is being moved to [3]",
+        3: "it does not exist any more",
+    }
+
+
+def test_what_is_not_elected_is_said_after_ten_seconds(time: FakeTime) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (1, 2), 2))
+    fake.deaf = {PartitionId(ORDERS, 1)}
+    began_s = time.now_s
+    assert hold(fake, time) == {"orders-1": "not elected within 10 s"}
+    assert 10 <= time.now_s - began_s < 11
+    assert fake.views[PartitionId(ORDERS, 0)].leader == 1
+
+
+def test_many_are_elected_in_small_requests(time: FakeTime) -> None:
+    fake = FakeLeaders(time, *(partition(i, (1, 2), 2) for i in range(600)))
+    assert hold(fake, time) == {}
+    assert [len(request) for request in fake.asked] == [250, 250, 100]
+
+
+def test_a_topic_that_the_cluster_does_not_have_is_named(time: FakeTime) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2)))
+    with pytest.raises(ConfigError, match="no topic 'order'; did you mean 'orders'"):
+        find(fake, "order")
+
+
+@pytest.mark.parametrize("pid", [PartitionId(ORDERS, 1), PartitionId(AUDIT, 0)])
+def test_a_partition_that_the_cluster_does_not_have_is_named(
+    time: FakeTime, pid: PartitionId
+) -> None:
+    admin = cast("Admin", FakeLeaders(time, partition(0, (1, 2))))
+    with pytest.raises(ConfigError, match=f"the cluster has no partition {pid}; take"):
+        find_elections(admin, ids=[pid])
+
+
+def test_no_partition_named_is_not_the_whole_cluster(time: FakeTime) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2), BrokerId(2)))
+    assert find_elections(cast("Admin", fake), ids=[]).looked_at == 0
+
+
+def test_none_is_elected_while_another_plimsoll_changes_the_cluster(
+    time: FakeTime, tmp_path: Path
+) -> None:
+    fake = FakeLeaders(time, partition(0, (1, 2), 2))
+    executor = Executor(cast("Admin", fake), timing=time.timing)
+    found = executor.elections()
+    with (
+        sole_writer(tmp_path, CLUSTER_ID),
+        pytest.raises(GuardrailRefused, match="Another plimsoll is changing"),
+    ):
+        executor.elect(found, tmp_path)
+    assert fake.asked == []
+    assert executor.elect(found, tmp_path) == ()

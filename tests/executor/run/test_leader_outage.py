@@ -1,0 +1,60 @@
+"""What looks at metadata tell of the time without a leader."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.client.responses import PartitionView
+from executor.run.leader_outage import Stall
+from model.ids import NO_BROKER, BrokerId
+from tests.support.executor.plan_builders import move, view
+
+ONE, TWO = BrokerId(1), BrokerId(2)
+
+
+def led_by(leader: BrokerId) -> PartitionView:
+    return view(move(), (1, 2), leader=leader)
+
+
+def test_a_gap_is_bounded_from_both_sides() -> None:
+    stall = Stall(ONE, 10.0)
+    stall.look(led_by(ONE), 10.1, 10.2)
+    stall.look(led_by(NO_BROKER), 10.3, 10.4)
+    stall.look(led_by(NO_BROKER), 10.9, 11.0)
+    stall.look(led_by(TWO), 11.1, 11.2)
+    assert stall.bounds_s == (0.5, 1.1)
+
+
+def test_an_election_between_two_looks_is_bounded_by_them() -> None:
+    stall = Stall(ONE, 10.0)
+    stall.look(led_by(TWO), 10.1, 10.2)
+    assert stall.bounds_s == (0.0, 0.2)
+
+
+def test_a_leader_that_stays_leaves_no_gap() -> None:
+    stall = Stall(ONE, 10.0)
+    stall.look(led_by(ONE), 12.0, 12.1)
+    assert stall.bounds_s == (0.0, 0.0)
+
+
+@given(
+    gone_at_s=st.floats(0.0, 3.0),
+    gone_s=st.floats(0.0, 3.0),
+    looks=st.lists(st.tuples(st.floats(0.01, 1.0), st.floats(0.0, 0.5))),
+)
+def test_the_true_time_lies_between_the_bounds(
+    gone_at_s: float, gone_s: float, looks: list[tuple[float, float]]
+) -> None:
+    """Looks at any times, answered at once or later; the last one sees the new one."""
+
+    def leader(at_s: float) -> BrokerId:
+        if at_s < gone_at_s:
+            return ONE
+        return NO_BROKER if at_s < gone_at_s + gone_s else TWO
+
+    stall, now_s = Stall(ONE, 0.0), 0.0
+    for pause_s, answer_s in [*looks, (gone_at_s + gone_s, 0.0)]:
+        asked_s = now_s + pause_s
+        now_s = asked_s + answer_s
+        stall.look(led_by(leader(asked_s + answer_s / 2)), asked_s, now_s)
+    least_s, most_s = stall.bounds_s
+    assert least_s - 0.001 <= gone_s <= most_s + 0.001

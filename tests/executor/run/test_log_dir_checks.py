@@ -1,0 +1,118 @@
+"""Log directories that cannot take what a plan names them for are refused in words."""
+
+from collections.abc import Mapping, Sequence
+
+import pytest
+
+from executor.client.responses import LogDirView
+from executor.run.preflight import check
+from model.errors import GuardrailRefused, PlanOutdated, RightsMissing
+from model.ids import BrokerId
+from model.plan.plan import Move
+from model.snapshot.snapshot import StorageKind
+from tests.support.executor.plan_builders import log_dir, move, observed, plan
+
+ONE, TWO, THREE = map(BrokerId, (1, 2, 3))
+STAYS = move(7, (1, 2), (1, 2), dirs_before=("/a", "/a"), dirs_after=("/b", "any"))
+GOES = move(8, (1, 2), (3, 2), dirs_before=("/a", "any"), dirs_after=("/b", "any"))
+HELD = log_dir("/a", {STAYS.id: 300, GOES.id: 500})
+FREE = log_dir("/b", usable=400)
+Seen = Mapping[BrokerId, Sequence[LogDirView]]
+FITS: Seen = {ONE: (HELD, FREE), TWO: (HELD,), THREE: (log_dir("/b", usable=500),)}
+
+
+def checked(seen: Seen, *moves: Move) -> None:
+    wanted = plan(moves or (STAYS, GOES))
+    check(wanted, observed(wanted, log_dirs=seen))
+
+
+def test_directories_that_are_there_and_have_room_pass() -> None:
+    checked(FITS)
+    unknown_room = (HELD, log_dir("/b"))
+    checked({**FITS, ONE: unknown_room})
+
+
+@pytest.mark.parametrize(
+    ("of_one", "error", "words"),
+    [
+        (
+            (HELD, log_dir("/c")),
+            PlanOutdated,
+            "Broker 1 has no log directory /b, where orders-7 shall lie; it has /a and "
+            "/c",
+        ),
+        (
+            (HELD, log_dir("/b", offline=True)),
+            GuardrailRefused,
+            "The log directory /b of broker 1 is offline, so orders-7 cannot be put",
+        ),
+        (
+            (HELD, FREE, log_dir("/c", offline=True)),
+            GuardrailRefused,
+            "The log directory /c of broker 1 is offline, so orders-7 cannot be put",
+        ),
+        (
+            (HELD, log_dir("/b", cordoned=True)),
+            GuardrailRefused,
+            "/b of broker 1, where orders-7 shall lie, is cordoned",
+        ),
+        (
+            (HELD, log_dir("/b", usable=299)),
+            GuardrailRefused,
+            "/b of broker 1 has 299 B left, and the plan copies 300 B there",
+        ),
+        ((), RightsMissing, "Broker 1 does not show its log directories"),
+        (
+            (log_dir("/a"), log_dir("/c", {STAYS.id: 300}), FREE),
+            PlanOutdated,
+            "orders-7 lies in /c of broker 1, the plan expects /a",
+        ),
+        (
+            (HELD, log_dir("/b", {}, {STAYS.id: 5})),
+            GuardrailRefused,
+            "orders-7 is being moved to /b of broker 1 by somebody else",
+        ),
+    ],
+)
+def test_what_a_directory_lacks_is_named(
+    of_one: tuple[LogDirView, ...], error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        checked({**FITS, ONE: of_one}, STAYS)
+
+
+def test_a_new_replica_needs_the_room_that_the_leader_has_taken() -> None:
+    words = "/b of broker 3 has 499 B left, and the plan copies 500 B there"
+    with pytest.raises(GuardrailRefused, match=words):
+        checked({**FITS, THREE: (log_dir("/b", usable=499),)})
+
+
+def test_a_failed_directory_does_not_keep_a_new_replica_out_of_another() -> None:
+    beside = (log_dir("/b"), log_dir("/c", offline=True))
+    checked({**FITS, THREE: beside})
+
+
+def test_replicas_that_go_to_one_directory_need_room_together() -> None:
+    second = STAYS.model_copy(update={"partition": 9})
+    held = log_dir("/a", {STAYS.id: 300, second.id: 101})
+    with pytest.raises(GuardrailRefused, match="the plan copies 401 B there"):
+        checked({**FITS, ONE: (held, FREE)}, STAYS, second)
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"storage": StorageKind.SHARED}, "orders-7, which lies in object storage"),
+        ({"log_dirs_before": ()}, "does not say of each replica of orders-7 in which"),
+        ({"log_dirs_after": ("/b",)}, "does not say of each replica of orders-7"),
+        (
+            {"log_dirs_before": ("any", "any")},
+            "does not say in which log directory of broker 1 orders-7 lies now",
+        ),
+    ],
+)
+def test_a_plan_that_is_unclear_is_refused(
+    changes: dict[str, object], words: str
+) -> None:
+    with pytest.raises(GuardrailRefused, match=words):
+        checked(FITS, STAYS.model_copy(update=changes))

@@ -1,0 +1,39 @@
+"""Runs on real brokers that lose a request to elect, or its answer.
+
+Kafka's own leader balancing is off: with it on, Kafka may elect the leader before the
+run has asked for that, and then there is no request to lose.
+"""
+
+from collections.abc import Iterator
+
+import pytest
+
+from lab.local_cluster.proxy import Api, Harm
+from tests.support.cli_on_cluster import wait_until
+from tests.support.executor.proxied_cluster import Proxied, proxied
+from tests.support.executor.real_runs import assert_done
+
+# Where it waits in vain, kafka-python leaves its socket to the garbage collector.
+pytestmark = [
+    pytest.mark.kafka,
+    pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning"),
+]
+
+
+@pytest.fixture(scope="module")
+def behind_proxy() -> Iterator[Proxied]:
+    with proxied({}) as started:
+        yield started
+
+
+@pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER, Harm.CUT_BEFORE])
+def test_an_election_that_is_lost_is_asked_for_again(site: Proxied, harm: Harm) -> None:
+    plan = site.plan()
+    site.proxy.order(Api.ELECT_LEADERS, harm)
+    report = site.execute(plan)
+    assert site.proxy.harms_left(Api.ELECT_LEADERS) == 0
+    assert_done(report)
+    retries = [move.retries for move in report.moves]
+    assert sum(retries) >= (harm is not Harm.LOSE_ANSWER)
+    wait_until(lambda: site.is_as_planned(plan))
+    wait_until(lambda: site.is_clean)

@@ -1,0 +1,110 @@
+"""A plan is only begun on the cluster it was made for."""
+
+import dataclasses
+
+import pytest
+
+from executor.client.responses import PartitionView, Reassignment
+from executor.run.preflight import Observed, check
+from model.errors import GuardrailRefused, PlanOutdated
+from model.snapshot.snapshot import StorageKind
+from tests.support.executor.plan_builders import ids, move, observed, plan, view
+
+MOVE = move(7, (2,), (3,))
+WIDE = move(8, (1, 2), (3, 2))
+PLAN = plan([MOVE, WIDE])
+
+
+def test_the_cluster_as_planned_passes() -> None:
+    check(PLAN, observed(PLAN))
+
+
+def test_another_cluster_is_refused_by_its_id() -> None:
+    other = plan([MOVE], cluster_id="cluster-two")
+    with pytest.raises(GuardrailRefused, match="cluster-two, and this is cluster-one"):
+        check(other, observed(other))
+
+
+@pytest.mark.parametrize(
+    ("found", "words"),
+    [
+        (view(MOVE, (3,)), r"orders-7 is on \[3\], the plan expects \[2\]"),
+        (view(WIDE, (2, 1)), r"orders-8 is on \[2, 1\], the plan expects \[1, 2\]"),
+        (
+            view(WIDE, leader=2),
+            "orders-8 is led by broker 2, the plan expects broker 1",
+        ),
+        (view(MOVE, leader=-1), "orders-7 is led by nobody"),
+        (view(MOVE, topic_id="new"), "orders was deleted and created again"),
+    ],
+)
+def test_a_partition_that_drifted_is_named(found: PartitionView, words: str) -> None:
+    with pytest.raises(PlanOutdated, match=words):
+        check(PLAN, observed(PLAN, found))
+
+
+def test_every_drift_is_told_up_to_a_handful() -> None:
+    many = plan([move(i, (2,), (3,)) for i in range(8)])
+    drifted = [view(m, (1,)) for m in many.moves]
+    with pytest.raises(PlanOutdated, match=r"orders-4 is on .*; and 3 more\. Plan"):
+        check(many, observed(many, *drifted))
+
+
+def test_a_partition_that_is_gone_is_named() -> None:
+    seen = dataclasses.replace(observed(PLAN), partitions={})
+    with pytest.raises(PlanOutdated, match="orders-7 does not exist"):
+        check(PLAN, seen)
+
+
+def test_a_topic_kept_in_another_way_by_now_is_named() -> None:
+    seen = dataclasses.replace(observed(PLAN), storage={MOVE.topic: StorageKind.TIERED})
+    with pytest.raises(PlanOutdated, match="orders is tiered, the plan took it for re"):
+        check(PLAN, seen)
+
+
+@pytest.mark.parametrize(
+    ("alive", "words"),
+    [((1, 2), "broker 3 is dead or fenced"), ((1, 2, 3, 4), "broker 4 is new")],
+)
+def test_brokers_that_came_or_went_are_named(
+    alive: tuple[int, ...], words: str
+) -> None:
+    with pytest.raises(PlanOutdated, match=words):
+        check(PLAN, observed(PLAN, alive=alive))
+
+
+def with_reassignment() -> Observed:
+    listed = {move(3).id: Reassignment(target=ids([9]))}
+    return dataclasses.replace(observed(PLAN), reassignments=listed)
+
+
+def test_anybodys_reassignment_is_waited_for() -> None:
+    with pytest.raises(
+        GuardrailRefused, match=r"orders-3 is being moved to \[9\] by s"
+    ):
+        check(PLAN, with_reassignment())
+
+
+def test_a_reassignment_of_an_earlier_run_names_that_run() -> None:
+    with pytest.raises(GuardrailRefused, match=r"orders-3 is still being .* run run-1"):
+        check(PLAN, with_reassignment(), {move(3).id: "run-1"})
+
+
+def test_a_target_that_was_dead_when_planned_is_refused() -> None:
+    to_dead = plan([MOVE], live=(1, 2))
+    with pytest.raises(
+        GuardrailRefused, match="broker 3, where orders-7 goes, is dead"
+    ):
+        check(to_dead, observed(to_dead, alive=(1, 2)))
+
+
+def test_a_partition_that_was_offline_when_planned_is_refused() -> None:
+    leaderless = plan([move(7, (2,), (3,), leader_before=-1)])
+    with pytest.raises(GuardrailRefused, match="orders-7 is offline"):
+        check(leaderless, observed(leaderless))
+
+
+def test_the_replication_factor_is_never_changed() -> None:
+    wider = plan([move(7, (2,), (3, 2))])
+    with pytest.raises(GuardrailRefused, match="replication factor of orders-7 from 1"):
+        check(wider, observed(wider))

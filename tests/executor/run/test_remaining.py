@@ -1,0 +1,75 @@
+"""What a run leaves broken, judged by the evaluator that judges plans."""
+
+from pathlib import Path
+
+import pytest
+
+from executor.executor import Executor
+from executor.run.operator_control import Steering
+from executor.timing import RunLimits
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.evaluate import evaluate
+from model.goals.goals import SolveLimits
+from model.plan.unplaceable import with_placeless_deferred
+from model.run import MoveState
+from model.snapshot.snapshot import BrokerState, StorageKind
+from solver.solve import solve
+from tests.support.solver.exact_oracle import TOPIC, Row, broker, cluster, goals
+
+GOALS = goals(rack_rule="spread")
+SNAPSHOT = cluster(
+    [broker(i, rack, capacity=8) for i, rack in enumerate("aabb", start=1)],
+    [Row(replicas=(1, 2), load=(3.0, 1.0))] * 4,
+    storage=StorageKind.REPLICATED,
+)
+
+
+@pytest.mark.parametrize("stop_after_s", [0.5, 2.5, 1000.0])
+def test_what_a_run_leaves_broken_is_what_the_evaluator_finds(
+    tmp_path: Path, stop_after_s: float
+) -> None:
+    plan = solve(SNAPSHOT, GOALS, SolveLimits(work=2.0)).best
+    assert plan is not None
+    assert plan.over_limit
+    assert any(v.repaired for v in plan.rack_violations)
+    simulated, steering = SimulatedCluster.of(SNAPSHOT), Steering()
+    simulated.after(stop_after_s, steering.stop)
+    executor = Executor(
+        SimulatedAdmin(simulated, Faults()),
+        timing=simulated.timing,
+        limits=RunLimits(moves_in_flight=1),
+    )
+    report = executor.execute(
+        plan, journal_dir=tmp_path, observe=lambda _: None, steering=steering
+    )
+    pairs = zip(plan.moves, report.moves, strict=True)
+    done = [move for move, told in pairs if told.state is MoveState.DONE]
+    found = evaluate(SNAPSHOT, GOALS, done)
+    wanted = {(o.broker, o.dimension): o.after for o in found.over_limit if o.remains}
+    told = {(o.broker, o.dimension): o.after for o in report.over_limit}
+    assert told == pytest.approx(wanted)
+    left = {v.id for v in found.rack_violations if not v.repaired}
+    assert {v.id for v in report.rack_violations} == left
+    assert bool(left) == (len(done) < len(plan.moves))
+
+
+def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(
+    tmp_path: Path,
+) -> None:
+    dead = broker(3, state=BrokerState.DEAD)
+    rows = [Row(replicas=(1,))] * 6
+    snapshot = cluster([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
+    wanted = with_placeless_deferred(goals(), snapshot)
+    plan = solve(snapshot, wanted, SolveLimits(work=2.0)).best
+    assert plan is not None
+    assert plan.moves
+    simulated = SimulatedCluster.of(snapshot)
+    simulated.kill(dead.id)
+    executor = Executor(SimulatedAdmin(simulated, Faults()), timing=simulated.timing)
+    report = executor.execute(
+        plan, journal_dir=tmp_path, observe=lambda _: None, steering=Steering()
+    )
+    assert {m.state for m in report.moves} == {MoveState.DONE}
+    assert [(s.topic, s.partitions) for s in report.deferred] == [(TOPIC, (6,))]

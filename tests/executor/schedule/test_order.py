@@ -1,0 +1,301 @@
+"""In which order moves begin, how good that is, and what is proved of it."""
+
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from executor.schedule.admission import (
+    brokers_of,
+    bytes_per_replica,
+    is_internal,
+)
+from executor.schedule.concurrency import Concurrency
+from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.order import Schedule, schedule, urgent_of
+from executor.schedule.simulate import Timeline, on_paper
+from executor.schedule.task import Speed, Terms, Work, works
+from executor.timing import RunLimits
+from model.ids import BrokerId, PartitionId
+from model.plan.plan import BrokerChange, Move
+from model.snapshot.snapshot import BrokerState, StorageKind
+from tests.support.executor.plan_builders import ids, move, plan
+from tests.support.executor.simulated_runs import MB
+
+SPEED = Speed(network=100.0 * MB, inside=50.0 * MB, seconds=0.0)
+
+
+def copy(number: int, source: int, target: int, seconds: float, **more: float) -> Move:
+    """A move that copies for so long where it shares nothing."""
+    made = move(number, (source,), (target,), bytes_to_copy=int(seconds * 100 * MB))
+    return made.model_copy(update=more)
+
+
+def terms(
+    in_flight: int = 8,
+    speed: Speed = SPEED,
+    free: Mapping[int, int] | None = None,
+    urgent: Sequence[PartitionId] = (),
+    per_broker: int = 10,
+) -> Terms:
+    return Terms(
+        limits=RunLimits(moves_in_flight=in_flight, moves_per_broker=per_broker),
+        speed=speed,
+        free_bytes={BrokerId(b): n for b, n in (free or {}).items()},
+        urgent=frozenset(urgent),
+    )
+
+
+def scheduled(moves: Sequence[Move], of: Terms) -> Schedule:
+    return schedule(works(moves), of)
+
+
+def taken_as(moves: Sequence[Move], of: Terms) -> Timeline:
+    return on_paper(works(moves), of.speed, Concurrency(of.limits), of.free_bytes)
+
+
+def test_a_long_queue_is_not_left_to_the_end() -> None:
+    """Broker 1 has to send for 30 s; begun last, its copies share it for 20 of them."""
+    others = [copy(n, 2 + 2 * n, 3 + 2 * n, 10.0) for n in range(3)]
+    queued = [copy(9 + n, 1, 10 + n, 10.0) for n in range(3)]
+    of = terms(in_flight=2)
+    assert taken_as([*others, *queued], of).seconds == pytest.approx(40.0)
+    found = scheduled([*others, *queued], of)
+    assert found.timeline.seconds == pytest.approx(30.0)
+    assert found.least_s == pytest.approx(30.0)
+
+
+def test_what_list_scheduling_misses_is_found_and_proved() -> None:
+    """3, 3, 2, 2 and 2 s in two slots: the longest first end after 7 s, 6 will do."""
+    lengths = (3.0, 3.0, 2.0, 2.0, 2.0)
+    moves = [copy(n, 2 * n, 2 * n + 1, s) for n, s in enumerate(lengths)]
+    of = terms(in_flight=2)
+    by_list = idle_lanes_first(works(moves), of, slack=1.0)
+    assert taken_as([w.move for w in by_list], of).seconds == pytest.approx(7.0)
+    found = scheduled(moves, of)
+    assert found.timeline.seconds == pytest.approx(6.0)
+    assert found.least_s == pytest.approx(6.0, rel=1e-3)
+
+
+def test_the_proof_knows_that_moves_do_not_split() -> None:
+    """Three moves of 4 s have 12 s to share in two slots, and take 8 all the same."""
+    moves = [copy(n, 2 * n, 2 * n + 1, 4.0) for n in range(3)]
+    found = scheduled(moves, terms(in_flight=2))
+    assert found.timeline.seconds == pytest.approx(8.0)
+    assert found.least_s == pytest.approx(8.0, rel=1e-3)
+
+
+def test_the_proof_holds_for_copies_that_share_a_broker() -> None:
+    """Three brokers send for 4 s each, and three receive for as long."""
+    moves = [
+        copy(3 * a + b, 1 + a, 4 + b, (2.0, 1.0, 1.0)[(a + b) % 3])
+        for a in range(3)
+        for b in range(3)
+    ]
+    found = scheduled(moves, terms(in_flight=3))
+    assert found.least_s == pytest.approx(4.0)
+    assert found.timeline.seconds == pytest.approx(4.0, rel=0.01)
+
+
+def test_what_gains_most_comes_early_where_that_costs_no_time() -> None:
+    moves = [copy(n, 1, 2 + n, 10.0, gain=float(n)) for n in range(4)]
+    order = scheduled(moves, terms(in_flight=1)).order
+    assert [w.move.partition for w in order] == [3, 2, 1, 0]
+
+
+def test_what_leaves_a_draining_broker_goes_first_and_internal_topics_last() -> None:
+    """Although broker 2 has much more to send."""
+    moves = [copy(n, 2, 3 + n, 10.0) for n in range(3)]
+    leaving = copy(9, 1, 3, 1.0)
+    groups = copy(0, 1, 4, 1.0).model_copy(update={"topic": "__consumer_offsets"})
+    drained = plan([groups, *moves, leaving]).model_copy(
+        update={"brokers": (state_of(1, BrokerState.DRAINING), state_of(2))}
+    )
+    urgent = urgent_of(drained)
+    assert urgent == {leaving.id, groups.id}
+    order = scheduled(drained.moves, terms(in_flight=1, urgent=[*urgent])).order
+    assert [order[0].move, order[-1].move] == [leaving, groups]
+
+
+def state_of(broker: int, state: BrokerState = BrokerState.ALIVE) -> BrokerChange:
+    return BrokerChange(
+        id=BrokerId(broker),
+        rack=None,
+        state=state,
+        before={},
+        after={},
+        deviation_before={},
+        deviation_after={},
+        replicas_before=0,
+        replicas_after=0,
+    )
+
+
+def test_replicas_of_a_partition_are_copied_one_after_the_other() -> None:
+    both = move(0, (1, 2, 3), (1, 4, 5), bytes_to_copy=2000 * MB)
+    found = scheduled([both], terms())
+    assert found.timeline.seconds == pytest.approx(20.0)
+    assert found.timeline.peaks[BrokerId(1)].out_per_s == pytest.approx(100.0 * MB)
+
+
+def test_a_broker_copies_into_its_directories_one_after_the_other() -> None:
+    """Two of 1 GB at 50 MB/s; the broker holds them twice meanwhile."""
+    moves = [
+        move(n, (1, 2), (1, 2), dirs_before=("/a", "/a"), dirs_after=("/b", "any"))
+        for n in range(2)
+    ]
+    sizes = {(m.id, BrokerId(1)): 1000 * MB for m in moves}
+    found = schedule(works(moves, sizes), terms())
+    assert found.timeline.seconds == found.least_s == pytest.approx(40.0)
+    peak = found.timeline.peaks[BrokerId(1)]
+    assert (peak.inside_bytes, peak.in_bytes) == (2000 * MB, 0)
+    assert peak.more_bytes == 2000 * MB
+
+
+def test_a_plan_is_scheduled_the_same_each_time() -> None:
+    """Also by another process, whose strings have other hashes."""
+    code = (
+        "from tests.executor.schedule.test_order import *\n"
+        "moves = [copy(n, n % 3, 3 + n % 4, 1.0 + n % 5, gain=n % 4) "
+        "for n in range(24)]\n"
+        "found = scheduled(moves, terms(in_flight=3))\n"
+        "print([w.move.partition for w in found.order], found.least_s)"
+    )
+    told = {
+        subprocess.run(
+            [sys.executable, "-P", "-c", code],
+            capture_output=True,
+            check=True,
+            text=True,
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": ":".join(sys.path)},
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(told) == 1
+
+
+@st.composite
+def moves(draw: st.DrawFn) -> list[Move]:
+    made = []
+    for number in range(draw(st.integers(1, 9))):
+        brokers = draw(st.permutations(range(1, 6)))
+        copies = draw(st.integers(1, 2))
+        added = draw(st.integers(0, copies))
+        after = [*brokers[copies : copies + added], *brokers[added:copies]]
+        shared = draw(st.booleans()) and copies == 1
+        each = 0 if shared else draw(st.integers(1, 30)) * 100 * MB
+        one = move(
+            number,
+            brokers[:copies],
+            after,
+            topic=draw(st.sampled_from(["orders", "orders", "__internal"])),
+            storage=StorageKind.SHARED if shared else StorageKind.REPLICATED,
+            bytes_to_copy=each * added,
+        )
+        made.append(one.model_copy(update={"gain": draw(st.floats(-1, 5))}))
+    return made
+
+
+ROOM = st.dictionaries(st.integers(1, 5), st.integers(0, 6000).map(lambda n: n * MB))
+
+
+@settings(max_examples=120, deadline=None)
+@given(
+    planned=moves(),
+    in_flight=st.integers(1, 9),
+    per_broker=st.integers(1, 4),
+    free=ROOM,
+    some=st.sets(st.integers(0, 9)),
+)
+def test_limits_hold_at_every_moment(
+    planned: list[Move],
+    in_flight: int,
+    per_broker: int,
+    free: dict[int, int],
+    some: set[int],
+) -> None:
+    urgent = [m.id for m in planned if m.partition in some]
+    speed = Speed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
+    of = terms(in_flight, speed, free, urgent, per_broker)
+    found = scheduled(planned, of)
+    timeline = found.timeline
+    left_out = {m.id for m, _ in timeline.unfit}
+    assert timeline.spans.keys() | left_out == {m.id for m in planned}
+    assert not timeline.spans.keys() & left_out
+    assert timeline.seconds >= found.least_s * (1 - 1e-9)
+    check_slots(planned, timeline, Concurrency(of.limits).widest)
+    check_room(planned, timeline, of)
+    for peak in timeline.peaks.values():
+        assert max(peak.in_per_s, peak.out_per_s) <= speed.network * (1 + 1e-9)
+
+
+def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> None:
+    spans = [(m, timeline.spans[m.id]) for m in planned if m.id in timeline.spans]
+    for _, (at, _) in spans:
+        now = [m for m, (begin, end) in spans if begin <= at < end]
+        assert len(now) <= limits.moves_in_flight
+        assert len(now) == 1 or not any(map(is_internal, now))
+        busy = Counter(broker for m in now for broker in brokers_of(m))
+        assert max(busy.values(), default=0) <= limits.moves_per_broker
+
+
+def check_room(planned: list[Move], timeline: Timeline, of: Terms) -> None:
+    """What lies on disks more than before, counted once more from begins and ends."""
+    changes: dict[BrokerId, list[tuple[float, int]]] = defaultdict(list)
+    for one in (m for m in planned if m.id in timeline.spans):
+        begin, end = timeline.spans[one.id]
+        for broker in one.added:
+            changes[broker].append((begin, bytes_per_replica(one)))
+        for broker in one.removed:
+            changes[broker].append((end, -bytes_per_replica(one)))
+    for broker, events in changes.items():
+        held, most = 0, 0
+        for _, size in sorted(events):
+            held += size
+            most = max(most, held)
+        if most > 0:
+            assert most <= of.free_bytes.get(broker, most)
+        assert timeline.peaks[broker].more_bytes == max(0, most)
+
+
+@settings(max_examples=60, deadline=None)
+@given(planned=moves(), in_flight=st.integers(1, 4))
+def test_no_order_that_is_tried_is_much_better_and_none_beats_the_bound(
+    planned: list[Move], in_flight: int
+) -> None:
+    of = terms(in_flight)
+    found = scheduled(planned, of)
+    alone_last: list[Work] = sorted(works(planned), key=lambda w: w.is_alone)
+    for slack in (0.0, 0.1, 0.2, 1.0):
+        beside = [w for w in alone_last if not w.is_alone]
+        order = idle_lanes_first(beside, of, slack=slack)
+        order += [w for w in alone_last if w.is_alone]
+        by_list = taken_as([w.move for w in order], of).seconds
+        assert by_list >= found.least_s * (1 - 1e-9)
+        if slack:
+            assert found.timeline.seconds <= by_list * 1.02 + 1e-9
+
+
+def test_a_move_that_never_finds_room_is_named() -> None:
+    big = copy(0, 1, 2, 100.0)
+    found = scheduled([big, copy(1, 1, 3, 1.0)], terms(free={2: 500 * MB}))
+    ((named, why),) = found.timeline.unfit
+    assert named == big
+    assert why == (
+        "broker 2 has room for 500 MB beside its reserve, and orders-0 needs 10.0 GB"
+    )
+
+
+def test_what_arrived_takes_room_from_what_follows_and_what_left_gives_it() -> None:
+    """1 GB fits twice once the first replica of broker 2 has gone."""
+    into = [copy(n, 1, 2, 10.0) for n in range(2)]
+    away = copy(5, 2, 3, 10.0)
+    alone = scheduled(into, terms(in_flight=1, free={2: 1500 * MB}))
+    assert len(alone.timeline.unfit) == 1
+    freed = scheduled([*into, away], terms(in_flight=1, free={2: 1500 * MB}))
+    assert not freed.timeline.unfit
+    assert ids([2])[0] in freed.timeline.peaks

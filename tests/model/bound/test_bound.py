@@ -1,0 +1,216 @@
+"""The bound by prices: never above the best plan, tight where prices are right."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.bound.bound import Dual, price_bound
+from model.bound.cheapest import cheapest_placements
+from model.evaluate import (
+    counted_dimensions,
+    evaluate,
+    evaluate_proposal,
+    planned_price,
+)
+from model.goals.goals import (
+    Goal,
+    Goals,
+    ObjectiveKind,
+    RackRule,
+    Stay,
+)
+from model.goals.rack_caps import RackCaps
+from model.ids import BrokerId, TopicName
+from model.names import Names
+from model.plan.proposal import Proposal
+from model.snapshot.snapshot import (
+    BrokerState,
+    Count,
+    RecentMove,
+    Snapshot,
+)
+from tests.support.model.clusters import (
+    NO_FLOOR,
+    TAKEN_AT_MS,
+    TOPIC,
+    brokers,
+    change,
+    propose,
+    snapshot,
+)
+from tests.support.model.placement_oracle import (
+    is_present,
+    least_objective,
+    priced_clusters,
+    row_changes,
+)
+
+pytestmark = pytest.mark.search
+
+
+@settings(deadline=None, max_examples=30)
+@given(case=priced_clusters(rows=2, most=3))
+def test_no_allowed_plan_is_better_than_the_bound(case: tuple) -> None:
+    state, goals, prices = case
+    best = least_objective(state, goals)
+    if best is not None:
+        assert price_bound(state, goals, prices) <= best.objective + 1e-12
+
+
+@settings(deadline=None)
+@given(data=st.data())
+def test_cheapest_placements_are_those_of_all(data: st.DataObject) -> None:
+    """Against every set and leader, with any racks and caps."""
+    count, rf = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
+    racks = data.draw(st.integers(1, count))
+    rack = data.draw(
+        st.lists(st.integers(0, racks - 1), min_size=count, max_size=count)
+    )
+    caps = data.draw(st.lists(st.integers(0, 3), min_size=racks, max_size=racks))
+    price = st.integers(-9, 9).map(float) | st.just(np.inf)
+    follow = data.draw(st.lists(price, min_size=count, max_size=count))
+    extra = data.draw(st.lists(price, min_size=count, max_size=count))
+    follow = [np.inf if caps[r] == 0 else f for r, f in zip(rack, follow, strict=True)]
+    lead = [f + e for f, e in zip(follow, extra, strict=True)]
+    best = np.inf
+    for chosen in itertools.combinations(range(count), rf):
+        if all(sum(rack[b] == r for b in chosen) <= caps[r] for r in range(racks)):
+            whole = sum(follow[b] for b in chosen)
+            best = min([best, *(whole + extra[b] for b in chosen)])
+    caps_of = RackCaps(
+        rack=np.array(rack), caps=np.array(caps), may_lead=np.ones(count, bool)
+    )
+    found = cheapest_placements(np.array([follow]), np.array([lead]), rf, caps_of)
+    assert found.tolist() == [best]
+
+
+def lagrangians(
+    state: Snapshot, goals: Goals, prices: dict[BrokerId, dict[str, float]]
+) -> list[float]:
+    """Priced loads and paid moves of every allowed placement of the only row."""
+    found = []
+    for chosen in row_changes(state, 0):
+        changes = () if is_present(state, chosen) else (chosen,)
+        told = evaluate_proposal(Proposal(state, goals, changes))
+        if not told.violations:
+            priced = sum(
+                prices[b][key] * (1 + deviation)
+                for key, by_broker in told.deviations.items()
+                if any(g.resource == key and g.weight for g in goals.balance)
+                for b, deviation in by_broker.items()
+            )
+            found.append(priced + told.prices)
+    return found
+
+
+@settings(deadline=None, max_examples=100)
+@given(case=priced_clusters(rows=1))
+def test_a_row_costs_what_its_cheapest_placement_does(case: tuple) -> None:
+    """At least; exactly where the rack rule is a cap for each rack."""
+    state, goals, prices = case
+    # In range for both objectives, so that no price is cut.
+    goals = goals.model_copy(update={"excess_price": 1e9})
+    proposal = Proposal(state, goals, ())
+    counted = counted_dimensions(proposal)
+    plain = tuple(g for g in counted if g.key in evaluate(state, goals, []).deviations)
+    if not plain:
+        return
+    price = planned_price(proposal, counted)
+    dual = Dual(proposal=proposal, dimensions=plain, price=price, prices=prices)
+    allowed = lagrangians(state, goals, prices)
+    if allowed:
+        (cost,) = dual.rows.costs.tolist()
+        assert cost <= min(allowed) + 1e-9
+        if goals.rack_rule is RackRule.OFF or len(state.replicas(0)) == 1:
+            assert cost == pytest.approx(min(allowed), abs=1e-9)
+
+
+def skewed() -> Snapshot:
+    return snapshot(brokers(3), [(1,)] * 5 + [(2,)] * 2 + [(3,)] * 2)
+
+
+@pytest.mark.parametrize(
+    "others",
+    [
+        {"excluded_topics": Names(prefix=("",))},
+        {"stay": (Stay(topic=TopicName("orders"), partitions=tuple(range(9))),)},
+        {"move_price": 100.0},
+        {"excluded_topics": Names(prefix=("",)), "objective": ObjectiveKind.BAND},
+    ],
+)
+def test_where_nothing_can_pay_the_bound_is_what_stands(others: dict) -> None:
+    """F's own slope as prices."""
+    state, goals = skewed(), NO_FLOOR.model_copy(update=others)
+    told = evaluate(state, goals, [])
+    prices: dict[BrokerId, dict[str, float]] = {b: {} for b in state.broker}
+    for key, by_broker in told.deviations.items():
+        for broker, v in by_broker.items():
+            slope = 2 * v
+            if goals.objective is ObjectiveKind.BAND:
+                slope = np.sign(v) * goals.excess_price if abs(v) > 0.1 else 0.0
+            prices[broker][key] = slope
+    assert told.objective > 0.1
+    assert price_bound(state, goals, prices) == pytest.approx(told.objective, rel=1e-8)
+    assert price_bound(state, goals, prices) <= told.objective
+
+
+def test_a_plan_at_the_right_prices_is_proved() -> None:
+    """Many small rows: what is left of the gap is a small part of a move's price."""
+    state = snapshot(brokers(2), [(1,)] * 150 + [(2,)] * 50)
+    goals = NO_FLOOR.model_copy(update={"move_price": 0.004})
+    # One row moves four squared deviations by 0.01 and costs 1.05 prices: moves pay
+    # until 4 x 2 v x 0.01 = 0.0042.
+    v = 0.0525
+    told = evaluate_proposal(
+        propose(state, *(change(i, 2) for i in range(45)), goals=goals)
+    )
+    prices = {
+        BrokerId(b): dict.fromkeys(("net_in", "net_out"), sign * 2 * v)
+        for b, sign in ((1, 1), (2, -1))
+    }
+    bound = price_bound(state, goals, prices)
+    assert told.objective - 0.0001 < bound <= told.objective
+
+
+def test_prices_that_cannot_count_are_left_out() -> None:
+    """Of unknown dimensions, of leaving brokers, and what is no number."""
+    state = snapshot(
+        brokers(3, states={3: BrokerState.DRAINING}), [(1,), (1,), (2,), (3,)]
+    )
+    odd = {
+        BrokerId(1): {"net_in": float("nan"), "net_out": 1e300, "disk": 5.0},
+        BrokerId(3): {"net_in": -7.0},
+        BrokerId(9): {"net_in": 1.0},
+    }
+    assert price_bound(state, NO_FLOOR, odd) == price_bound(state, NO_FLOOR, {})
+
+
+def test_a_bound_is_never_below_nothing() -> None:
+    prices = {BrokerId(1): {"net_in": 1e9}, BrokerId(2): {"net_in": -1e9}}
+    assert price_bound(skewed(), NO_FLOOR, prices) == 0.0
+
+
+def test_an_empty_cluster_has_the_bound_nothing() -> None:
+    assert price_bound(snapshot((), []), NO_FLOOR, {}) == 0.0
+
+
+def test_topics_add_what_fixed_partitions_force() -> None:
+    """Of five replicas on two brokers the four that rest on broker 1 stay there."""
+    recent = [
+        RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS)
+        for i in range(4)
+    ]
+    state = snapshot(brokers(2), [(1,)] * 5, recent=recent)
+    for measure in (Count.TOPIC_REPLICAS, Count.TOPIC_LEADERS):
+        goals = Goals(balance=(Goal(resource=measure),))
+        assert price_bound(state, goals, {}) == pytest.approx(2 * (1.5 / 2.5) ** 2)
+
+
+def test_topics_add_what_whole_numbers_force() -> None:
+    """Three replicas on two brokers: 2 and 1 against the level 1.5."""
+    goals = Goals(balance=(Goal(resource=Count.TOPIC_REPLICAS, weight=3.0),))
+    state = snapshot(brokers(2), [(1,)] * 3)
+    assert price_bound(state, goals, {}) == pytest.approx(3 * 2 * (0.5 / 1.5) ** 2)

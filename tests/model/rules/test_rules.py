@@ -1,0 +1,262 @@
+"""Each hard rule by itself: what breaks it, what does not, and in which words."""
+
+import pytest
+
+from model.goals.goals import Goals, Stay
+from model.ids import BrokerId
+from model.names import Names
+from model.rules import RULES
+from model.snapshot.snapshot import BrokerState, RecentMove, StorageKind
+from tests.support.model.clusters import (
+    NO_FLOOR,
+    TAKEN_AT_MS,
+    TOPIC,
+    brokers,
+    change,
+    ids,
+    propose,
+    snapshot,
+    words,
+)
+
+DRAINING, DEAD = BrokerState.DRAINING, BrokerState.DEAD
+EXCLUDED = BrokerState.EXCLUDED
+
+
+def wanted(**others: object) -> Goals:
+    return NO_FLOOR.model_copy(update=others)
+
+
+def recent(partition: int, left: int, age_s: float) -> RecentMove:
+    at_ms = TAKEN_AT_MS - int(1000 * age_s)
+    return RecentMove(topic=TOPIC, partition=partition, left=ids(left), at_ms=at_ms)
+
+
+def test_rules_have_names_of_their_own() -> None:
+    assert len({r.name for r in RULES}) == len(RULES) == 14
+
+
+def test_no_change_breaks_nothing() -> None:
+    proposal = propose(snapshot(brokers(3, "abc"), [(1, 2), (1, 3)]))
+    assert [v for r in RULES for v in r.violations(proposal)] == []
+
+
+def test_the_replication_factor_is_kept() -> None:
+    state = snapshot(brokers(3), [(1, 2)])
+    told = words(propose(state, change(0, 1, 2, 3)), "replication factor")
+    assert told == ["orders-0 would have 3 replicas, it has 2"]
+    assert words(propose(state, change(0, 3, 2)), "replication factor") == []
+
+
+def test_a_broker_holds_a_partition_once() -> None:
+    state = snapshot(brokers(3), [(1, 2)])
+    told = words(propose(state, change(0, 3, 3)), "distinct replicas")
+    assert told == ["orders-0 would lie twice on a broker: (3, 3)"]
+
+
+def test_the_leader_holds_a_replica() -> None:
+    state = snapshot(brokers(3), [(1, 2)])
+    told = words(propose(state, change(0, 1, 2, leader=3)), "distinct replicas")
+    assert told == ["orders-0 would be led by broker 3, which holds no replica of it"]
+
+
+@pytest.mark.parametrize("state", [DRAINING, DEAD, EXCLUDED])
+def test_new_load_goes_to_alive_brokers_only(state: BrokerState) -> None:
+    cluster = snapshot(brokers(3, states={3: state}), [(1, 2)])
+    told = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
+    assert told == [f"orders-0 would go to broker 3, which is {state}"]
+
+
+def test_an_unknown_broker_takes_nothing() -> None:
+    proposal = propose(snapshot(brokers(2), [(1,)]), change(0, 9))
+    assert words(proposal, "eligible brokers") == [
+        "orders-0 would go to broker 9, which is unknown"
+    ]
+
+
+def test_an_excluded_broker_keeps_what_it_has_but_does_not_begin_to_lead() -> None:
+    state = snapshot(brokers(3, states={2: EXCLUDED}), [(1, 2)])
+    assert words(propose(state, change(0, 3, 2)), "eligible brokers") == []
+    assert words(propose(state, change(0, 2, 1)), "eligible brokers") != []
+
+
+@pytest.mark.parametrize("state", [DRAINING, DEAD])
+def test_a_leaving_broker_ends_empty(state: BrokerState) -> None:
+    cluster = snapshot(brokers(2, states={1: state}), [(1,), (1,)])
+    told = words(propose(cluster, change(0, 2)), "drained brokers")
+    assert told == [f"broker 1 is {state} and would keep 1 replicas"]
+    emptied = propose(cluster, change(0, 2), change(1, 2))
+    assert words(emptied, "drained brokers") == []
+
+
+def test_partitions_that_are_to_stay_stay_and_others_of_their_topic_may_move() -> None:
+    stay = (Stay(topic=TOPIC, partitions=(0,)),)
+    two = [(1, 2), (1, 2)]
+    state = snapshot(brokers(3), two)
+    for changed, told in (
+        (change(0, 1, 3), ["orders-0 stays: the goals let it stay"]),
+        (change(0, 2, 1), ["orders-0 stays: the goals let it stay"]),
+        (change(1, 1, 3), []),
+    ):
+        proposal = propose(state, changed, goals=wanted(stay=stay))
+        assert words(proposal, "movable partitions") == told
+    forced = snapshot(brokers(3, states={1: DRAINING}), two)
+    proposal = propose(forced, change(0, 3, 2), goals=wanted(stay=stay))
+    assert words(proposal, "movable partitions") == []
+
+
+def test_excluded_topics_stay() -> None:
+    proposal = propose(
+        snapshot(brokers(2), [(1,)]),
+        change(0, 2),
+        goals=wanted(excluded_topics=Names(regex=("ord.*",))),
+    )
+    assert words(proposal, "movable partitions") == [
+        "orders-0 stays: its topic is excluded"
+    ]
+
+
+@pytest.mark.parametrize("storage", list(StorageKind))
+def test_internal_topics_move_on_shared_storage_only(storage: StorageKind) -> None:
+    state = snapshot(brokers(2), [(1,)], storage=storage, internal=True)
+    told = words(propose(state, change(0, 2)), "movable partitions")
+    assert bool(told) == (storage is not StorageKind.SHARED)
+
+
+def test_what_has_no_leader_stays() -> None:
+    state = snapshot(brokers(2), [(1,)], leaders=[-1])
+    told = words(propose(state, change(0, 2)), "movable partitions")
+    assert told == ["orders-0 stays: it has no leader"]
+
+
+def test_what_died_with_its_only_broker_may_stay_there() -> None:
+    dead = {1: BrokerState.DEAD}
+    for leader, told in ((-1, []), (1, ["broker 1 is dead and would keep 1 replicas"])):
+        state = snapshot(brokers(2, states=dead), [(1,)], leaders=[leader])
+        assert words(propose(state), "drained brokers") == told
+
+
+def test_what_has_an_unknown_load_stays() -> None:
+    state = snapshot(brokers(2), [(1,)], [(1.0, float("nan"))])
+    told = words(propose(state, change(0, 2)), "movable partitions")
+    assert told == ["orders-0 stays: its net_out is not known yet"]
+
+
+def test_what_must_leave_may_move_whatever_its_topic() -> None:
+    proposal = propose(
+        snapshot(
+            brokers(2, states={1: DRAINING}),
+            [(1,)],
+            [(float("nan"), 1.0)],
+            internal=True,
+            storage=StorageKind.TIERED,
+        ),
+        change(0, 2),
+        goals=wanted(excluded_topics=Names(exact=("orders",))),
+    )
+    assert words(proposal, "movable partitions") == []
+
+
+@pytest.mark.parametrize(
+    ("storage", "age_s", "rests"),
+    [
+        (StorageKind.SHARED, 599, True),
+        (StorageKind.SHARED, 600, False),
+        (StorageKind.TIERED, 599, True),
+        (StorageKind.REPLICATED, 3599, True),
+        (StorageKind.REPLICATED, 3600, False),
+    ],
+)
+def test_a_moved_partition_rests(
+    storage: StorageKind, age_s: float, rests: bool
+) -> None:
+    """Only the one that moved; ages from the snapshot's own time."""
+    moves = [recent(0, 3, age_s)]
+    state = snapshot(brokers(3), [(1,), (1,)], storage=storage, recent=moves)
+    told = words(propose(state, change(0, 2), change(1, 2)), "cooldown")
+    assert len(told) == rests
+    assert all(f"orders-0 moved {age_s:.0f} s ago" in line for line in told)
+
+
+def test_what_must_leave_does_not_rest() -> None:
+    state = snapshot(brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 1)])
+    assert words(propose(state, change(0, 2)), "cooldown") == []
+
+
+@pytest.mark.parametrize(("age_s", "blocked"), [(3599, True), (3600, False)])
+def test_nobody_goes_back_within_the_window(age_s: float, blocked: bool) -> None:
+    state = snapshot(brokers(3), [(1,)], recent=[recent(0, 3, age_s)])
+    assert bool(words(propose(state, change(0, 3)), "no return")) == blocked
+    assert words(propose(state, change(0, 2)), "no return") == []
+
+
+def test_no_return_holds_for_forced_moves_too() -> None:
+    state = snapshot(
+        brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 60)]
+    )
+    told = words(propose(state, change(0, 3)), "no return")
+    assert told == ["orders-0 left broker 3 60 s ago and may not return for 3600 s"]
+
+
+def test_replicas_lie_in_as_many_racks_as_possible() -> None:
+    state = snapshot(brokers(4, "aabb"), [(1, 3)])
+    told = words(propose(state, change(0, 1, 2)), "rack spread")
+    assert told == ["orders-0 would lie in 1 racks where 2 are possible"]
+    assert words(propose(state, change(0, 2, 4)), "rack spread") == []
+
+
+def test_more_replicas_than_racks_fill_each_rack() -> None:
+    state = snapshot(brokers(5, "aaabb"), [(1, 2, 4)])
+    assert words(propose(state, change(0, 1, 2, 3)), "rack spread") != []
+    assert words(propose(state, change(0, 1, 3, 5)), "rack spread") == []
+
+
+@pytest.mark.parametrize("racks", ["aab-", "----"])
+def test_racks_bind_only_where_all_are_named(racks: str) -> None:
+    state = snapshot(brokers(4, racks), [(1, 3)])
+    assert words(propose(state, change(0, 1, 2)), "rack spread") == []
+
+
+def test_a_rack_without_alive_brokers_is_not_asked_for() -> None:
+    state = snapshot(brokers(4, "aabb", {3: DRAINING, 4: DEAD}), [(1, 3)])
+    assert words(propose(state, change(0, 1, 2)), "rack spread") == []
+
+
+def test_a_new_leader_alone_need_not_mend_the_racks() -> None:
+    state = snapshot(brokers(3, "aab"), [(1, 2)])
+    assert words(propose(state, change(0, 2, 1)), "rack spread") == []
+
+
+def test_a_limit_is_a_share_of_the_capacity() -> None:
+    """Limit 0.85 x 10 MB/s: eight rows of 1 MB/s fit, nine do not."""
+    million = [(1e6, 1e6)] * 9
+    state = snapshot(brokers(2, capacity={2: 10e6}), [(1,)] * 9, million)
+    fits = [change(i, 2) for i in range(8)]
+    assert words(propose(state, *fits), "capacity") == []
+    told = words(propose(state, *fits, change(8, 2)), "capacity")
+    assert told == [
+        "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 "
+        "MB/s",
+        "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 "
+        "MB/s",
+    ]
+
+
+def test_a_broker_over_its_limit_may_not_get_worse() -> None:
+    state = snapshot(brokers(2, capacity={2: 2.0}), [(1,), (2,), (2,), (2,)])
+    assert words(propose(state, change(1, 1)), "capacity") == []
+    assert words(propose(state, change(1, 1), change(0, 2)), "capacity") == []
+    assert words(propose(state, change(0, 2)), "capacity") != []
+
+
+def test_a_broker_holds_so_many_replicas() -> None:
+    state = snapshot(brokers(2), [(1,), (1,), (2,)])
+    goals = wanted(replicas_per_broker=1)
+    told = words(propose(state, change(0, 2), goals=goals), "replicas per broker")
+    assert told == ["broker 2 would hold 2 replicas; the limit is 1"]
+    assert words(propose(state, goals=goals), "replicas per broker") == []
+
+
+def test_a_proposal_counts_replicas_as_they_would_be() -> None:
+    proposal = propose(snapshot(brokers(3), [(1, 2), (1, 3)]), change(0, 3, 2))
+    assert proposal.replicas_after == {BrokerId(1): 1, BrokerId(2): 1, BrokerId(3): 2}

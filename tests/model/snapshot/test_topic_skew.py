@@ -1,0 +1,104 @@
+"""A topic's spread over the brokers, in Kafka Manager's figures."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.errors import ConfigError
+from model.ids import TopicName
+from model.snapshot.snapshot import BrokerState, Snapshot
+from model.snapshot.topic_skew import TopicSkew, topic_skew
+from tests.support.model.clusters import TOPIC, brokers, move, snapshot
+
+UNEVEN = snapshot(
+    brokers(4),
+    [(1, 2), (1, 2), (1, 2), (2, 1), (2, 3), (1, 3)],
+    leaders=[1, 1, 1, 2, 2, 3],
+)
+
+
+def counts(skew: TopicSkew) -> list[tuple[int, int]]:
+    return [(b.replicas, b.leaders) for b in skew.brokers]
+
+
+def test_replicas_and_leaders_are_counted_per_broker() -> None:
+    """Also on a broker that has none yet."""
+    assert counts(topic_skew(UNEVEN, TOPIC)) == [(5, 3), (5, 2), (2, 1), (0, 0)]
+
+
+def test_a_broker_above_the_average_of_the_topics_brokers_is_skewed() -> None:
+    """12 replicas and 6 leaders over the 3 brokers that hold any: 4 and 2 each."""
+    found = topic_skew(UNEVEN, TOPIC)
+    assert [b.skewed for b in found.brokers] == [True, True, False, False]
+    assert [b.leader_skewed for b in found.brokers] == [True, False, False, False]
+    assert found.brokers_skewed == pytest.approx(2 / 3)
+    assert found.leaders_skewed == pytest.approx(1 / 3)
+
+
+def test_spread_is_the_share_of_brokers_that_hold_the_topic() -> None:
+    assert topic_skew(UNEVEN, TOPIC).spread == pytest.approx(3 / 4)
+
+
+def test_the_preferred_leader_is_the_first_replica() -> None:
+    assert topic_skew(UNEVEN, TOPIC).preferred_leaders == pytest.approx(5 / 6)
+
+
+def test_the_optimum_is_over_all_brokers_that_may_keep_load() -> None:
+    """12 replicas and 6 leaders over 4 brokers."""
+    found = topic_skew(UNEVEN, TOPIC)
+    assert (found.optimum, found.leader_optimum) == ((3, 3), (1, 2))
+
+
+def test_dead_and_draining_brokers_have_no_part_in_the_optimum() -> None:
+    states = {3: BrokerState.DEAD, 4: BrokerState.DRAINING}
+    found = topic_skew(snapshot(brokers(4, states=states), [(1, 3)]), TOPIC)
+    assert [b.id for b in found.brokers] == [1, 2, 3]
+    assert found.optimum == (1, 1)
+    assert found.spread == pytest.approx(2 / 3)
+
+
+def test_moves_are_counted_as_made() -> None:
+    """A move of another topic does not count."""
+    moves = [
+        move(0, (1, 2), (4, 2)),
+        move(5, (1, 3), (4, 3), leader_before=3, leader_after=4),
+        move(1, (1, 2), (4, 2), topic=TopicName("other")),
+    ]
+    found = topic_skew(UNEVEN, TOPIC, moves)
+    assert counts(found) == [(3, 2), (5, 2), (2, 0), (2, 2)]
+    assert found.spread == 1.0
+    assert found.preferred_leaders == 1.0
+
+
+def test_a_topic_that_is_not_there_is_named() -> None:
+    with pytest.raises(ConfigError, match="the cluster has no topic 'order'"):
+        topic_skew(UNEVEN, TopicName("order"))
+
+
+@st.composite
+def placements(draw: st.DrawFn) -> Snapshot:
+    count = draw(st.integers(1, 6))
+    rf = draw(st.integers(1, count))
+    place = st.permutations(range(1, count + 1)).map(lambda p: tuple(p[:rf]))
+    return snapshot(brokers(count), draw(st.lists(place, min_size=1, max_size=20)))
+
+
+@settings(deadline=None)
+@given(state=placements())
+def test_figures_agree_with_kafka_managers_formulas(state: Snapshot) -> None:
+    found = topic_skew(state, TOPIC)
+    rows = [state.replicas(i) for i in range(len(state))]
+    held = sorted({b for r in rows for b in r})
+    average = math.ceil(Fraction(len(rows) * len(rows[0]), len(held)))
+    led = math.ceil(Fraction(len(rows), len(held)))
+    skewed = [b for b in held if sum(b in r for r in rows) > average]
+    leading = [b for b in held if sum(r[0] == b for r in rows) > led]
+    assert [b.id for b in found.brokers if b.skewed] == skewed
+    assert [b.id for b in found.brokers if b.leader_skewed] == leading
+    low, high = found.optimum
+    per_broker = np.array([b.replicas for b in found.brokers])
+    assert low * len(per_broker) <= per_broker.sum() <= high * len(per_broker)

@@ -1,0 +1,153 @@
+"""What the parts of the band's search promise: placements, evening out, masters."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
+from solver.band.annealing import Walking
+from solver.band.candidates import find_candidates
+from solver.band.column_generation import Growth
+from solver.band.load_prices import BandDual
+from solver.band.restricted_master import Master
+from solver.band.row_placements import describe
+from solver.cpsat.model import solve_exactly
+from solver.kernels.xorshift import below
+from solver.problem.placement import (
+    Placement,
+    deviation_cost,
+    deviations,
+    is_allowed,
+    loads_of,
+    objective,
+    price_of,
+)
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.zipf_clusters import synthetic
+
+pytestmark = pytest.mark.search
+
+GOALS = Goals(
+    objective=ObjectiveKind.BAND,
+    balance=tuple(
+        Goal(resource=r, floor=0.0, tolerance=0.09)
+        for r in (Resource.NET_IN, Resource.NET_OUT)
+    ),
+)
+
+
+def begun(snapshot: Snapshot, wanted: Goals) -> Search:
+    problem = compile_problem(snapshot, wanted)
+    search = Search(
+        problem=problem, limits=SolveLimits(work=2.0), observer=SolveObserver()
+    )
+    if not problem.may.forced.any():
+        search.offer(Placement.home(problem))
+    return search
+
+
+def uneven(search: Search) -> float:
+    assert search.best is not None
+    problem = search.problem
+    squares = deviations(problem, loads_of(problem, search.best)) ** 2
+    return math.fsum((problem.weight * squares).ravel().tolist())
+
+
+@settings(max_examples=25, deadline=None)
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=wishes())
+def test_evening_out_keeps_the_rules_and_never_costs(
+    snapshot: Snapshot, wanted: Goals
+) -> None:
+    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
+    search = begun(snapshot, wanted)
+    solve_exactly(search)
+    assume(search.best is not None)
+    cost, spread = search.objective, uneven(search)
+    dual = BandDual(search.problem)
+    prices = np.zeros(dual.home.shape)
+    walking = Walking(search, dual, prices, dual.columns.home)
+    walking.even_out(find_candidates(dual, prices), math.inf)
+    assert search.best is not None
+    assert search.objective <= cost + 1e-9 * max(1.0, cost)
+    assert uneven(search) <= spread
+    assert is_allowed(search.problem, search.best)
+    assert objective(search.problem, search.best) == search.objective
+
+
+def test_of_plans_as_cheap_a_more_even_one_is_chosen() -> None:
+    search = begun(synthetic(10, 500, seed=3), GOALS)
+    dual = BandDual(search.problem)
+    grown = Growth(search, dual).run()
+    candidates = find_candidates(dual, grown.prices)
+    walking = Walking(search, dual, grown.prices, grown.rounded)
+    walking.run(candidates, 0.03 * search.problem.prices.move)
+    cost, spread = search.objective, uneven(search)
+    walking.even_out(candidates, cost - grown.bound)
+    assert search.objective <= cost + 1e-9
+    assert uneven(search) < spread
+
+
+def test_a_master_finds_what_a_walk_does_not() -> None:
+    """From the relaxation's own placements: near the bound, all in band."""
+    search = begun(synthetic(12, 600, rf=3, seed=3), GOALS)
+    dual = BandDual(search.problem)
+    grown = Growth(search, dual).run()
+    candidates = find_candidates(dual, grown.prices)
+    walking = Walking(search, dual, grown.prices, grown.rounded)
+    reach = 0.1 * search.problem.prices.move
+    walking.run(candidates, reach)
+    walked = search.objective
+    Master(dual, grown).run(search, walking.best(), reach, 5.0)
+    assert search.best is not None
+    assert search.bound <= search.objective < walked
+    assert search.objective <= 1.1 * search.bound
+    loads = loads_of(search.problem, search.best)
+    assert deviation_cost(search.problem, loads) == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2),
+    draw=st.randoms(use_true_random=False),
+)
+def test_a_placement_shifts_and_costs_what_a_plan_of_it_does(
+    snapshot: Snapshot, draw: object
+) -> None:
+    problem = compile_problem(snapshot, GOALS)
+    dual = BandDual(problem)
+    c = dual.columns
+    free = np.flatnonzero(c.free & ~c.forced)
+    assume(len(free) > 0 and len(dual.kept) > 0)
+    row = int(draw.choice(free.tolist()))  # type: ignore[attr-defined]
+    at = np.full((1, c.home.shape[1]), -1)
+    brokers = range(len(problem.brokers))
+    at[0, : c.rf[row]] = draw.sample(brokers, int(c.rf[row]))  # type: ignore[attr-defined]
+    found = describe(c, np.array([row]), at)
+    home = Placement.home(problem)
+    replicas, leader = home.replicas.copy(), home.leader.copy()
+    replicas[row], leader[row] = at[0], at[0, 0]
+    moved = Placement(replicas=replicas, leader=leader)
+    shift = np.zeros(dual.home.shape)
+    for e, broker in enumerate(found.broker[0].tolist()):
+        if broker >= 0:
+            shift[broker] += found.shift[0, e]
+    now = deviations(problem, loads_of(problem, moved))[:, dual.kept]
+    np.testing.assert_allclose(dual.home + shift, now, atol=1e-9)
+    before, after = price_of(problem, home), price_of(problem, moved)
+    assert found.price[0] == pytest.approx(after - before)
+
+
+def test_numbers_drawn_are_spread_and_repeat_themselves() -> None:
+    state = np.array([1], np.uint64)
+    drawn = [below(state, 10) for _ in range(10_000)]
+    again = np.array([1], np.uint64)
+    assert drawn == [below(again, 10) for _ in range(10_000)]
+    assert sorted(set(drawn)) == list(range(10))
+    assert max(np.bincount(drawn)) < 1_200

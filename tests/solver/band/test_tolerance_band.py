@@ -1,0 +1,141 @@
+"""The band beyond the exact size: bounds and plans, against all placements."""
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from model.evaluate import evaluate
+from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
+from solver.band.bound_lifting import Lift
+from solver.band.load_prices import BandDual
+from solver.band.tolerance_band import solve_by_prices
+from solver.problem.placement import Placement, is_allowed
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from solver.solve import solve
+from tests.support.solver.exact_oracle import least
+from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.zipf_clusters import synthetic
+
+pytestmark = pytest.mark.search
+
+LIMITS = SolveLimits(work=2.0)
+
+
+def banded(tolerance: float = 0.09) -> Goals:
+    return Goals(
+        objective=ObjectiveKind.BAND,
+        balance=tuple(
+            Goal(resource=r, floor=0.0, tolerance=tolerance)
+            for r in (Resource.NET_IN, Resource.NET_OUT)
+        ),
+    )
+
+
+def begun(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Search:
+    problem = compile_problem(snapshot, wanted)
+    search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    if not problem.may.forced.any():
+        search.offer(Placement.home(problem))
+    return search
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2),
+    wanted=wishes(),
+    draw=st.randoms(use_true_random=False),
+)
+def test_any_prices_prove_a_bound(
+    snapshot: Snapshot, wanted: Goals, draw: object
+) -> None:
+    """D of whatever prices is never above the F of an allowed placement."""
+    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
+    best = least(snapshot, wanted)
+    assume(best is not None)
+    assert best is not None
+    dual = BandDual(compile_problem(snapshot, wanted))
+    for scale in (0.0, 0.1, 3.0):
+        prices = np.array(
+            [
+                [scale * draw.uniform(-m, m) for m in dual.most.tolist()]  # type: ignore[attr-defined]
+                for _ in dual.home
+            ]
+        ).reshape(dual.home.shape)
+        prices = np.clip(prices, -dual.most, dual.most) * (dual.columns.scale > 0)
+        assert dual.value(prices) <= best + 1e-9
+
+
+@settings(max_examples=25, deadline=None)
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=wishes())
+def test_prices_and_walks_enclose_the_best_of_all_placements(
+    snapshot: Snapshot, wanted: Goals
+) -> None:
+    wanted = wanted.model_copy(update={"objective": ObjectiveKind.BAND})
+    search = begun(snapshot, wanted)
+    best = least(snapshot, wanted)
+    assume(best is not None)
+    assert best is not None
+    solve_by_prices(search)
+    assert not search.infeasible
+    assert search.bound <= best + 1e-9
+    assert search.objective >= best - 1e-9
+    if search.best is not None:
+        assert is_allowed(search.problem, search.best)
+
+
+@pytest.mark.parametrize("seed", [3, 5])
+def test_ten_brokers_and_five_hundred_partitions_are_proved(seed: int) -> None:
+    """The fewest moves into a band of 9 %, found and proved."""
+    snapshot = synthetic(10, 500, seed=seed)
+    result = solve(snapshot, banded(), SolveLimits(work=20.0))
+    assert result.best is not None
+    assert result.objective == pytest.approx(result.bound, abs=1e-6)
+    evaluation = evaluate(snapshot, banded(), result.best.moves)
+    assert evaluation.violations == ()
+    assert evaluation.within_band(banded())
+    assert evaluation.objective == pytest.approx(result.objective)
+
+
+def test_a_plan_repeats_itself() -> None:
+    """Equal arguments, equal bytes; so does not another seed by chance."""
+    snapshot, limits = synthetic(12, 300, rf=3, seed=3), SolveLimits(work=3.0)
+    first = solve(snapshot, banded(), limits).best
+    again = solve(snapshot, banded(), limits).best
+    assert first is not None
+    assert again is not None
+    assert first.hash == again.hash
+
+
+def test_a_band_out_of_reach_is_approached() -> None:
+    """Giants fit no band: the bound holds, and the excess falls."""
+    snapshot = synthetic(30, 60, seed=5)
+    search = begun(snapshot, banded())
+    before = search.objective
+    solve_by_prices(search)
+    assert search.bound <= search.objective < before
+
+
+@pytest.mark.parametrize(
+    ("bound", "lifted"),
+    [(10.0, 10.5), (10.5, 10.5), (10.5001, 10.51), (10.6, 11.55), (0.0, 0.0)],
+)
+def test_a_bound_rises_to_the_next_price_or_what_excess_makes_up(
+    bound: float, lifted: float
+) -> None:
+    lift = Lift(step=1.05, slack=100.0)
+    assert lift.of(bound) == pytest.approx(lifted)
+
+
+def test_what_is_needed_proves_just_that() -> None:
+    lift = Lift(step=1.05, slack=100.0)
+    assert lift.of(lift.needed(11.55)) == pytest.approx(11.55)
+    assert lift.needed(11.55) < 10.52
+
+
+def test_without_a_plan_no_bound_is_enough() -> None:
+    assert Lift(step=1.05, slack=100.0).of(float("inf")) == float("inf")
+    assert Lift(step=1.05, slack=100.0).needed(float("inf")) == float("inf")

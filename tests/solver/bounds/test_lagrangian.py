@@ -1,0 +1,186 @@
+"""Bounds that keep rows whole lie between those of prices and the optimum."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.instances import build, goals_of
+from benchmarks.shapes import Shape, shape_of
+from model.goals.goals import Goals, SolveLimits
+from model.snapshot.snapshot import BrokerState, Snapshot
+from solver.bounds.lagrangian import directions, improve_bound
+from solver.kernels.broker_subproblems import (
+    Subproblems,
+    link_subproblems,
+    solve_brokers,
+)
+from solver.kernels.single_broker_bnb import new_tree
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.search.local_search import LocalSearch, search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals, least
+
+pytestmark = pytest.mark.search
+
+
+def searched(
+    snapshot: Snapshot, wanted: Goals, work: float = 1.0
+) -> LocalSearch | None:
+    problem = compile_problem(snapshot, wanted)
+    limits = SolveLimits(work=60.0)
+    search = Search(problem=problem, limits=limits, observer=SolveObserver())
+    if not problem.may.forced.any():
+        search.offer(Placement.home(problem))
+    return search_locally(search, work)
+
+
+def strong_bound(snapshot: Snapshot, wanted: Goals, work: float = 2.0) -> Search:
+    local = searched(snapshot, wanted)
+    assert local is not None
+    improve_bound(local, work)
+    return local.search
+
+
+def small_shape(name: str) -> Shape:
+    shape = shape_of(name)
+    return Shape(
+        name=name,
+        brokers=5,
+        partitions=100,
+        giants=shape.giants,
+        young=shape.young,
+        drain=shape.drain,
+        near_level=shape.near_level,
+        unequal=shape.unequal,
+    )
+
+
+LOADS = st.tuples(
+    st.sampled_from([0.0, 1.0, 3.0, 10.0, 31.0]), st.sampled_from([0.0, 2.0, 5.0, 17.0])
+)
+STATES = [*[BrokerState.ALIVE] * 4, BrokerState.NEW, BrokerState.DRAINING]
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> Snapshot:
+    """Up to three brokers and five partitions of one replica."""
+    ids = range(1, draw(st.integers(2, 3)) + 1)
+    brokers = [broker(i, state=draw(st.sampled_from(STATES))) for i in ids]
+    rows = [
+        Row(replicas=(draw(st.sampled_from(ids)),), load=draw(LOADS))
+        for _ in range(draw(st.integers(1, 5)))
+    ]
+    return cluster(brokers, rows)
+
+
+@settings(max_examples=60, deadline=None)
+@given(clusters(), st.sampled_from([1e-6, 0.001, 0.05, 0.5]))
+def test_no_plan_is_below_the_bound(snapshot: Snapshot, price: float) -> None:
+    wanted = goals(price)
+    local = searched(snapshot, wanted, 0.1)
+    optimum = least(snapshot, wanted)
+    if local is None or optimum is None:
+        return
+    improve_bound(local, 0.5)
+    assert local.search.bound <= optimum + 1e-9
+
+
+@settings(deadline=None)
+@given(
+    st.integers(1, 9),
+    st.integers(1, 3),
+    st.floats(0.0, 2.0),
+    st.integers(0, 2**32 - 1),
+)
+def test_a_brokers_problem_is_solved_exactly(
+    choices: int, dims: int, spread: float, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    cost = np.where(rng.random(choices) < 0.5, 0.0, 0.1)
+    load = rng.random((choices, dims))
+    fixed = rng.normal(-1.0, 0.5, (1, dims))
+    weight = rng.uniform(0.2, 2.0, dims)
+    mu = spread * rng.normal(size=choices)
+    values = [
+        (cost - mu)[list(chosen)].sum()
+        + (weight * (fixed[0] + load[list(chosen)].sum(axis=0)) ** 2).sum()
+        for many in range(choices + 1)
+        for chosen in itertools.combinations(range(choices), many)
+    ]
+    problems = link_subproblems(
+        Subproblems(
+            start=np.array([0, choices]),
+            row=np.arange(choices, dtype=np.int32),
+            cost=cost,
+            load=load,
+            fixed=fixed,
+            weight=weight,
+        )
+    )
+    tree = new_tree(problems.start, directions(dims), 4_000)
+    held = np.zeros(choices, np.bool_)
+    eta = rng.normal(size=(1, dims))
+    at = problems, 0, 1, mu, eta, held
+    value, open_, _ = solve_brokers(*at, 0.0, 4_000, tree)
+    chosen = np.flatnonzero(held)
+    assert value == pytest.approx(min(values), abs=1e-9)
+    assert open_ == pytest.approx(0.0, abs=1e-9)
+    assert (cost - mu)[chosen].sum() + (
+        weight * (fixed[0] + load[chosen].sum(axis=0)) ** 2
+    ).sum() == pytest.approx(min(values), abs=1e-9)
+
+
+def test_three_equal_rows_on_two_brokers_cannot_be_split() -> None:
+    rows = [Row(replicas=(1,)), Row(replicas=(1,)), Row(replicas=(2,))]
+    snapshot = cluster([broker(1), broker(2)], rows)
+    found = strong_bound(snapshot, goals(0.01))
+    assert found.price_bound < 0.2
+    assert found.bound == pytest.approx(4 / 9, abs=1e-6)
+    assert found.method == "giants kept whole"
+
+
+@pytest.mark.parametrize("name", ["10x500", "10x500-near-level", "10x500-drain"])
+def test_the_bound_is_between_that_of_prices_and_the_plan(name: str) -> None:
+    shape = small_shape(name)
+    found = strong_bound(build(shape, 3), goals_of(shape))
+    assert found.price_bound + 1e-4 < found.bound <= found.objective
+
+
+def test_the_gap_of_giants_is_smaller_than_that_of_prices() -> None:
+    shape = small_shape("10x500-giants")
+    found = strong_bound(build(shape, 3), goals_of(shape))
+    assert found.objective - found.bound < 0.5 * (found.objective - found.price_bound)
+
+
+def test_the_same_bound_comes_out_twice() -> None:
+    shape = small_shape("10x500")
+    first, second = (
+        strong_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2)
+    )
+    assert (first.bound, first.work) == (second.bound, second.work)
+
+
+def test_rows_of_several_replicas_are_left_to_prices() -> None:
+    rows = [Row(replicas=(1, 2)), Row(replicas=(1, 2)), Row(replicas=(2, 3))]
+    snapshot = cluster([broker(b) for b in (1, 2, 3)], rows)
+    assert strong_bound(snapshot, goals(0.01)).method == "prices"
+
+
+def test_an_observer_that_stops_ends_the_ascent() -> None:
+    class Stopping(SolveObserver):
+        def stops(self) -> bool:
+            return True
+
+    shape = small_shape("10x500")
+    local = searched(build(shape, 1), goals_of(shape))
+    assert local is not None
+    local.search.observer = Stopping()
+    before = local.search.bound
+    improve_bound(local, 5.0)
+    assert local.search.stopped
+    assert local.search.bound == before

@@ -1,0 +1,106 @@
+"""The exact model's own promises: hints, symmetry, tangents."""
+
+import pytest
+from ortools.sat.python import cp_model
+
+from model.goals.goals import Goal, Goals
+from model.snapshot.snapshot import Count, Snapshot
+from solver.cpsat.model import ExactModel
+from solver.cpsat.objective import LEVEL_UNITS
+from solver.problem.placement import Placement, objective
+from solver.problem.problem import Problem, compile_problem
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals
+from tests.support.solver.zipf_clusters import synthetic
+
+EQUALS = cluster(
+    [broker(i, r) for i, r in ((1, "a"), (2, "b"), (3, "c"))], [Row(replicas=(1,))] * 8
+)
+PAIRS = cluster(
+    [broker(i, "aabb"[i - 1]) for i in (1, 2, 3, 4)], [Row(replicas=(1, 2))] * 3
+)
+CLUSTERS = {
+    "equal rows and brokers": (EQUALS, goals()),
+    "pairs in one rack": (PAIRS, goals()),
+    "uneven": (synthetic(3, 30, seed=1), Goals()),
+    "three replicas": (synthetic(6, 20, rf=3, seed=1), Goals()),
+}
+
+
+def built(snapshot: Snapshot, wanted: Goals) -> tuple[Problem, ExactModel]:
+    problem = compile_problem(snapshot, wanted)
+    most = objective(problem, Placement.home(problem))
+    return problem, ExactModel(problem, most)
+
+
+@pytest.mark.parametrize("case", CLUSTERS.values(), ids=CLUSTERS.keys())
+def test_a_hint_is_complete_and_feasible(case: tuple[Snapshot, Goals]) -> None:
+    """Every variable has one value, and with all of them fixed a solution remains."""
+    problem, model = built(*case)
+    model.hint(Placement.home(problem))
+    proto = model.variables.model.proto
+    assert sorted(proto.solution_hint.vars) == list(range(len(proto.variables)))
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = 1
+    solver.parameters.fix_variables_to_their_hinted_value = True
+    assert solver.solve(model.variables.model) == cp_model.OPTIMAL
+
+
+@pytest.mark.parametrize("case", CLUSTERS.values(), ids=CLUSTERS.keys())
+def test_the_model_is_valid(case: tuple[Snapshot, Goals]) -> None:
+    _, model = built(*case)
+    assert model.variables.model.validate() == ""
+
+
+def test_variables_have_readable_names() -> None:
+    _, model = built(EQUALS, goals())
+    names = [v.name for v in model.variables.on.values()]
+    assert names[:3] == ["on[orders-0,1]", "on[orders-0,2]", "on[orders-0,3]"]
+
+
+def test_fixed_rows_have_no_variables() -> None:
+    """An excluded topic stays, so the model need not know of it."""
+    _, model = built(EQUALS, goals(excluded_topics=("orders",)))
+    assert model.variables.rows == ()
+
+
+def test_equal_placements_become_one() -> None:
+    """Exchanging equal rows and equal brokers does not change the hint."""
+    problem, model = built(EQUALS, goals())
+    hints = set()
+    for leaders in ([0, 0, 0, 1, 1, 1, 2, 2], [2, 2, 1, 2, 0, 1, 0, 0]):
+        on = problem.home.copy()
+        on[:] = False
+        on[range(8), leaders] = True
+        leader = problem.leader.copy()
+        leader[:] = leaders
+        model.hint(Placement.of(on, leader, 1))
+        hints.add(tuple(model.variables.model.proto.solution_hint.values))
+    assert len(hints) == 1
+
+
+@pytest.mark.parametrize("deviation", [-0.9, -0.01, 0.0, 1e-5, 0.3, 1.7])
+def test_tangents_never_exceed_the_square(deviation: float) -> None:
+    """And the one added at a place all but touches it there."""
+    _, model = built(EQUALS, goals())
+    part = model.objective
+    (term, *_) = part.terms
+    part.add_tangent(term, deviation)
+    for at in (-1.0, -0.3, -0.001, 0.0, 0.0004, 0.11, 0.8, 2.0, deviation):
+        units = round(at * LEVEL_UNITS)
+        lines = (slope * units + h for slope, h in term.tangents.items())
+        square = term.weight * (units / LEVEL_UNITS) ** 2 * part.units
+        highest = max(lines)
+        assert highest <= square
+        if at == deviation:
+            assert highest >= square - 1e-7 * part.units
+
+
+def test_lines_of_a_topics_count_do_not_repeat_its_rows() -> None:
+    """A count of n rows has n lines; over the rows they would be n x n terms."""
+    wanted = Goals(balance=(Goal(resource=Count.TOPIC_LEADERS),))
+    brokers, terms = [broker(b) for b in (1, 2, 3)], []
+    for rows in (50, 200):
+        _, model = built(cluster(brokers, [Row(replicas=(1,))] * rows), wanted)
+        posted = model.variables.model.proto.constraints
+        terms.append(sum(len(c.linear.vars) for c in posted))
+    assert terms[1] < 6 * terms[0]

@@ -1,0 +1,116 @@
+"""A solve that is asked to end does, also while CP-SAT works, with what it has."""
+
+import pytest
+from ortools.sat.python import cp_model
+
+from model.goals.goals import Goals, ObjectiveKind, SolveLimits
+from model.plan.plan import PlanStatus
+from model.snapshot.snapshot import BrokerState, Snapshot
+from solver.budget import Budget
+from solver.cpsat.model import new_solver, solve_exactly
+from solver.cpsat.stopping import solve_heeding
+from solver.problem.placement import Placement
+from solver.problem.problem import compile_problem
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from solver.solve import solve
+from tests.support.solver.zipf_clusters import synthetic
+
+HARD = synthetic(8, 80, seed=2)
+"""Whose exact model is not proved within `LIMITS`, which take minutes."""
+LIMITS = SolveLimits(work=20.0)
+
+
+class Asking(SolveObserver):
+    """Asks to end once it has heard of so many plans."""
+
+    def __init__(self, after: int) -> None:
+        self._left = after
+
+    def on_solution(self, objective: float, moves: int) -> None:
+        self._left -= 1
+
+    def stops(self) -> bool:
+        return self._left <= 0
+
+
+@pytest.mark.parametrize("objective", ObjectiveKind)
+@pytest.mark.parametrize("better", [0, 2])
+def test_the_exact_rounds_end_with_the_best_so_far(
+    objective: ObjectiveKind, better: int
+) -> None:
+    wanted = Goals(objective=objective)
+    problem = compile_problem(HARD, wanted)
+    search = Search(
+        problem=problem,
+        limits=LIMITS,
+        observer=Asking(after=1 + better),
+    )
+    search.offer(Placement.home(problem))
+    before = search.objective
+    solve_exactly(search)
+    assert search.stopped
+    assert search.work < LIMITS.work / 10
+    assert not search.proved
+    assert search.objective < before or not better
+
+
+def test_a_solve_that_ends_before_any_placement_was_found_says_so() -> None:
+    """Not that the limits allow none, and without looking for reasons."""
+    result = solve(
+        _draining(synthetic(12, 200, seed=2)),
+        Goals(objective=ObjectiveKind.BAND),
+        LIMITS,
+        Asking(after=0),
+    )
+    assert result.status is PlanStatus.STOPPED
+    assert result.best is None
+    assert result.reasons == (
+        "no placement that keeps every rule was found until then",
+    )
+
+
+def _draining(snapshot: Snapshot) -> Snapshot:
+    """Its second broker is to end with nothing."""
+    brokers = list(snapshot.header.brokers)
+    brokers[1] = brokers[1].model_copy(update={"state": BrokerState.DRAINING})
+    header = snapshot.header.model_copy(update={"brokers": tuple(brokers)})
+    return Snapshot(header, snapshot.partitions)
+
+
+def test_whoever_follows_and_does_not_ask_changes_nothing() -> None:
+    snapshot = synthetic(3, 12, seed=1)
+    plans = [
+        solve(snapshot, Goals(), SolveLimits(work=2.0), observer).best
+        for observer in (None, Asking(after=10**9))
+    ]
+    assert plans[0] is not None
+    assert plans[0] == plans[1]
+
+
+def test_a_hint_that_the_solver_fails_on_is_left_out() -> None:
+    """Two rows that lie on one of five brokers each, whose counts are levelled."""
+    model = cp_model.CpModel()
+    takes = [model.new_bool_var("") for _ in range(14)]
+    costs = [model.new_int_var(0, 178120883699710, "") for _ in range(3)]
+    model.add_exactly_one(takes[:5])
+    model.add(sum(takes[5:9]) == 3)
+    model.add_exactly_one(takes[9:])
+    for taken, held in ((10, 6), (12, 7), (13, 8)):
+        model.add_implication(takes[taken], takes[held])
+    steep = 103293009031623, 131758143395159
+    lines = (15087742892259, -549755813887), (59190375961941, 43552877255795), steep
+    for first, second in ((0, 9), (2, 11)):
+        model.add(-steep[0] * takes[first] - steep[0] * takes[second] >= -steep[1])
+    for cost, first, second in zip(costs, (1, 3, 4), (10, 12, 13), strict=True):
+        for slope, height in lines:
+            model.add(cost - slope * takes[first] - slope * takes[second] >= -height)
+    model.minimize(sum(costs) - takes[5])
+    hinted = [0, 0, 0, 0, 0, 1, 1, 0, 0, 0, 1, 0, 0, 0]
+    for variable, value in zip(takes, hinted, strict=True):
+        model.add_hint(variable, value)
+    for cost, value in zip(costs, (15637498706146, *[549755813887] * 2), strict=True):
+        model.add_hint(cost, value)
+    budget = Budget(limits=SolveLimits(work=1.0))
+    status = solve_heeding(budget, new_solver(budget.limits, 1.0), model)
+    assert status == cp_model.OPTIMAL

@@ -1,0 +1,507 @@
+"""Conflicts: true, without anything needless, the smallest, and told with names."""
+
+import itertools
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from model.evaluate import evaluate_proposal
+from model.goals.goals import (
+    Budgets,
+    Cooldown,
+    Goals,
+    RackRule,
+    SolveLimits,
+)
+from model.plan.plan import PlanStatus
+from model.plan.proposal import Change, Proposal
+from model.snapshot.snapshot import (
+    Broker,
+    BrokerState,
+    Snapshot,
+    StorageKind,
+    partitions_from_rows,
+)
+from solver.budget import Budget
+from solver.infeasible import conflict, find_conflict, plain_reasons
+from solver.infeasible.assumptions import BUDGETS, Kind, Thing
+from solver.infeasible.feasibility import Feasibility
+from solver.infeasible.limits import keep_limits
+from solver.infeasible.minimal_conflict import modelled_rows
+from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.problem import Problem, compile_problem
+from solver.solve import solve
+from solver.studies.goal_repair import Step, relaxations, ways_out
+from tests.support.solver.exact_oracle import (
+    OTHER,
+    TOPIC,
+    Row,
+    broker,
+    cluster,
+    goals,
+    least,
+    moved,
+)
+
+LIMITS = SolveLimits(work=20.0)
+STATES = (BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.CORDONED)
+DRAINING = BrokerState.DRAINING
+
+
+def is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+    """Whether any placement keeps every rule, tried one by one with the plain rules."""
+    places = [list(_places(snapshot, row)) for row in range(len(snapshot))]
+    return any(
+        not evaluate_proposal(
+            Proposal(snapshot, wanted, tuple(c for c in changes if c))
+        ).violations
+        for changes in itertools.product(*places)
+    )
+
+
+def _places(snapshot: Snapshot, row: int) -> Iterable[Change | None]:
+    before, leader = snapshot.replicas(row), snapshot.partitions.leader[row]
+    yield None
+    for chosen in itertools.permutations(snapshot.broker, len(before)):
+        if set(chosen) != set(before) or chosen[0] != leader:
+            yield Change(row, chosen, chosen[0])
+
+
+def kept(
+    problem: Problem, things: Collection[Thing], rows: Collection[int]
+) -> tuple[Snapshot, Goals]:
+    """The cluster and the goals with all things dropped but these."""
+    return _rows_alone(_brokers(problem, things), rows), _goals(problem, things)
+
+
+def _brokers(problem: Problem, things: Collection[Thing]) -> Snapshot:
+    snapshot = problem.snapshot
+    resources = snapshot.header.resources
+
+    def changed(b: int, known: Broker) -> Broker:
+        state = known.state if Thing(Kind.STATE, b) in things else BrokerState.ALIVE
+        capacity = {
+            r: c
+            for r, c in known.capacity.items()
+            if Thing(Kind.CAPACITY, b, resources.index(r)) in things
+        }
+        return known.model_copy(update={"state": state, "capacity": capacity})
+
+    brokers = tuple(changed(b, k) for b, k in enumerate(snapshot.header.brokers))
+    header = snapshot.header.model_copy(update={"brokers": brokers})
+    return Snapshot(header, snapshot.partitions)
+
+
+def _rows_alone(snapshot: Snapshot, rows: Collection[int]) -> Snapshot:
+    order = sorted(rows)
+    columns = partitions_from_rows(
+        snapshot.header.topics,
+        [snapshot.row(row) for row in order],
+        snapshot.partitions.loads[order],
+    )
+    return Snapshot(snapshot.header, columns)
+
+
+def _goals(problem: Problem, things: Collection[Thing]) -> Goals:
+    def resting(why: WhyFixed) -> bool:
+        return Thing(Kind.STAYS, WHY.index(why)) in things
+
+    wanted = problem.goals
+    some = wanted.cooldown[StorageKind.SHARED]
+    rest = Cooldown(
+        rest_s=some.rest_s if resting(WhyFixed.RESTING) else 0,
+        return_window_s=some.return_window_s if Thing(Kind.RETURN) in things else 0,
+    )
+    budgets = {
+        name: limit
+        for i, name in enumerate(BUDGETS)
+        if Thing(Kind.BUDGET, i) in things
+        and (limit := getattr(wanted.budgets, name)) is not None
+    }
+    limit = wanted.replicas_per_broker
+    return wanted.model_copy(
+        update={
+            "pins": tuple(
+                p for i, p in enumerate(wanted.pins) if Thing(Kind.PIN, i) in things
+            ),
+            "placements": tuple(
+                p
+                for i, p in enumerate(wanted.placements)
+                if Thing(Kind.PLACEMENT, i) in things
+            ),
+            "rack_rule": (
+                wanted.rack_rule if Thing(Kind.RACKS) in things else RackRule.OFF
+            ),
+            "cooldown": {StorageKind.SHARED: rest},
+            "budgets": Budgets(**budgets),
+            "replicas_per_broker": (
+                limit if Thing(Kind.REPLICA_LIMIT) in things else 10_000
+            ),
+        }
+    )
+
+
+def tight(seed: int, racks: str = "ab") -> Problem:
+    """A tiny cluster with more rules than it can bear, more often than not."""
+    rng = np.random.default_rng(seed)
+
+    def maybe(share: float) -> bool:
+        return bool(rng.random() < share)
+
+    size, rf = int(rng.integers(3, 5)), int(rng.integers(1, 3))
+    states = rng.choice(3, size, p=[0.5, 0.35, 0.15]).tolist()
+    capacity = [float(rng.integers(2, 9)) if maybe(0.7) else None for _ in states]
+    members = [
+        broker(i + 1, racks[i % len(racks)], STATES[s], capacity=capacity[i])
+        for i, s in enumerate(states)
+    ]
+    rows = []
+    for _ in range(int(rng.integers(1, 4 if rf == 1 else 3))):
+        lies = tuple((rng.permutation(size)[:rf] + 1).tolist())
+        rows.append(Row(replicas=lies, load=(float(rng.integers(1, 4)), 1.0)))
+    recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.4) else []
+    others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
+    if maybe(0.4):
+        others["budgets"] = {"replica_moves": int(rng.integers(0, 3))}
+    if maybe(0.3):
+        others["budgets"] = {"replica_moves_in_per_broker": int(rng.integers(0, 2))}
+    if maybe(0.3):
+        pin = {"topics": {"exact": ("orders",)}, "brokers": (1, 2)}
+        others["pins"] = (pin,)
+    if maybe(0.3):
+        others["replicas_per_broker"] = int(rng.integers(1, 3))
+    if rf == 2 and maybe(0.3):
+        others |= placement({"a": 1, "b": 1} if maybe(0.5) else {"a": 2})
+    return compile_problem(cluster(members, rows, recent=recent), goals(**others))
+
+
+def placement(counts: dict[str, int]) -> dict[str, Any]:
+    replicas = [{"count": c, "constraints": {"rack": r}} for r, c in counts.items()]
+    rule = {"version": 1, "replicas": tuple(replicas)}
+    named = {"topics": {"exact": ("orders",)}, "placement": rule}
+    return {"placements": (named,), "rack_rule": "off"}
+
+
+def all_rows(problem: Problem) -> range:
+    return range(len(problem.leader))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_a_conflict_is_one_and_nothing_in_it_is_needless(seed: int) -> None:
+    """Brute force is the judge, also of clusters that are called possible."""
+    problem = tight(seed)
+    found = find_conflict(problem, Budget(limits=LIMITS))
+    if found is None:
+        assert is_possible(problem.snapshot, problem.goals)
+        return
+    assert found.smallest
+    assert found.rows_needed
+    assert not is_possible(*kept(problem, found.things, found.rows))
+    for thing in found.things:
+        others = set(found.things) - {thing}
+        assert is_possible(*kept(problem, others, found.rows)), thing
+    for row in found.rows:
+        fewer = set(found.rows) - {row}
+        assert is_possible(*kept(problem, found.things, fewer)), row
+
+
+@pytest.mark.parametrize("seed", [s for s in range(60) if s % 3 == 0])
+def test_no_smaller_set_of_rules_conflicts(seed: int) -> None:
+    """All sets with one member less are possible, by brute force."""
+    problem = tight(seed)
+    found = find_conflict(problem, Budget(limits=LIMITS))
+    if found is None or len(found.things) > 3:
+        pytest.skip("not infeasible, or too many sets")
+    feasibility = Feasibility(problem, all_rows(problem))
+    keep_limits(feasibility)
+    for fewer in itertools.combinations(feasibility.rules, len(found.things) - 1):
+        assert is_possible(*kept(problem, fewer, all_rows(problem))), fewer
+
+
+# ---- words
+
+
+def three(*rows: Row, **others: Any) -> Problem:
+    """Broker 1 drains; brokers 2 and 3 may carry 8.5 of each rate."""
+    members = [
+        broker(1, state=DRAINING),
+        broker(2, capacity=10),
+        broker(3, capacity=10),
+    ]
+    return compile_problem(cluster(members, rows), goals(**others))
+
+
+def test_a_partition_without_enough_brokers_is_named_with_their_racks() -> None:
+    members = [broker(i, rack) for i, rack in enumerate("ab", start=1)]
+    members.append(broker(3, "c", DRAINING))
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2, 3))]), goals())
+    assert plain_reasons(problem) == (
+        "orders-0 has 3 replicas; racks a and b have 2 brokers that are not draining; "
+        "replication factor 3 cannot be kept",
+    )
+
+
+def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> None:
+    members = [broker(i, rack) for i, rack in enumerate("aabb", start=1)]
+    counts = [{"count": 1, "constraints": {"rack": rack}} for rack in "xy"]
+    placement = {"version": 1, "replicas": counts}
+    wanted = goals(placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}])
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), wanted)
+    (words,) = plain_reasons(problem)
+    assert "no broker is in rack 'x' (racks: a and b)" in words
+
+
+def test_partitions_alike_are_told_once_and_counted() -> None:
+    members = [broker(1, state=DRAINING), broker(2)]
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))] * 7), goals())
+    assert plain_reasons(problem) == (
+        "orders-0 has 2 replicas; only broker 2 is not draining; replication factor 2 "
+        "cannot be kept",
+        "and 6 more partitions alike",
+    )
+
+
+def test_loads_that_do_not_fit_together_name_partitions_and_brokers() -> None:
+    problem = three(*[Row(replicas=(1,), load=(5.0, 5.0))] * 3)
+    assert plain_reasons(problem) == ()
+    assert conflict(problem, Budget(limits=LIMITS)) == (
+        "orders-0 (1 replica), orders-1 (1 replica) and orders-2 (1 replica) have to "
+        "be placed; broker 1 is draining; brokers 2 and 3 may be filled to 85.0 % in "
+        "net_in; not all of this can be kept",
+    )
+
+
+def test_a_budget_that_is_too_small_for_a_drain_is_named() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 7})
+    assert conflict(problem, Budget(limits=LIMITS)) == (
+        "8 partitions have to be placed; broker 1 is draining; the budget is 7 "
+        "replica moves; not all of this can be kept",
+    )
+
+
+def test_who_may_not_return_is_named_with_broker_and_window() -> None:
+    members = [broker(1, state=DRAINING), broker(2)]
+    snapshot = cluster(members, [Row(replicas=(1,))], recent=[moved(0, 2, 60)])
+    assert plain_reasons(compile_problem(snapshot, goals())) == (
+        "orders-0 has 1 replica; broker 1 is draining; orders-0 left broker 2 less "
+        "than 1 h 00 min ago and may not return yet; no broker may hold one; "
+        "replication factor 1 cannot be kept",
+    )
+
+
+def test_a_placement_that_no_rack_can_keep_is_named() -> None:
+    members = [broker(1, "a"), broker(2, "b"), broker(3, "b", DRAINING)]
+    snapshot = cluster(members, [Row(replicas=(1, 2))])
+    problem = compile_problem(snapshot, goals(**placement({"b": 2})))
+    assert plain_reasons(problem) == (
+        "orders-0 (2 replicas) has to be placed; broker 3 is draining; the placement "
+        "of orders asks for 2 in rack b; not all of this can be kept",
+    )
+
+
+def test_a_drain_of_more_than_all_others_may_hold_is_told_by_its_sum() -> None:
+    members = [broker(1, state=DRAINING), broker(2, capacity=8)]
+    snapshot = cluster(members, [Row(replicas=(1,))] * 8)
+    (words, *_) = plain_reasons(compile_problem(snapshot, goals()))
+    assert words == (
+        "the brokers that may hold load are allowed 7 B/s of net_in together, and "
+        "8 B/s has to be carried"
+    )
+
+
+# ---- ways out
+
+
+def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8, budgets={"replica_moves": 5})
+    first, *others = relaxations(problem, Budget(limits=LIMITS))
+    assert first == "it would be feasible with a budget of 8 replica moves"
+    assert "it would be feasible without draining broker 1" in others
+    for moves, possible in ((8, True), (7, False)):
+        wanted = problem.goals.model_copy(
+            update={"budgets": Budgets(replica_moves=moves)}
+        )
+        again = compile_problem(problem.snapshot, wanted)
+        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
+
+
+def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> None:
+    problem = three(*[Row(replicas=(1,), load=(4.5, 4.5))] * 4)
+    first, *_ = relaxations(problem, Budget(limits=LIMITS))
+    assert first == (
+        "it would be feasible with a capacity limit of 90 % in net_in (now 85 %) and "
+        "with a capacity limit of 90 % in net_out (now 85 %)"
+    )
+    for limit, possible in ((0.90, True), (0.89, False)):
+        wanted = problem.goals.model_copy(update={"capacity_limit": limit})
+        again = compile_problem(problem.snapshot, wanted)
+        assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
+
+
+def test_a_broker_is_offered_where_a_rack_lacks_one() -> None:
+    members = [broker(1, "a"), broker(2, "b"), broker(3, "b", BrokerState.DEAD)]
+    snapshot = cluster(members, [Row(replicas=(2, 3))])
+    problem = compile_problem(snapshot, goals(**placement({"b": 2})))
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible without the placement of orders",
+        "it would be feasible with one more broker in rack b",
+        "it would be feasible with broker 3 back alive",
+    )
+
+
+def test_no_broker_is_offered_where_a_pin_lists_ids() -> None:
+    """An added broker would be in no list of ids."""
+    members = [broker(1), broker(2), broker(3)]
+    pin = {"topics": {"exact": ("orders",)}, "brokers": (2,)}
+    snapshot = cluster(members, [Row(replicas=(1, 3))])
+    problem = compile_problem(snapshot, goals(pins=(pin,)))
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible without the pin of orders on broker 2",
+    )
+
+
+def test_no_budget_is_offered_for_copies_of_unknown_size() -> None:
+    members = [broker(1, state=DRAINING), broker(2), broker(3)]
+    rows = [Row(replicas=(1,), local_bytes=size) for size in (-1, 300)]
+    snapshot = cluster(members, rows, storage=StorageKind.REPLICATED)
+    problem = compile_problem(snapshot, goals(budgets={"bytes": 100}))
+    assert relaxations(problem, Budget(limits=LIMITS)) == (
+        "it would be feasible without draining broker 1",
+    )
+
+
+def overlapping(seed: int) -> Problem:
+    """A cluster in which several placements match the same topic, the first binds."""
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(3, 5))
+    states = [STATES[s] for s in rng.choice(3, size, p=[0.7, 0.2, 0.1]).tolist()]
+    members = [broker(i + 1, "ab"[i % 2], state) for i, state in enumerate(states)]
+    rows = []
+    for topic in (TOPIC, TOPIC, OTHER):
+        lies = tuple((rng.permutation(size)[:2] + 1).tolist())
+        rows.append(Row(replicas=lies, topic=topic))
+    counts = ({"a": 2}, {"b": 2}, {"a": 1, "b": 1}, {"c": 2}, {"a": 3})
+    rules = []
+    for _ in range(int(rng.integers(2, 4))):
+        topics = ((TOPIC,), (OTHER,), (TOPIC, OTHER))[int(rng.integers(0, 3))]
+        chosen = counts[int(rng.integers(0, len(counts)))]
+        (rule,) = placement(chosen)["placements"]
+        rules.append({**rule, "topics": {"exact": topics}})
+    rack_rule = str(rng.choice(["spread", "even", "off"]))
+    wanted = goals(placements=tuple(rules), rack_rule=rack_rule)
+    return compile_problem(cluster(members, rows), wanted)
+
+
+def each_is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
+    """Whether all rows have a placement, where none depends on another row's."""
+    rows = range(len(snapshot))
+    return all(is_possible(_rows_alone(snapshot, [row]), wanted) for row in rows)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_what_is_advised_of_overlapping_placements_makes_a_plan_possible(
+    seed: int,
+) -> None:
+    """The next placement binds, or the rack rule, once one is dropped."""
+    problem = overlapping(seed)
+    possible = each_is_possible(problem.snapshot, problem.goals)
+    ways = ways_out(problem, Budget(limits=LIMITS))
+    assert bool(ways) is not possible
+    for way in ways:
+        snapshot, wanted = taken(problem, way)
+        assert each_is_possible(snapshot, wanted), way
+        assert solve(snapshot, wanted, LIMITS).status is not PlanStatus.INFEASIBLE
+
+
+@pytest.mark.parametrize("seed", range(120))
+def test_what_is_advised_makes_a_plan_possible(seed: int) -> None:
+    """Every way out is taken as an operator would; brute force is the judge."""
+    problem = tight(seed, racks="abc"[: 2 + seed % 2])
+    for way in ways_out(problem, Budget(limits=LIMITS)):
+        snapshot, wanted = taken(problem, way)
+        assert is_possible(snapshot, wanted), way
+        again = compile_problem(snapshot, wanted)
+        assert find_conflict(again, Budget(limits=LIMITS)) is None, way
+
+
+def taken(problem: Problem, way: Iterable[Step]) -> tuple[Snapshot, Goals]:
+    """The cluster and the goals after all steps of a way out."""
+    every = {
+        *(Thing(kind, at) for kind in Kind for at in range(len(BUDGETS))),
+        *(Thing(Kind.CAPACITY, b, r) for b in range(9) for r in range(9)),
+    }
+    given_up = {s.thing for s in way if s.limit is None}
+    snapshot = _brokers(problem, every - given_up)
+    wanted = _goals(problem, every - given_up)
+    for step in way:
+        if step.limit is not None:
+            wanted = _raised(problem, wanted, step.thing, step.limit)
+        elif step.thing.kind is Kind.NEW_BROKER:
+            snapshot = _extended(problem, snapshot, step.thing.at)
+    return snapshot, wanted
+
+
+def _raised(problem: Problem, wanted: Goals, thing: Thing, limit: int) -> Goals:
+    if thing.kind is Kind.REPLICA_LIMIT:
+        return wanted.model_copy(update={"replicas_per_broker": limit})
+    if thing.kind is Kind.BUDGET:
+        budgets = wanted.budgets.model_copy(update={BUDGETS[thing.at]: limit})
+        return wanted.model_copy(update={"budgets": budgets})
+    resource = problem.snapshot.header.resources[thing.part]
+    limits = {**wanted.capacity_limits, resource: limit / 100}
+    return wanted.model_copy(update={"capacity_limits": limits})
+
+
+def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:
+    """One more broker, of the least capacity of those that are there."""
+    members = snapshot.header.brokers
+    capacity = {
+        r: min(b.capacity[r] for b in members)
+        for r in snapshot.header.resources
+        if all(r in b.capacity for b in members)
+    }
+    name = problem.may.spreading.racks[rack]
+    added = broker(len(members) + 1, name).model_copy(update={"capacity": capacity})
+    header = snapshot.header.model_copy(update={"brokers": (*members, added)})
+    return Snapshot(header, snapshot.partitions)
+
+
+def test_a_feasible_problem_has_no_conflict_and_needs_no_way_out() -> None:
+    problem = three(*[Row(replicas=(1,))] * 8)
+    assert find_conflict(problem, Budget(limits=LIMITS)) is None
+    assert relaxations(problem, Budget(limits=LIMITS)) == ()
+
+
+def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
+    """The others count as one mass of load, so the conflict is still a true one."""
+    members = [
+        broker(1, state=DRAINING),
+        *(broker(i, capacity=100) for i in range(2, 13)),
+    ]
+    rows = [Row(replicas=(i % 11 + 2,), load=(0.4, 0.1)) for i in range(2000)]
+    rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
+    problem = compile_problem(cluster(members, rows), goals())
+    assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
+    (words,) = conflict(problem, Budget(limits=LIMITS))
+    assert words.startswith("orders-2000 (1 replica)")
+    assert "may be filled to 85.0 % in net_in" in words
+
+
+def test_what_stays_on_a_dead_broker_is_not_counted_as_to_be_carried() -> None:
+    """Brokers 2 and 3 may carry 18.5 B/s; of all 20 B/s, broker 1 keeps 6."""
+    members = [
+        broker(1, state=BrokerState.DEAD, capacity=10.0),
+        broker(2, capacity=10.0),
+        broker(3, capacity=10.0),
+    ]
+    rows = [
+        Row(replicas=(1, 2), leader=2, load=(6.0, 0.1)),
+        Row(replicas=(1, 2), leader=2, load=(4.0, 0.1), topic=OTHER),
+    ]
+    stay = [{"topic": TOPIC, "partitions": [0]}]
+    state = cluster(members, rows)
+    wanted = goals(1e-4, deferred=stay)
+    assert least(state, wanted) is not None
+    assert solve(state, wanted, SolveLimits(work=1.0)).best is not None

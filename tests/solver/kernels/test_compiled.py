@@ -1,0 +1,38 @@
+"""Compiled loops are kept on disk, and the wait for them is told."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+LOOP = "from solver.kernels.smoothing import exponential; print(exponential(0.0))"
+
+
+def run(**environment: str) -> subprocess.CompletedProcess[str]:
+    """One small loop, in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", LOOP],
+        cwd=ROOT,
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+def test_the_wait_for_the_compiler_is_told_once_on_a_machine(tmp_path: Path) -> None:
+    first, second = (run(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
+    assert first.stderr == (
+        "compiling the planner's loops, once on this machine: up to a minute\n"
+    )
+    assert second.stderr == ""
+    assert first.stdout == second.stdout == "1.0\n"
+
+
+def test_without_a_folder_to_write_it_is_compiled_all_the_same() -> None:
+    """The only place allowed is inside a zip file, and the source is in none."""
+    nowhere = run(NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator")
+    assert nowhere.stdout == "1.0\n"
+    assert "no folder can be written" in nowhere.stderr
+    assert "NUMBA_CACHE_DIR" in nowhere.stderr

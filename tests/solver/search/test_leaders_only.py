@@ -1,0 +1,69 @@
+"""What changes of leader alone reach, beside the best plan of them."""
+
+import random
+
+import pytest
+
+from model.goals.goals import SolveLimits, without_replica_moves
+from model.snapshot.snapshot import BrokerState, Snapshot
+from solver.solve import solve
+from tests.support.solver.exact_oracle import Row, broker, cluster, goals
+
+LIMITS = SolveLimits(work=1.0)
+
+
+def led_by_few(dice: random.Random, capacity: float | None) -> Snapshot:
+    """Replicas all over, led mostly by broker 1."""
+    members = [broker(i, "abcd"[i - 1], capacity=capacity) for i in range(1, 5)]
+    rows = []
+    for _ in range(8):
+        others = dice.sample(range(2, 5), 2)
+        replicas = (1, *others) if dice.random() < 0.9 else tuple(others)
+        rows.append(
+            Row(replicas=replicas, load=(dice.random(), dice.paretovariate(1.2)))
+        )
+    return cluster(members, rows)
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("capacity", [None, 500.0, 20.0])
+def test_they_come_near_the_best_plan_without_new_replicas(
+    seed: int, capacity: float | None
+) -> None:
+    snapshot = led_by_few(random.Random(seed), capacity)
+    wanted = goals(0.001)
+    plan = solve(snapshot, wanted, LIMITS).best
+    assert plan is not None
+    assert plan.leaders_only is not None
+    best = solve(snapshot, without_replica_moves(wanted), LIMITS).best
+    assert best is not None
+    assert not any(move.added for move in best.moves)
+    assert best.leaders_only is None
+    assert best.bound * (1 - 1e-9) <= plan.leaders_only.objective
+    gained = plan.objective_before - plan.leaders_only.objective
+    assert gained >= 0.9 * (plan.objective_before - best.objective)
+    assert plan.leaders_only.leader_changes <= len(snapshot)
+
+
+def test_they_are_not_mentioned_where_they_help_nothing() -> None:
+    one_replica = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 4)
+    plan = solve(one_replica, goals(0.01), LIMITS).best
+    assert plan is not None
+    assert plan.moves
+    assert plan.leaders_only is None
+    draining = cluster(
+        [broker(1, state=BrokerState.DRAINING), broker(2), broker(3)],
+        [Row(replicas=(1, 2))] * 4,
+    )
+    plan = solve(draining, goals(0.01), LIMITS).best
+    assert plan is not None
+    assert plan.moves
+    assert plan.leaders_only is None
+
+
+def test_they_stay_within_a_budget_of_leader_changes() -> None:
+    snapshot = led_by_few(random.Random(0), None)
+    plan = solve(snapshot, goals(0.001, budgets={"leader_changes": 2}), LIMITS).best
+    assert plan is not None
+    assert plan.leaders_only is not None
+    assert plan.leaders_only.leader_changes <= 2

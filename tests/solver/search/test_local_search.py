@@ -1,0 +1,190 @@
+"""Prices and annealing: valid bounds, allowed plans, the same bits every time."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from model.bound.bound import price_bound
+from model.evaluate import evaluate
+from model.goals.goals import Budgets, Goals, RackRule, SolveLimits
+from model.snapshot.snapshot import Resource, Snapshot
+from solver.kernels.move_deltas import new_state, objective
+from solver.kernels.pricing import cheapest, price_row, scratch
+from solver.kernels.problem_arrays import Columns, find_columns
+from solver.kernels.smoothing import exponential, logarithm
+from solver.problem.placement import Placement
+from solver.problem.placement import objective as true_objective
+from solver.problem.problem import compile_problem
+from solver.search import neighbourhoods
+from solver.search.dual import (
+    new_relaxation,
+    solve_relaxation,
+    unit_prices,
+)
+from solver.search.local_search import search_locally
+from solver.search.observer import SolveObserver
+from solver.search.search import Search
+from solver.solve import solve
+from tests.support.solver.zipf_clusters import synthetic
+
+pytestmark = pytest.mark.search
+
+WANTED = Goals(move_price=0.002)
+ONE = synthetic(8, 120, seed=4)
+THREE = synthetic(9, 60, rf=3, seed=4)
+
+
+def searched(snapshot: Snapshot, goals: Goals, work: float = 1.0) -> Search:
+    search = Search(
+        problem=compile_problem(snapshot, goals),
+        limits=SolveLimits(work=work, seed=3),
+        observer=SolveObserver(),
+    )
+    search_locally(search, work)
+    return search
+
+
+@pytest.mark.parametrize("x", [0.0, -1e-9, -0.3, -1.0, -17.5, -690.0])
+def test_the_exponential_is_right_to_the_last_digits(x: float) -> None:
+    assert exponential(x) == pytest.approx(math.exp(x), rel=1e-14)
+
+
+@pytest.mark.parametrize("x", [1.0, 1.0000001, 1.4, 2.0, 1000.5, 1e12])
+def test_the_logarithm_is_right_to_the_last_digits(x: float) -> None:
+    assert logarithm(x) == pytest.approx(math.log(x), rel=1e-13, abs=1e-15)
+
+
+def cheapest_by_hand(c: Columns, q: np.ndarray, p: int) -> float:
+    """Every set with every leader that keeps the racks' caps, or home."""
+    rf, home = int(c.rf[p]), [b for b in c.home[p].tolist() if b >= 0]
+    found = math.inf
+    for held in itertools.combinations(range(len(c.scale)), rf):
+        racks = np.bincount(c.rack[list(held)], minlength=c.usable.shape[1])
+        if set(held) != set(home) and (racks > c.most[c.group[p]]).any():
+            continue
+        for leader in held:
+            cost = (set(held) - set(home) != set()) * 0.0
+            cost += len(set(held) - set(home)) * c.price[p]
+            cost += (leader != home[0]) * c.leader_price
+            for b in held:
+                load = c.lead[p] if b == leader else c.follow[p]
+                cost += float((load * q[:, b]).sum())
+            found = min(found, cost)
+    return found
+
+
+@pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+@pytest.mark.parametrize("rule", list(RackRule))
+def test_the_cheapest_configuration_is_the_cheapest_of_all(
+    snapshot: Snapshot, rule: RackRule
+) -> None:
+    c = find_columns(
+        compile_problem(snapshot, WANTED.model_copy(update={"rack_rule": rule}))
+    )
+    room, rng = scratch(c), np.random.default_rng(5)
+    for p in range(0, len(c.home), 7):
+        q = np.ascontiguousarray(rng.normal(size=(c.lead.shape[1], len(c.scale))))
+        price_row(c, q, p, 0.0, room)
+        assert cheapest(c, p, room) == pytest.approx(cheapest_by_hand(c, q, p))
+
+
+@pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+def test_the_bound_of_prices_is_the_one_that_anyone_recomputes(
+    snapshot: Snapshot,
+) -> None:
+    """From the plan's file alone, by code that shares nothing with the search."""
+    search = searched(snapshot, WANTED)
+    problem = search.problem
+    assert search.prices is not None
+    told = {
+        broker: dict(zip(problem.keys, row, strict=True))
+        for broker, row in zip(problem.brokers, search.prices.tolist(), strict=True)
+    }
+    recomputed = price_bound(snapshot, WANTED, told)
+    assert search.price_bound == pytest.approx(recomputed, rel=1e-8)
+    assert 0 < search.price_bound <= search.objective
+
+
+@pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+def test_the_relaxed_value_and_its_bound_meet(snapshot: Snapshot) -> None:
+    """No gap is left in the prices: they are the best there are."""
+    c = find_columns(compile_problem(snapshot, WANTED))
+    relaxation = new_relaxation(c, new_state(c, c.home).v, 0)
+    solve_relaxation(relaxation, 100.0)
+    assert relaxation.bound <= relaxation.value
+    assert relaxation.bound == pytest.approx(relaxation.value, rel=2e-3)
+    assert unit_prices(c, relaxation.prices).shape == c.scale.T.shape
+
+
+@pytest.mark.parametrize(
+    "goals",
+    [
+        WANTED,
+        WANTED.model_copy(
+            update={"budgets": Budgets(replica_moves=9, replica_moves_per_topic=2)}
+        ),
+        WANTED.model_copy(
+            update={"budgets": Budgets(partitions=8, partitions_per_topic=2)}
+        ),
+        WANTED.model_copy(update={"rack_rule": RackRule.EVEN}),
+        Goals.model_validate_json(
+            '{"move_price": 0.002, "balance": [{"resource": "net_in"},'
+            ' {"resource": "leaders"}, {"resource": "topic_replicas", "weight": 0.1}]}'
+        ),
+    ],
+    ids=["plain", "budgets", "budgets of partitions", "even racks", "counts"],
+)
+@pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
+def test_a_searched_plan_is_what_the_evaluator_says_it_is(
+    snapshot: Snapshot, goals: Goals
+) -> None:
+    """Same F, no rule broken, better than staying."""
+    result = solve(snapshot, goals, SolveLimits(work=0.4))
+    assert result.best is not None
+    evaluation = evaluate(snapshot, goals, result.best.moves)
+    assert evaluation.violations == ()
+    assert evaluation.objective == pytest.approx(result.best.objective, rel=1e-8)
+    assert result.best.bound <= result.best.objective < result.best.objective_before
+
+
+def test_the_state_counts_as_the_placement_does() -> None:
+    problem = compile_problem(THREE, WANTED)
+    c = find_columns(problem)
+    state = new_state(c, c.home)
+    home = true_objective(problem, Placement.home(problem))
+    assert objective(c, state) == pytest.approx(home)
+
+
+def test_the_plan_does_not_depend_on_the_number_of_threads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    snapshot = synthetic(30, 900, seed=2)
+    plans = []
+    for threads in (1, 4):
+        monkeypatch.setattr(neighbourhoods, "THREADS", threads)
+        result = solve(snapshot, WANTED, SolveLimits(work=0.4))
+        assert result.best is not None
+        plans.append(result.best.hash)
+    assert plans[0] == plans[1]
+
+
+def test_a_search_ends_when_its_observer_asks() -> None:
+    """The best plan so far is kept."""
+
+    class Impatient(SolveObserver):
+        def stops(self) -> bool:
+            return True
+
+    result = solve(synthetic(30, 900, seed=2), WANTED, SolveLimits(), Impatient())
+    assert result.status == "stopped"
+    assert result.best is not None
+    assert result.best.moves
+
+
+def test_resources_without_load_are_no_dimension() -> None:
+    goals = WANTED.model_copy(update={"balance": ()})
+    result = solve(ONE, goals, SolveLimits(work=0.1))
+    assert result.status == "level already"
+    assert Resource.NET_IN not in (result.best.levels if result.best else {})

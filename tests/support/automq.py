@@ -1,0 +1,97 @@
+"""A real AutoMQ for tests: three nodes and their S3, from a folder that users bring."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Self
+
+from clients.jvm.java import find_java
+from clients.s3 import S3Settings
+from lab.local_cluster.broker_admin import Admin
+from lab.local_cluster.processes import Processes
+from lab.local_cluster.tcp_ports import free_ports, is_free
+
+NODES = 3
+START_S = 300.0
+KEY = "automqtest"
+"""Of the nodes' S3, both the open and the secret one."""
+SMALL = (
+    *("--heap", "320m", "--direct", "64m", "--wal-cache", "24"),
+    *("--wal-upload", "8", "--block-cache", "8"),
+)
+
+
+def automq_home() -> Path | None:
+    """PLIMSOLL_AUTOMQ_HOME, or `../shared/automq` beside the repository."""
+    beside = Path(__file__).parents[3] / "shared" / "automq"
+    home = Path(os.environ.get("PLIMSOLL_AUTOMQ_HOME", beside))
+    return home if (home / "up.py").is_file() else None
+
+
+class AutoMQCluster:
+    """Nodes 0 to 2 with AutoMQ's own balancer off; everything goes with `close`."""
+
+    def __init__(self, home: Path, folder: Path) -> None:
+        self.bootstrap = ""
+        self.bucket: S3Settings
+        """The nodes' only one."""
+        self._processes = Processes(folder)
+        java = find_java().executable.parent
+        path = os.pathsep.join([str(java), os.environ["PATH"]])
+        command = [sys.executable, str(home / "up.py"), "start", "--dir", str(folder)]
+        ports = ["--base-port", str(_base_port()), "--s3-port", str(free_ports(1)[0])]
+        self._processes.spawn(
+            "automq",
+            [
+                *command,
+                *ports,
+                "--nodes",
+                str(NODES),
+                "--s3-bin",
+                sys.executable,
+                *SMALL,
+            ],
+            environ={**os.environ, "PATH": path},
+        )
+
+    def wait_ready(self) -> Self:
+        """Return when all nodes serve."""
+        end_s = time.monotonic() + START_S
+        while not self.bootstrap:
+            assert self._processes.exit_code("automq") is None, self._said()
+            assert time.monotonic() < end_s, self._said()
+            for line in self._processes.log("automq").read_text().splitlines():
+                if line.startswith('{"bootstrap"'):
+                    told = json.loads(line)
+                    self.bootstrap = told["bootstrap"]
+                    self.bucket = S3Settings(
+                        endpoint_url=told["s3"],
+                        bucket=told["bucket"],
+                        access_key=KEY,
+                        secret_key=KEY,
+                    )
+            time.sleep(0.1)
+        return self
+
+    def create_topic(self, name: str, assignment: Sequence[Sequence[int]]) -> None:
+        """A topic with this one replica per partition."""
+        Admin(self.bootstrap).create_topic(name, assignment, {}, timeout_s=30.0)
+
+    def close(self) -> None:
+        """Kill the nodes and remove their folder."""
+        self._processes.close()
+
+    def _said(self) -> str:
+        return self._processes.log_tail("automq", 30)
+
+
+def _base_port() -> int:
+    """A port from which those that the nodes take are free: base + 10 n + 0, 1, 2."""
+    while True:
+        (base,) = free_ports(1)
+        wanted = [base + 10 * node + i for node in range(NODES) for i in range(3)]
+        if wanted[-1] < 65536 and all(map(is_free, wanted)):
+            return base

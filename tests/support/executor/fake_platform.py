@@ -1,0 +1,234 @@
+"""A clock that jumps, and a platform whose faults come when asked for."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from enum import Enum
+
+from executor.client.responses import Answer, ClusterView
+from executor.health.health_rules import Broken, own
+from executor.platforms.platform import Noted, Prepared, Progress, Stage
+from executor.timing import Timing
+from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
+from model.errors import ClusterUnreachable
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move
+from model.stop_rules import Rule
+from tests.support.executor.plan_builders import CLUSTER_ID, ids, view
+
+HALFWAY = (1, 9)
+"""Where a partition lies that has come halfway."""
+LOOKS = 2
+"""Looks at a move until it is done."""
+
+
+class FakeTime:
+    """Time passes only in pauses; `after` lets things happen meanwhile."""
+
+    def __init__(self) -> None:
+        self.now_s = 1_800_000_000.0
+        self.after: list[tuple[float, Callable[[], None]]] = []
+
+    @property
+    def timing(self) -> Timing:
+        return Timing(
+            now_s=lambda: self.now_s, pause=self._pause, steady_s=lambda: self.now_s
+        )
+
+    def _pause(self, seconds: float) -> None:
+        self.now_s += seconds
+        due = [entry for entry in self.after if entry[0] <= self.now_s]
+        self.after = [entry for entry in self.after if entry[0] > self.now_s]
+        for _, action in due:
+            action()
+
+
+class Fault(Enum):
+    """What goes wrong with a move."""
+
+    NONE = "none"
+    REQUEST_LOST = "the first request does not arrive"
+    ANSWER_LOST = "the request arrives and its answer does not"
+    UNHEARD = "no request arrives"
+    REFUSED = "the broker refuses"
+    STUCK = "it begins and does not end"
+    STOLEN = "somebody moves it elsewhere"
+    CANCELLED = "somebody cancels it"
+    ELECTION = "it needs an election to end"
+    HALFWAY = "it has two replicas to exchange, one after the other"
+
+
+class FakePlatform:
+    """Moves take a few looks; `on_request` is told of each request as it is sent."""
+
+    def __init__(
+        self,
+        faults: Mapping[PartitionId, Fault],
+        on_request: Callable[[Move], None] = lambda _: None,
+    ) -> None:
+        self._faults = faults
+        self._on_request = on_request
+        self.sent: Counter[PartitionId] = Counter()
+        self.elections: Counter[PartitionId] = Counter()
+        self.begun: dict[PartitionId, int] = {}
+        """Looks left of moves that run or have ended."""
+        self.done: list[Move] = []
+        self.has_notes = False
+        """Whether there is something to note of moves that are done."""
+        self.most_at_once = 0
+        self.silent = False
+        self.ill: str | None = None
+
+    def check(self, moves: Sequence[Move]) -> None:
+        del moves
+
+    def requests(self, move: Move) -> tuple[str, ...]:
+        return (str(move.id),)
+
+    def prepare(
+        self, moves: Sequence[Move], stop: threading.Event
+    ) -> Mapping[PartitionId, Prepared]:
+        del stop
+        return {m.id: Prepared(note="ready", detail={"n": 1}) for m in moves}
+
+    def start(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        self._answer()
+        answers = {m.id: self._begin(m) for m in moves}
+        running = sum(left > 0 for left in self.begun.values())
+        self.most_at_once = max(self.most_at_once, running)
+        known = {pid: answer for pid, answer in answers.items() if answer is not None}
+        if len(known) < len(answers):
+            raise ClusterUnreachable("the connection was lost")
+        return known
+
+    def cancel(self, moves: Sequence[Move]) -> Mapping[PartitionId, Answer]:
+        self._answer()
+        for move in moves:
+            self.begun.pop(move.id, None)
+        return {move.id: Answer.accepted() for move in moves}
+
+    def progress(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        self._answer()
+        return {m.id: self._look(m) for m in moves}
+
+    def placed(self, moves: Sequence[Move]) -> Mapping[PartitionId, Progress]:
+        return self.progress(moves)
+
+    def finish(self, moves: Sequence[Move]) -> None:
+        self.elections.update(m.id for m in moves)
+
+    def health(self, moves: Sequence[Move]) -> Broken | None:
+        del moves
+        self._answer()
+        return own(Rule.BROKER_LOST, self.ill)
+
+    def after(self, move: Move) -> None:
+        self.done.append(move)
+
+    def noted(self) -> Mapping[PartitionId, Noted]:
+        found = self.done if self.has_notes else []
+        return {m.id: Noted(note="uploaded", detail={"left": 0}) for m in found}
+
+    def _answer(self) -> None:
+        if self.silent:
+            raise ClusterUnreachable("no broker answers")
+
+    def _begin(self, move: Move) -> Answer | None:
+        self._on_request(move)
+        self.sent[move.id] += 1
+        fault = self._faults.get(move.id, Fault.NONE)
+        if fault is Fault.REFUSED:
+            return Answer.refused("no such broker is registered")
+        if fault is Fault.UNHEARD:
+            return None
+        if fault is Fault.REQUEST_LOST and self.sent[move.id] == 1:
+            return None
+        self.begun[move.id] = LOOKS
+        return None if fault is Fault.ANSWER_LOST else Answer.accepted()
+
+    def _look(self, move: Move) -> Progress:
+        fault = self._faults.get(move.id, Fault.NONE)
+        if move.id not in self.begun or fault is Fault.CANCELLED:
+            self.begun.pop(move.id, None)
+            return Progress(stage=Stage.NOT_BEGUN)
+        if fault is Fault.STOLEN:
+            self.begun[move.id] = 0
+            return Progress(stage=Stage.LOST, reason=f"{move.id} is on [9]")
+        if fault is Fault.HALFWAY and self.sent[move.id] == 1:
+            shown = view(move, HALFWAY)
+            return Progress(stage=Stage.HALFWAY, view=shown, bytes_copied=100)
+        if fault is Fault.STUCK or self.begun[move.id] > 1:
+            self.begun[move.id] -= fault is not Fault.STUCK
+            return Progress(stage=Stage.MOVING, bytes_copied=100)
+        if fault is Fault.ELECTION and not self.elections[move.id]:
+            return Progress(stage=Stage.ARRIVED, bytes_copied=200)
+        self.begun[move.id] = 0
+        return Progress(stage=Stage.DONE, bytes_copied=200)
+
+
+class FakeConfigs:
+    """The settings of three brokers and their topics, as far as runs change them."""
+
+    def __init__(self) -> None:
+        self.cut_off = False
+        self.brokers: dict[BrokerId, dict[str, str]] = {}
+        self.topics: dict[TopicName, dict[str, str]] = {}
+        self.together: dict[str, str] = {}
+        """Of all brokers; what one has of its own goes before it."""
+        self.on_change: Callable[[], None] = lambda: None
+        """Told of each change of brokers' settings before it is made."""
+
+    def cluster(self) -> ClusterView:
+        return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
+
+    def own_broker_configs(
+        self, broker: BrokerId, keys: Sequence[str]
+    ) -> dict[str, str]:
+        return of_keys(self.brokers.get(broker, {}), keys)
+
+    def broker_configs(self, broker: BrokerId, keys: Sequence[str]) -> dict[str, str]:
+        return of_keys(self.together | self.brokers.get(broker, {}), keys)
+
+    def default_broker_configs(self, keys: Sequence[str]) -> dict[str, str]:
+        return of_keys(self.together, keys)
+
+    def alter_default_broker_configs(self, values: Mapping[str, str | None]) -> None:
+        self._answer()
+        self.on_change()
+        alter(self.together, values)
+
+    def own_topic_configs(
+        self, topics: Sequence[TopicName], keys: Sequence[str]
+    ) -> dict[TopicName, dict[str, str]]:
+        return {topic: of_keys(self.topics.get(topic, {}), keys) for topic in topics}
+
+    def alter_broker_configs(
+        self, broker: BrokerId, values: Mapping[str, str | None]
+    ) -> None:
+        self._answer()
+        self.on_change()
+        alter(self.brokers.setdefault(broker, {}), values)
+        if not self.brokers[broker]:
+            del self.brokers[broker]
+
+    def append_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._answer()
+        append(self.topics.setdefault(topic, {}), lists)
+
+    def subtract_topic_configs(
+        self, topic: TopicName, lists: Mapping[str, Sequence[str]]
+    ) -> None:
+        self._answer()
+        subtract(self.topics.setdefault(topic, {}), lists)
+
+    def delete_topic_configs(self, topic: TopicName, keys: Sequence[str]) -> None:
+        self._answer()
+        alter(self.topics.setdefault(topic, {}), dict.fromkeys(keys))
+        if not self.topics[topic]:
+            del self.topics[topic]
+
+    def _answer(self) -> None:
+        if self.cut_off:
+            raise ClusterUnreachable("the connection was cut")

@@ -1,0 +1,214 @@
+"""Runs on a simulated cluster, which may be cut off at any call and gone on with."""
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from executor.executor import Executor
+from executor.run.operator_control import Steering
+from executor.timing import RunLimits
+from lab.simulated_cluster.cluster import SimulatedCluster
+from lab.simulated_cluster.cluster_state import (
+    Curve,
+    SimulatedBroker,
+    SimulatedPartition,
+)
+from lab.simulated_cluster.curves import steady
+from lab.simulated_cluster.faults import Faults
+from lab.simulated_cluster.simulated_admin import SimulatedAdmin
+from model.ids import BrokerId, PartitionId, TopicName
+from model.plan.plan import Move, Plan
+from model.run import RunProgress, RunReport
+from model.snapshot.snapshot import StorageKind
+from tests.support.executor.plan_builders import CLUSTER_ID, ids, move, plan
+
+MB = 10**6
+TOPIC = TopicName("orders")
+
+
+class Killed(BaseException):
+    """As SIGKILL: nothing is caught, written or cleaned up after it."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Site:
+    """A simulated cluster, a folder for journals, and a plan for the cluster."""
+
+    folder: Path
+    before: Mapping[int, Sequence[int]]
+    """Replicas of each partition of the topic, leader first."""
+    after: Mapping[int, Sequence[int]]
+    storage: StorageKind = StorageKind.REPLICATED
+    brokers: int = 5
+    log_bytes: float = 200.0 * MB
+    bytes_in: Curve = steady(0.0)  # noqa: RUF009 - it holds nothing
+    disk_bytes: float = float("inf")
+    leads: Mapping[int, int] = field(default_factory=dict)
+    """Leaders before that are not the first of their replicas."""
+    leader_check_s: float | None = None
+    lags_s: Mapping[int, float] = field(default_factory=dict)
+    """How far what brokers show is behind the controller."""
+    log_dirs: tuple[str, ...] = ("/data",)
+    """Of each broker; every replica is in the first at the beginning."""
+    dirs_after: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    """Log directories of each replica, where the plan names any."""
+    limits: RunLimits = field(default_factory=RunLimits)
+    cluster: SimulatedCluster = field(init=False)
+    faults: Faults = field(init=False, default_factory=Faults)
+    told: list[RunProgress] = field(init=False, default_factory=list)
+    """What observers of runs were shown."""
+    steering: Steering = field(init=False, default_factory=Steering)
+
+    def __post_init__(self) -> None:
+        numbers = range(1, self.brokers + 1)
+        self.cluster = SimulatedCluster(
+            CLUSTER_ID,
+            [self._broker(b) for b in ids(numbers)],
+            [self._partition(number) for number in self.before],
+            now_s=1_800_000_000.0,
+            leader_check_s=self.leader_check_s,
+        )
+        lags = {BrokerId(b): seconds for b, seconds in self.lags_s.items()}
+        self.cluster.metadata.lags_s = lags
+
+    @property
+    def plan(self) -> Plan:
+        """From `before` to `after`."""
+        return plan(
+            [
+                self._sized(
+                    move(
+                        n,
+                        self.before[n],
+                        to,
+                        storage=self.storage,
+                        leader_before=self.leads.get(n),
+                        dirs_before=[self.log_dirs[0] for _ in self._named(n)],
+                        dirs_after=self._named(n),
+                    )
+                )
+                for n, to in self.after.items()
+            ],
+            live=range(1, self.brokers + 1),
+        )
+
+    @property
+    def placement(self) -> dict[int, tuple[tuple[int, ...], int]]:
+        """Replicas and leader of each partition."""
+        return {
+            pid.partition: (tuple(p.replicas), p.leader)
+            for pid, p in self.cluster.partitions.items()
+        }
+
+    @property
+    def partitions(self) -> list[SimulatedPartition]:
+        """By their numbers."""
+        return [of for _, of in sorted(self.cluster.partitions.items())]
+
+    @property
+    def dirs(self) -> dict[int, tuple[str, ...]]:
+        """Where the replicas lie of partitions whose directories the plan names."""
+        return {
+            pid.partition: tuple(p.dirs.get(b, self.log_dirs[0]) for b in p.replicas)
+            for pid, p in self.cluster.partitions.items()
+            if pid.partition in self.dirs_after
+        }
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no setting is left anywhere."""
+        brokers = [b.configs for b in self.cluster.brokers.values()]
+        return not any([*self.cluster.topic_configs.values(), *brokers])
+
+    def executor(self) -> Executor:
+        """A new process: it knows what is on disk and what the cluster shows."""
+        admin = SimulatedAdmin(self.cluster, self.faults)
+        return Executor(admin, timing=self.cluster.timing, limits=self.limits)
+
+    def run(
+        self,
+        to_run: Plan | None = None,
+        observe: Callable[[RunProgress], None] | None = None,
+    ) -> RunReport:
+        """Carry out the plan, or another one."""
+        return self.executor().execute(
+            to_run or self.plan,
+            journal_dir=self.folder,
+            observe=observe or self.told.append,
+            steering=self.steering,
+        )
+
+    def steer_anew(self) -> None:
+        """Forget what was asked of the run before."""
+        self.steering = Steering()
+
+    def resume(self) -> RunReport:
+        """Go on with the newest run."""
+        return self.executor().resume(
+            journal_dir=self.folder, observe=lambda _: None, steering=self.steering
+        )
+
+    def roll_back(self) -> RunReport:
+        """Undo the newest run."""
+        back, left = self.executor().plan_back(self.folder, None)
+        assert not left
+        return self.run(back)
+
+    def kill_at(self, change: int, *, made: bool) -> None:
+        """Die right before or after the n-th call that changes something; stay dead."""
+        count = itertools.count()
+
+        def on_call(_call: str, *, made: bool) -> None:
+            if made == wanted and next(count) >= change:
+                raise Killed
+
+        wanted, self.faults.on_call = made, on_call
+
+    def live_on(self) -> None:
+        """Nothing kills any more."""
+        self.faults.on_call = Faults().on_call
+
+    def _named(self, number: int) -> Sequence[str]:
+        return self.dirs_after.get(number, ())
+
+    def _broker(self, broker: BrokerId) -> SimulatedBroker:
+        return SimulatedBroker(
+            id=broker, disk_bytes=self.disk_bytes, log_dirs=self.log_dirs
+        )
+
+    def _sized(self, of: Move) -> Move:
+        size = 0 if self.storage is StorageKind.SHARED else int(self.log_bytes)
+        return of.model_copy(update={"bytes_to_copy": size * len(of.added)})
+
+    def _partition(self, number: int) -> SimulatedPartition:
+        replicas = ids(self.before[number])
+        return SimulatedPartition(
+            id=PartitionId(TOPIC, number),
+            topic_id=move().topic_id,
+            storage=self.storage,
+            replicas=list(replicas),
+            leader=BrokerId(self.leads.get(number, replicas[0])),
+            bytes_in=self.bytes_in,
+            log_bytes=self.log_bytes,
+        )
+
+
+def cut_off(
+    folder: Path, make: Callable[[Path], Site], *, made: bool, least: int = 2
+) -> Iterator[Site]:
+    """A run killed at its first call that changes something, at its second, ...
+
+    Right before the call or after it is `made`; there are `least` calls or more.
+    """
+    for change in itertools.count():
+        cut = make(folder / f"{change}")
+        cut.kill_at(change, made=made)
+        try:
+            cut.run()
+        except Killed:
+            cut.live_on()
+        else:
+            break
+        yield cut
+    assert change >= least

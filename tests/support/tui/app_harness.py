@@ -1,0 +1,119 @@
+"""The app over a fake loop, in a terminal that does not exist."""
+
+import asyncio
+import contextlib
+import io
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+from rich.console import Console
+from textual.pilot import Pilot
+from textual.widgets import Button, Input, Static
+
+from control.loop.view import LoopView
+from control.settings.screen_settings import ScreenSettings
+from tests.support.tui.loop_views import AT_MS, FakeLoop
+from tui.app import PlimsollApp
+from tui.screens.approve import ApproveScreen
+from tui.viewmodel.cells import plain
+from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.text_lines import Lines
+
+USER = "ann"
+ROUNDS = 5
+"""Messages lead to a layout, that to sizes, those to other text and a layout again."""
+SWITCH_S = 0.06
+"""For so long, and a little less, Textual draws nothing after a switch of screens."""
+
+
+@dataclass
+class Stage:
+    """What a test acts on and looks at."""
+
+    loop: FakeLoop
+    app: PlimsollApp
+    pilot: Pilot[None]
+    clock_s: float = AT_MS / 1000
+    terminal_gone: bool = False
+    mode: str = PlimsollApp.DEFAULT_MODE
+
+    async def show(self, view: LoopView, *, running: bool | None = None) -> None:
+        self.loop.show(view, running=running)
+        await self.settle()
+
+    async def press(self, *keys: str) -> None:
+        await self.pilot.press(*keys)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Until messages, threads and repaints are through.
+
+        Counted in rounds, not by an idle processor, which a busy machine has, too.
+        """
+        await self.app.workers.wait_for_complete()
+        if self.app.current_mode != self.mode:
+            self.mode = self.app.current_mode
+            await asyncio.sleep(SWITCH_S)
+        for _ in range(ROUNDS):
+            await self.pilot.pause(0)
+
+    @property
+    def asking(self) -> ApproveScreen:
+        assert isinstance(self.app.screen, ApproveScreen)
+        return self.app.screen
+
+    @property
+    def name(self) -> Input:
+        return self.asking.query_one(Input)
+
+    def can_confirm(self) -> bool:
+        return not self.asking.query_one("#yes", Button).disabled
+
+    def words(self, selector: str) -> str:
+        """The text of the first widget of the main screen that fits."""
+        widget = self.app.screen_stack[0].query(selector).first(Static)
+        return str(widget.render())
+
+    @property
+    def header(self) -> str:
+        shown = self.app.screen_stack[0].query_one("#header", Lines).shown or ()
+        return "\n".join("".join(s.text for s in line) for line in shown)
+
+    @property
+    def help(self) -> str:
+        """What the help panel says, a paragraph or key on each line."""
+        console = Console(width=1000, file=io.StringIO())
+        with console.capture() as caught:
+            console.print(self.app.screen.query_one("HelpPanel Static", Static).content)
+        return caught.get()
+
+    def table(self, selector: str) -> list[list[str]]:
+        """Cells of a table as text."""
+        table = self.app.screen_stack[0].query_one(selector, KeyedTable)
+        return [[plain(cell).strip() for cell in row.cells] for row in table.rows_shown]
+
+
+@contextlib.asynccontextmanager
+async def stage(
+    view: LoopView,
+    *,
+    size: tuple[int, int] = (80, 24),
+    running: bool = False,
+    theme: str = "textual-dark",
+    keys: dict[str, str] | None = None,
+) -> AsyncIterator[Stage]:
+    """The app, showing this view."""
+    looks = ScreenSettings(theme=theme)
+    loop = FakeLoop(view=view, running=running, screen=looks, keys=keys or {})
+    stages: list[Stage] = []
+    app = PlimsollApp(
+        loop,
+        user=USER,
+        clock=lambda: stages[0].clock_s if stages else AT_MS / 1000,
+        terminal_gone=lambda: bool(stages) and stages[0].terminal_gone,
+    )
+    app.animation_level = "none"
+    async with app.run_test(size=size) as pilot:
+        stages.append(Stage(loop, app, pilot))
+        await stages[0].settle()
+        yield stages[0]

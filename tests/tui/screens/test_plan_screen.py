@@ -1,0 +1,520 @@
+"""What the keys of the plan screen ask of the loop; none of them changes a cluster."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from textual.events import Key
+from textual.widgets import ContentSwitcher, Input, Static
+
+from control.loop.view import LoopView, Mode
+from control.planning.plan_overrides import Asks
+from control.planning.plan_view import Proposed, Solving
+from model.errors import ConfigError
+from model.goals.goals import ObjectiveKind, Pin
+from model.ids import BrokerId
+from model.names import Names
+from model.plan.plan import read_plan
+from model.snapshot.what_if import AddedBrokers, Scenario, Traffic
+from tests.support.tui.app_harness import Stage, stage
+from tests.support.tui.loop_views import (
+    GOALS,
+    HASH,
+    NAME,
+    moves,
+    plan,
+    plan_ready,
+    running,
+    solving,
+)
+from tests.support.tui.plan_views import (
+    asked,
+    loaded_plan,
+    outdated,
+    still_solving,
+    what_if,
+    with_frontier,
+)
+from tui.screens.form import FormScreen
+from tui.screens.reason import ReasonScreen
+from tui.viewmodel.plan.approval import throttle_line
+from tui.widgets.keyed_table import KeyedTable
+
+
+def _form(on: Stage) -> FormScreen:
+    assert isinstance(on.app.screen, FormScreen)
+    return on.app.screen
+
+
+async def _type(on: Stage, field: str, text: str) -> None:
+    inputs = {i.name: i for i in _form(on).query(Input)}
+    inputs[field].value = text
+    await on.settle()
+
+
+def _refused(on: Stage) -> str:
+    words = _form(on).query_one("#refused", Static)
+    return str(words.render()) if words.display else ""
+
+
+async def test_d_asks_for_a_plan_without_the_move_under_the_cursor() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "down", "d")
+        assert on.loop.proposals.asked == [Asks(stay=(moves()[1].id,))]
+
+
+async def test_u_undoes_the_last_request() -> None:
+    asks = Asks().dropping(moves()[0].id).dropping(moves()[1].id)
+    view = replace(plan_ready(), proposed=Proposed(asks=asks))
+    async with stage(view) as on:
+        await on.press("2", "u")
+        assert on.loop.proposals.undone == 1
+        assert on.loop.proposals.asked == []
+
+
+async def test_a_refusal_is_told_in_words() -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.proposals.refuses = ConfigError("orders-0 cannot stay: [a] rule")
+        await on.press("2", "d")
+        assert [n.message for n in on.app._notifications] == [
+            "orders-0 cannot stay: [a] rule"
+        ]
+
+
+async def test_p_pins_the_partition_to_the_brokers_that_are_typed() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "p")
+        await _type(on, "brokers", "x")
+        assert "'x' is no id of a broker" in _refused(on)
+        await _type(on, "brokers", "")
+        assert "orders-0 has 1 replicas" in _refused(on)
+        await _type(on, "brokers", "3, 2")
+        assert _refused(on) == ""
+        await on.press("enter")
+        pin = Pin(
+            topics=Names(exact=("orders",)),
+            partitions=(0,),
+            brokers=(BrokerId(2), BrokerId(3)),
+        )
+        assert on.loop.proposals.asked == [Asks(pins=(pin,))]
+
+
+async def test_g_edits_weights_bands_and_limits_and_says_what_cannot_be() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2", "g")
+        for field, text, words in (
+            ("goal net_in", "heavy", "weight of net_in: 'heavy' is no number"),
+            ("goal net_out", "1 0%", "band of net_out: say a percentage"),
+            ("goal net_out", "1 10 20", "net_out: say a weight and a band"),
+            ("goal net_out", "%", "net_out: say a weight and a band"),
+            ("moves", "1.5", "most moves: '1.5' is no whole number"),
+            ("bytes", "many", "most bytes: 'many' is not a size"),
+            ("objective", "best", "objective: 'best' is not variance or band"),
+            ("excluded", "a(", "no regular expression"),
+            ("move_price", "0", "greater than 0"),
+        ):
+            before = next(i.value for i in _form(on).query(Input) if i.name == field)
+            await _type(on, field, text)
+            assert words in _refused(on)
+            await on.press("enter")
+            assert on.loop.proposals.asked == []
+            await _type(on, field, before)
+            assert _refused(on) == ""
+        await _type(on, "goal net_out", "")
+        await _type(on, "goal leaders", "2 20 %")
+        await _type(on, "goal replicas", "3")
+        await _type(on, "moves", "3")
+        await _type(on, "objective", "band")
+        await on.press("enter")
+        (asks,) = on.loop.proposals.asked
+        assert asks.goals is not None
+        found = [(g.resource, g.weight, g.tolerance) for g in asks.goals.balance]
+        assert found == [
+            ("net_in", 1.0, 0.1),
+            ("replicas", 3.0, 0.1),
+            ("leaders", 2.0, 0.2),
+        ]
+        assert asks.goals.budgets.replica_moves == 3
+        assert asks.goals.objective is ObjectiveKind.BAND
+        assert asks.goals.balance[0].floor == GOALS.balance[0].floor
+
+
+@pytest.mark.parametrize(("size", "said"), [((60, 16), 1), ((120, 40), 0)])
+async def test_what_a_form_refuses_is_said_beside_it_where_it_has_no_room(
+    size: tuple[int, int], said: int
+) -> None:
+    async with stage(plan_ready(), size=size) as on:
+        await on.press("2", "g", "tab", "tab", "tab")
+        field = on.app.focused
+        assert isinstance(field, Input)
+        shown = on.app.screen._compositor.render_strips()
+        assert any(field.placeholder in strip.text for strip in shown)
+        await on.press("x", "enter")
+        await on.settle()
+        assert on.app.screen.region.contains_region(field.region)
+        told = [note.message for note in on.app._notifications]
+        assert told == [_refused(on)] * said
+
+
+async def test_a_form_that_is_left_as_it_is_asks_for_the_same_goals() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2", "g", "enter")
+        assert on.loop.proposals.asked == [Asks(goals=GOALS)]
+
+
+async def test_escape_leaves_a_form_and_asks_nothing() -> None:
+    async with stage(plan_ready()) as on:
+        for key in ("g", "p", "w", "e"):
+            await on.press("2", key, "escape")
+            assert len(on.app.screen_stack) == 1
+        assert on.loop.proposals == type(on.loop.proposals)()
+
+
+async def test_b_ends_the_solve_with_the_best_so_far() -> None:
+    async with stage(still_solving()) as on:
+        await on.press("2", "b")
+        assert on.loop.proposals.stopped == 1
+        await on.show(plan_ready())
+        await on.press("b")
+        assert on.loop.proposals.stopped == 1
+
+
+async def test_b_ends_a_frontier_that_is_being_traced() -> None:
+    view = plan_ready()
+    tracing = replace(view.proposed, tracing=Solving(started_at_ms=0))
+    async with stage(replace(view, proposed=tracing), size=(120, 40)) as on:
+        await on.press("2", "f", "b")
+        assert on.loop.proposals.stopped == 1
+
+
+async def test_f_traces_a_frontier_once_and_shows_it_in_place_of_the_brokers() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("2", "f")
+        assert on.loop.proposals.traced == 1
+        side = on.app.screen.query_one("#side", ContentSwitcher)
+        assert side.current == "frontier"
+        await on.show(with_frontier())
+        await on.press("f", "f")
+        assert on.loop.proposals.traced == 1
+        await on.press("escape")
+        assert side.current == "brokers-after"
+        assert on.app.current_mode == "plan"
+        await on.press("escape")
+        assert on.app.current_mode == "overview"
+
+
+async def test_f_traces_a_frontier_anew_where_the_one_it_shows_is_gone() -> None:
+    async with stage(with_frontier(), size=(120, 40)) as on:
+        await on.press("2", "f")
+        assert on.loop.proposals.traced == 0
+        await on.show(plan_ready())
+        await on.press("f")
+        assert on.loop.proposals.traced == 1
+        side = on.app.screen.query_one("#side", ContentSwitcher)
+        assert side.current == "frontier"
+
+
+async def test_the_operator_picks_the_point_of_the_frontier_that_is_to_be_run() -> None:
+    async with stage(with_frontier(), size=(120, 40)) as on:
+        await on.press("2", "f", *["left"] * 9, "right", "right", "enter")
+        assert on.loop.proposals.chosen == [2]
+
+
+async def test_while_a_run_goes_on_the_key_that_picks_a_point_is_greyed() -> None:
+    async with stage(with_frontier(), size=(120, 40)) as on:
+        await on.press("2", "f")
+        view = replace(running(), proposed=with_frontier().proposed)
+        await on.show(view, running=True)
+        cut = on.app.screen.active_bindings["enter"]
+        assert not cut.enabled
+        assert "a run goes on" in cut.tooltip
+        await on.press("enter")
+        assert on.loop.proposals.chosen == []
+
+
+async def test_w_asks_what_is_to_be_supposed_and_refuses_it_in_words() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "w", "enter")
+        assert "nothing is supposed" in _refused(on)
+        await _type(on, "add", "2x")
+        assert "add brokers: '2x' cannot be read" in _refused(on)
+        await _type(on, "add", "2:a")
+        await _type(on, "remove", "1, 3")
+        await _type(on, "traffic", "-1")
+        assert "traffic times: '-1' cannot be read" in _refused(on)
+        await _type(on, "traffic", "1.5:ord.*")
+        await _type(on, "lose", "b")
+        await on.press("enter")
+        assert on.loop.proposals.supposed == [
+            Scenario(
+                add=(AddedBrokers(count=2, rack="a"),),
+                remove=(BrokerId(1), BrokerId(3)),
+                traffic=(Traffic(factor=1.5, topics=Names(regex=("ord.*",))),),
+                lose_racks=("b",),
+            )
+        ]
+
+
+async def test_a_scenario_that_the_cluster_refuses_keeps_the_form_open() -> None:
+    async with stage(plan_ready()) as on:
+        on.loop.proposals.refuses = ConfigError("there is no rack 'z' to lose")
+        await on.press("2", "w")
+        await _type(on, "lose", "z")
+        await on.press("enter")
+        assert "no rack 'z'" in _refused(on)
+
+
+async def test_escape_leads_from_a_what_if_back_to_the_real_plan() -> None:
+    async with stage(what_if()) as on:
+        await on.press("2", "escape")
+        assert on.loop.proposals.supposed == [None]
+        assert on.app.current_mode == "plan"
+
+
+async def test_every_part_of_a_what_if_is_marked() -> None:
+    async with stage(what_if(), size=(120, 40)) as on:
+        await on.press("2")
+        screen = on.app.screen
+        for part in ("MovesPanel", "BrokersAfter"):
+            assert str(screen.query_one(part).border_title).startswith("WHAT-IF: ")
+        await on.press("enter")
+        assert isinstance(on.app.screen, ReasonScreen)
+        title = on.app.screen.query_one(".title", Static)
+        assert str(title.render()).startswith("WHAT-IF: orders-")
+
+
+async def test_e_writes_the_plan_its_way_back_and_stock_json(tmp_path: Path) -> None:
+    view = plan_ready(of=loaded_plan())
+    async with stage(view) as on:
+        await on.press("2", "e")
+        await _type(on, "folder", str(tmp_path / "out"))
+        await on.press("enter")
+        assert read_plan(tmp_path / "out" / "plan.json") == loaded_plan()
+        names = {p.name for p in (tmp_path / "out").iterdir()}
+        assert {"reassignment.json", "rollback.json", "election.json"} <= names
+        await on.press("e")
+        await _type(on, "folder", str(tmp_path / "out"))
+        await on.press("enter")
+        assert "is there already; name another folder" in _refused(on)
+
+
+async def test_in_a_browser_no_files_are_written(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with stage(plan_ready()) as on:
+        monkeypatch.setenv("TEXTUAL_DRIVER", "textual.drivers.web_driver:WebDriver")
+        await on.press("2", "e")
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_a_what_if_is_written_as_one_that_no_command_carries_out(
+    tmp_path: Path,
+) -> None:
+    async with stage(what_if()) as on:
+        await on.press("2", "e")
+        await _type(on, "folder", str(tmp_path))
+        await on.press("enter")
+        (written,) = tmp_path.iterdir()
+        assert json.loads(written.read_text())["kind"] == "plimsoll.what-if"
+
+
+async def test_c_copies_the_plan_as_commands_of_kafkas_tools() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "c")
+        text = on.app.clipboard
+        name = f"plimsoll-{HASH[:12]}"
+        assert f"--reassignment-json-file {name}.json --execute" in text
+        document = text.split("<<'EOF'\n")[1].split("\nEOF\n")[0]
+        assert len(json.loads(document)["partitions"]) == len(moves())
+
+
+# ---- safety
+
+KEYS = ["d", "p", "u", "g", "f", "w", "b", "e", "c", "A", "r", "X", "P", "space", "T"]
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        plan_ready(Mode.READ_ONLY),
+        with_frontier(Mode.READ_ONLY),
+        what_if(Mode.READ_ONLY),
+    ],
+    ids=["a plan", "a frontier", "a what-if"],
+)
+async def test_read_only_no_key_of_the_plan_screen_reaches_a_mutating_call(
+    view: LoopView, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with stage(view, size=(120, 40)) as on:
+        await on.press("2")
+        for key in KEYS:
+            await on.pilot.press(key, *NAME, "enter", "escape")
+            await on.press("escape", "2")
+        assert on.loop.approved == []
+        assert not on.loop.steering.stopping.is_set()
+        assert not on.loop.steering.paused
+
+
+async def test_a_what_if_cannot_be_approved_by_any_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # the e of the name opens the form of the export
+    async with stage(what_if()) as on:
+        await on.press("2", "A")
+        on.app.action_approve()
+        await on.settle()
+        assert len(on.app.screen_stack) == 1
+        await on.press(*NAME, "enter", "tab", "enter")
+        assert on.loop.approved == []
+        await on.press("escape")
+        titles = {c.title for c in on.app.get_system_commands(on.app.screen)}
+        assert "Approve" not in titles
+        bound = on.app.screen.active_bindings["A"]
+        assert not bound.enabled
+        assert "what-if" in bound.tooltip
+
+
+async def test_a_what_if_that_comes_under_the_question_leaves_it_the_real_plan() -> (
+    None
+):
+    async with stage(plan_ready()) as on:
+        await on.press("A", *NAME)
+        await on.show(what_if())
+        assert HASH[:12] in str(on.asking.query_one(".title", Static).render())
+        await on.press("enter", "enter")
+        assert [hash_ for hash_, _ in on.loop.approved] == [HASH]
+
+
+async def test_an_outdated_plan_cannot_be_approved_and_says_what_changed() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A", *NAME)
+        assert on.can_confirm()
+        await on.show(outdated())
+        assert not on.can_confirm()
+        words = str(on.asking.query_one("#refused").render())
+        assert "broker 4 is new; orders-0 is on 3, it was on 1" in words
+        await on.press("escape", "A")
+        assert len(on.app.screen_stack) == 1
+        assert "broker 4 is new" in on.app.screen.active_bindings["A"].tooltip
+
+
+async def test_the_question_tells_what_was_asked_and_how_fast_moves_may_copy() -> None:
+    async with stage(asked()) as on:
+        await on.press("A")
+        told = " ".join(str(w.render()) for w in on.asking.query(Static))
+        assert "asked: orders-5 stays" in told
+        assert "throttle: none" in told
+
+
+@pytest.mark.parametrize(
+    ("throttle", "words"),
+    [
+        (None, "throttle: none"),
+        (50_000_000, "throttle: 50.0 MB/s"),
+        ("auto", "throttle: what clients leave free"),
+    ],
+)
+def test_a_throttle_is_told_in_words(throttle: int | str | None, words: str) -> None:
+    assert throttle_line(throttle).strip() == words
+
+
+async def test_while_a_run_goes_on_no_other_plan_is_asked_for() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("2")
+        for key in ("d", "p", "u", "g", "f", "w"):
+            await on.press(key)
+            assert len(on.app.screen_stack) == 1
+            assert "a run goes on" in on.app.screen.active_bindings[key].tooltip
+        assert on.loop.proposals == type(on.loop.proposals)()
+
+
+async def test_without_a_plan_the_keys_of_moves_say_so() -> None:
+    async with stage(solving()) as on:
+        await on.press("2", "d", "e", "c")
+        assert on.loop.proposals.asked == []
+        for key in ("d", "e", "c"):
+            tooltip = on.app.screen.active_bindings[key].tooltip
+            assert tooltip == "there is no plan with moves"
+
+
+async def _typed_at_once(on: Stage, *keys: str) -> None:
+    for key in keys:
+        on.app.post_message(Key(key, None))
+    await on.settle()
+
+
+async def test_a_form_asks_once_however_often_enter_is_typed() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "g")
+        await _typed_at_once(on, "enter", "enter", "enter")
+        assert len(on.loop.proposals.asked) == 1
+
+
+async def test_a_form_that_is_left_while_it_asks_closes_nothing_else() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "g")
+        await _typed_at_once(on, "enter", "enter", "escape")
+        assert on.app.screen.query("#moves")
+
+
+async def test_a_form_left_while_it_writes_harms_nothing(
+    tmp_path: Path,
+) -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "e")
+        (folder := tmp_path / "file").write_text("")
+        await _type(on, "folder", str(folder))
+        await _typed_at_once(on, "enter", "escape")
+        assert on.app.screen.query("#moves")
+        assert folder.read_text() == ""
+
+
+@pytest.mark.parametrize(
+    ("folder", "why"),
+    [
+        ("~nobody-has-this-name/x", "there is no such user"),
+        ("a\0b", "unprintable"),
+        ("a\ud800b", "unprintable"),
+        ("x" * 5000, "File name too long"),
+        ("/dev/null/x", "Not a directory"),
+    ],
+)
+async def test_a_folder_that_cannot_be_is_refused_in_words(
+    folder: str, why: str
+) -> None:
+    for view in (plan_ready(), what_if()):
+        async with stage(view) as on:
+            await on.press("2", "e")
+            await _type(on, "folder", folder)
+            await on.press("enter")
+            assert why in _refused(on)
+
+
+async def test_figures_of_a_large_cluster_are_shown_whole() -> None:
+    changes = tuple(
+        b.model_copy(update={"replicas_before": 101_100, "replicas_after": 99_900 + i})
+        for i, b in enumerate(plan().brokers)
+    )
+    moves = tuple(
+        m.model_copy(
+            update={
+                "replicas_before": (1011, 1012, 1013),
+                "replicas_after": (2021, 2022, 2023),
+                "leader_before": 1011,
+                "leader_after": 2021,
+            }
+        )
+        for m in plan().moves
+    )
+    big = plan().model_copy(update={"brokers": changes, "moves": moves})
+    async with stage(plan_ready(of=big), size=(160, 50)) as on:
+        await on.press("2")
+        for selector, wanted in (
+            ("#after", "101100 → 99900 "),
+            ("#moves", "1011,1012,1013 → 2021,2022,2023 "),
+            ("#moves", "1011 → 2021 "),
+        ):
+            table = on.app.screen.query_one(selector, KeyedTable)
+            assert wanted in table.render_line(1).text

@@ -1,0 +1,340 @@
+"""The plan as a difference to read: figures, moves, brokers, frontier, in words."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.loop.view import LoopView, Phase
+from control.planning.frontier_points import point_of
+from control.planning.plan_view import Proposed, Solving
+from model.evaluate import evaluate
+from model.ids import PartitionId, TopicName
+from model.plan.plan import PlanStatus
+from tests.support.tui.loop_views import (
+    AT_MS,
+    CONNECTING,
+    GOALS,
+    HASH,
+    NEWER_HASH,
+    UNREACHABLE,
+    failed,
+    level_after_run,
+    levelled,
+    measuring,
+    moves,
+    plan,
+    plan_ready,
+    progress,
+    skewed,
+    solving,
+)
+from tests.support.tui.plan_views import (
+    STATES,
+    answered,
+    asked,
+    awaited,
+    leaving_faults,
+    loaded_plan,
+    outdated,
+    still_solving,
+    traced,
+    what_if,
+)
+from tui.screen_state import Moment
+from tui.viewmodel.brokers.broker_diff import broker_table
+from tui.viewmodel.cells import Table, plain
+from tui.viewmodel.plan.frontier import (
+    PICKED,
+    POINT,
+    plot,
+    point_words,
+    start_of,
+)
+from tui.viewmodel.plan.moves import (
+    move_lines,
+    moves_table,
+    price_words,
+    without,
+)
+from tui.viewmodel.plan.plan_figures import figures
+from tui.viewmodel.plan.shown_plan import shown
+from tui.viewmodel.plan.wording import MOVES_SHOWN
+
+
+def _figures(view: LoopView, width: int = 110) -> str:
+    moment = Moment(view=view, goals=GOALS, now_ms=AT_MS, running=False)
+    return "\n".join(plain(line) for line in figures(shown(view), moment, width))
+
+
+def _cells(table: Table) -> list[list[str]]:
+    return [[plain(c).strip() for c in row.cells] for row in table.rows]
+
+
+# ---- figures
+
+
+def test_a_plan_shows_its_proof_its_cost_and_what_limited_it() -> None:
+    limited = plan().model_copy(update={"limited_by": "20 units of work used up"})
+    words = _figures(plan_ready(of=limited))
+    for part in (
+        "OPTIMAL",
+        "objective 12 → 0.1587",
+        "bound 0.1587",
+        "gap 0 (0.0 % of the possible gain)",
+        "4 moves",
+        "4 leader changes",
+        "33.5 MB to copy",
+        "off level in 200% → 2%, out 200% → 2%",
+        "limited by: 20 units of work used up",
+    ):
+        assert part in words
+
+
+def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
+    open_plan = plan().model_copy(
+        update={"status": PlanStatus.IMPROVED, "objective": 6.0, "bound": 0.0}
+    )
+    assert "gap 6 (50.0 % of the possible gain)" in _figures(plan_ready(of=open_plan))
+
+
+def test_a_gap_that_is_what_is_left_of_rounding_is_none() -> None:
+    found = plan()
+    proved = found.model_copy(update={"bound": found.objective * (1 - 1e-9)})
+    words = _figures(replace(plan_ready(), plan=proved))
+    assert "gap 0 (0.0 % of the possible gain)" in words
+
+
+@pytest.mark.parametrize("width", [60, 78, 118])
+def test_what_a_plan_leaves_broken_stands_with_it(width: int) -> None:
+    lines = _figures(leaving_faults(), width).splitlines()
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(" ".join(lines).split())
+    for part in (
+        "! over the limit after it:",
+        "broker 1 in 3.00 MB/s, limit 1.70 MB/s",
+        "broker 2 in 4.00 MB/s, limit 1.70 MB/s",
+        "and 1 more",
+        "! rack violations not repaired: 1 partition (orders-7)",
+        "! the rack of broker 2 is unknown, so the rack rule",
+    ):
+        assert part in words
+
+
+def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:
+    words = _figures(still_solving())
+    for part in ("SOLVING 4 s", "0.2381 with 5 moves", "bound 0.1502", "gap 0.088"):
+        assert part in words
+
+
+def test_a_solve_that_has_nothing_yet_says_so_and_one_that_ends_says_that() -> None:
+    begun = Proposed(solving=Solving(started_at_ms=AT_MS))
+    assert "no plan found yet" in _figures(replace(solving(), proposed=begun))
+    ending = Proposed(solving=Solving(started_at_ms=AT_MS, stopping=True))
+    assert "ending with the best" in _figures(replace(solving(), proposed=ending))
+
+
+def test_what_was_asked_of_a_plan_stands_with_it() -> None:
+    view = asked()
+    assert _figures(view).rstrip().endswith("asked: orders-5 stays")
+    asks = view.proposed.asks.dropping(PartitionId(TopicName("orders"), 3))
+    more = replace(view, proposed=replace(view.proposed, asks=asks))
+    assert "asked: orders-5 stays; orders-3 stays" in _figures(more)
+
+
+def test_what_is_asked_of_the_plan_to_come_is_not_said_of_this_one() -> None:
+    assert "asked of the next plan: orders-5 stays" in _figures(awaited())
+
+
+def test_an_outdated_plan_names_what_changed() -> None:
+    words = _figures(outdated())
+    assert "OUTDATED" in words
+    assert "broker 4 is new; " in words
+    assert "orders-0 is on 3, it was on 1;" in words
+
+
+def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> None:
+    view = replace(outdated(), run=progress())
+    moment = Moment(view=view, goals=GOALS, now_ms=AT_MS, running=True)
+    told = [plain(line) for line in figures(shown(view), moment, 110)]
+    assert told[0].startswith(" THIS PLAN  is being carried out")
+    assert "OUTDATED" not in "".join(told)
+    others = replace(progress(), plan_hash=NEWER_HASH)
+    moment = replace(moment, view=replace(view, run=others))
+    assert "OUTDATED" in plain(figures(shown(view), moment, 110)[0])
+
+
+def test_a_competing_rebalancer_stands_above_the_plan() -> None:
+    view = plan_ready()
+    view = replace(view, proposed=replace(view.proposed, rivals=("Another moves.",)))
+    assert " REBALANCER  Another moves." in _figures(view)
+    assert "REBALANCER" not in _figures(plan_ready())
+
+
+def test_many_changes_are_counted() -> None:
+    changes = tuple(f"broker {i} is gone" for i in range(9))
+    many = replace(plan_ready(), proposed=Proposed(changes=changes))
+    assert "and 6 more changes" in _figures(many)
+
+
+# ---- moves
+
+
+def test_a_move_shows_from_to_bytes_leader_gain_and_reason() -> None:
+    first = _cells(moves_table(shown(plan_ready()), 110))[0]
+    assert first[:5] == ["orders-0", "1 → 2", "11.0 MB", "1 → 2", "0.9"]
+    assert first[5].startswith("relieves broker 1")
+
+
+def test_many_moves_are_cut_and_counted() -> None:
+    many = tuple(
+        moves()[0].model_copy(update={"partition": i}) for i in range(MOVES_SHOWN + 7)
+    )
+    view = plan_ready(of=plan().model_copy(update={"moves": many}))
+    table = moves_table(shown(view), 110)
+    assert len(table.rows) == MOVES_SHOWN
+    assert table.note == "and 7 more moves"
+
+
+@pytest.mark.parametrize("width", [75, 115, 195])
+def test_moves_fill_the_width_and_cells_fit(width: int) -> None:
+    table = moves_table(shown(plan_ready()), width)
+    assert sum(c.width for c in table.columns) == width
+    for row in table.rows:
+        for column, drawn in zip(table.columns, row.cells, strict=True):
+            assert len(plain(drawn)) <= column.width
+
+
+def test_what_is_lost_without_a_move_is_told_per_broker_and_goal() -> None:
+    """As the evaluator judges the plan without it."""
+    made = loaded_plan()
+    first = made.moves[0]
+    fewer = evaluate(skewed(), GOALS, made.moves[1:])
+    rows = {(broker, key): row for broker, key, *row in without(first, made)}
+    assert {key for _, key in rows} == {"net_in", "net_out"}
+    for broker in (*first.removed, *first.added):
+        off = fewer.deviations["net_in"][broker]
+        assert rows[str(broker), "net_in"][2] == f"{100 * off:+.1f} %"
+
+
+def test_the_cost_of_a_move_is_told_for_the_placement_that_was_planned_for() -> None:
+    now = shown(plan_ready(of=loaded_plan()))
+    assert "of the objective" in price_words(loaded_plan().moves[0], now)
+    other = replace(now, snapshot=levelled())
+    assert price_words(loaded_plan().moves[0], other) == ""
+
+
+def test_without_a_cursor_the_detail_says_what_would_fill_it() -> None:
+    lines = move_lines(None, shown(plan_ready()), 40)
+    assert "Put the cursor on a move" in plain(lines[0])
+
+
+# ---- brokers
+
+
+def test_brokers_show_how_far_off_they_are_now_and_after() -> None:
+    rows = _cells(broker_table(plan(), 46))
+    assert rows[0] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
+    assert rows[1] == ["2", "-100 %< → -1 %", "-100 %< → -1 %"]
+
+
+def test_replicas_and_loads_show_where_there_is_room() -> None:
+    assert [c.key for c in broker_table(plan(), 90).columns] == [
+        "broker",
+        "replicas",
+        "net_in load",
+        "net_in",
+        "net_out load",
+        "net_out",
+    ]
+
+
+def test_a_broker_that_leaves_has_no_level() -> None:
+    drained = shown(what_if()).plan
+    assert _cells(broker_table(drained, 46))[2] == ["3", "leaves", "leaves"]
+
+
+# ---- why there are no moves
+
+
+@pytest.mark.parametrize(
+    ("view", "words"),
+    [
+        (CONNECTING, "the cluster has to answer first"),
+        (UNREACHABLE, "the cluster has to answer first"),
+        (measuring(), "loads have to be known first"),
+        (solving(), "A plan is being made"),
+        (replace(level_after_run(), run=None), "When one leaves it, a plan is made"),
+        (failed(), "plimsoll has stopped"),
+        (
+            replace(solving(), phase=Phase.NO_PLAN, message="infeasible: no room"),
+            "There is no plan: infeasible: no room.",
+        ),
+        (STATES["level_already"], "LEVEL ALREADY\n- every broker lies within"),
+        (STATES["no_improvement"], "NO IMPROVEMENT WORTH ITS COST\n- no allowed"),
+        (STATES["no_plan_in_time"], "NO PLAN IN TIME\n- no placement"),
+        (
+            STATES["infeasible"],
+            "these cannot all be kept\n- broker 3 is draining\n- the budget allows 2 "
+            "moves\n\nWays out, the cheapest first:\n- it would be feasible with a",
+        ),
+    ],
+)
+def test_an_empty_plan_says_why(view: LoopView, words: str) -> None:
+    table = moves_table(shown(view), 110)
+    assert table.rows == ()
+    assert words in table.why_empty
+
+
+def test_an_old_answer_is_not_shown_once_the_cluster_is_level() -> None:
+    old = answered(PlanStatus.INFEASIBLE, "no room")
+    level = replace(old, phase=Phase.LEVEL)
+    assert "every broker is within its band" in shown(level).why_none
+
+
+# ---- frontier
+
+
+def test_every_point_of_the_frontier_is_drawn_and_the_picked_one_stands_out() -> None:
+    frontier = traced().frontier
+    lines = [plain(line) for line in plot(frontier, 0, 60, 20)]
+    assert len(lines) == 20
+    assert all(len(line) <= 60 for line in lines)
+    text = "".join(lines)
+    assert text.count(PICKED) == 1
+    assert text.count(POINT) == len(frontier.points) - 1
+
+
+def test_without_room_the_frontier_is_not_drawn() -> None:
+    (line,) = plot(traced().frontier, 0, 12, 3)
+    assert "no room" in plain(line)
+
+
+def test_a_point_says_what_it_costs_reaches_and_proves() -> None:
+    frontier = traced().frontier
+    assert frontier.chosen is not None
+    words = " ".join(point_words(frontier, frontier.chosen, 60, frontier.chosen))
+    point = frontier.points[frontier.chosen]
+    assert f"{frontier.chosen + 1} of {len(frontier.points)} (" in words
+    assert f"the plan): {point.moves} new replicas" in words
+    assert f"under {point.bound:.4g}" in words
+
+
+def test_only_the_point_that_is_the_plan_is_called_so() -> None:
+    """The point of the same price may be another plan."""
+    found = traced()
+    frontier = found.frontier
+    plans = {at: a.best for at, a in enumerate(found.answers) if a and a.best}
+    for at, best in plans.items():
+        assert point_of(found, best) == start_of(found, best) == at
+        words = [
+            " ".join(point_words(frontier, picked, 60, point_of(found, best)))
+            for picked in range(len(frontier.points))
+        ]
+        assert [i for i, w in enumerate(words) if "the plan)" in w] == [at]
+    other = plan().model_copy(update={"moves": plan().moves[1:]})
+    assert point_of(found, other) is None
+    assert point_of(found, None) is None
+
+
+def test_the_real_plan_is_named_by_its_hash_alone() -> None:
+    assert shown(plan_ready()).title(f"Plan {HASH[:12]}") == f"Plan {HASH[:12]}"

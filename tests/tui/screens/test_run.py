@@ -1,0 +1,352 @@
+"""A run as lines and rows: how far it is, what it does, what would stop it."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.loop.view import LoopView
+from executor.run.operator_control import AskedRate
+from model.ids import BrokerId
+from model.run import BrokerBalance, MoveState, RunProgress, RunReport, RunState
+from model.stop_rules import Reaction, StopRules
+from model.units import bytes_text
+from tests.support.tui.loop_views import (
+    AT_MS,
+    GOALS,
+    HASH,
+    level_after_run,
+    plan_ready,
+    progress,
+    running,
+)
+from tests.support.tui.past_runs import past, replay
+from tui.screen_state import Moment
+from tui.viewmodel.cells import Table, plain
+from tui.viewmodel.run.progress import rate_now, share_done
+from tui.viewmodel.run.run import (
+    MOVES_SHOWN,
+    RunShown,
+    moves_table,
+    past_shown,
+    run_shown,
+)
+from tui.viewmodel.run.stop_rules import armed
+from tui.viewmodel.run.throttle import UNLIMITED, throttle_words, typed_rate
+from tui.viewmodel.sort_filter import Filter, Wish
+
+MB = 1_000_000
+
+
+def _moment(view: LoopView, **more: object) -> Moment:
+    moment = Moment(view=view, goals=GOALS, now_ms=AT_MS, running=True)
+    return replace(moment, **more)  # type: ignore[arg-type]
+
+
+def _shown(view: LoopView, **more: object) -> RunShown:
+    return run_shown(_moment(view, **more), 116)
+
+
+def _words(shown: RunShown) -> str:
+    return "\n".join(plain(line) for line in shown.lines)
+
+
+def _of(run: RunProgress) -> LoopView:
+    return replace(running(), run=run)
+
+
+def _table(view: LoopView, width: int = 116, wish: Wish | None = None) -> Table:
+    return moves_table(_shown(view), width, wish or Wish())
+
+
+def _rows(table: Table) -> list[dict[str, str]]:
+    keys = [c.key for c in table.columns]
+    return [
+        dict(zip(keys, (plain(c).strip() for c in row.cells), strict=True))
+        for row in table.rows
+    ]
+
+
+def test_what_needs_a_look_stands_on_top_and_what_is_over_at_the_bottom() -> None:
+    done, moving, *waiting = progress().moves
+    stuck = replace(waiting[0], state=MoveState.STUCK, note="it does not come on")
+    run = replace(progress(), moves=(done, moving, stuck, *waiting[1:]))
+    states = [row["state"] for row in _rows(_table(_of(run)))]
+    assert states == ["stuck", "moving", "waiting", "done"]
+
+
+def test_a_move_shows_bytes_share_rate_and_time() -> None:
+    moving, *_, done = _rows(_table(running()))
+    assert (moving["bytes"], moving["time"]) == ("9.00 MB", "3 s")
+    assert moving["done"].endswith("50%")
+    assert moving["rate"] == "1.50 MB/s"
+    assert (done["bytes"], done["time"]) == ("11.0 MB", "2.40 s")
+    assert done["rate"] == "4.58 MB/s"
+
+
+def test_a_run_counts_its_moves_and_bytes_and_says_how_long_it_takes_yet() -> None:
+    run = replace(progress(), left_s=40.0, foreseen_s=60.0)
+    words = _words(_shown(_of(run)))
+    for part in (
+        "RUNNING  1 of 4 moves  1 under way  2 waiting  15.5 MB of 33.5 MB copied",
+        "1.50 MB/s",
+        "about 40 s left (60.0 s foreseen)",
+    ):
+        assert part in words
+
+
+def test_what_is_left_gets_less_between_two_estimates() -> None:
+    run = replace(progress(), left_s=40.0, left_at_ms=running().at_ms - 7_000)
+    assert "about 33 s left" in _words(_shown(_of(run)))
+    late = replace(run, left_at_ms=running().at_ms - 60_000)
+    assert "about 0 s left" in _words(_shown(_of(late)))
+
+
+@pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPING])
+def test_what_is_left_of_a_run_that_starts_nothing_is_not_told(
+    state: RunState,
+) -> None:
+    run = replace(progress(), state=state, left_s=40.0, foreseen_s=60.0)
+    assert "left" not in _words(_shown(_of(run)))
+
+
+def test_partitions_that_grew_copy_more_than_was_planned_and_not_of_it() -> None:
+    grown = replace(progress().moves[1], bytes_copied=10**9)
+    words = _words(_shown(_of(replace(progress(), moves=(grown,)))))
+    planned = bytes_text(grown.move.bytes_to_copy)
+    assert f"1.00 GB copied, {planned} planned" in words
+
+
+def test_the_share_counts_bytes_and_never_says_all_before_the_end() -> None:
+    assert share_done(progress()) == pytest.approx(15.5 / 33.5)
+    done = progress(RunState.DONE)
+    assert share_done(done) == 1.0
+    no_bytes = done.moves[0].move.model_copy(update={"bytes_to_copy": 0})
+    open_move = replace(progress().moves[3], move=no_bytes)
+    assert share_done(replace(done, moves=(*done.moves[:3], open_move))) == 0.99
+
+
+def test_what_a_run_has_dropped_is_not_done_once_it_has_ended() -> None:
+    moves = tuple(replace(m, state=MoveState.DROPPED) for m in progress().moves)
+    assert share_done(replace(progress(), moves=moves)) == 1.0
+    assert share_done(replace(progress(RunState.STOPPED), moves=moves)) == 0.0
+
+
+def test_a_run_that_copies_nothing_counts_moves() -> None:
+    moves = [
+        replace(m, move=m.move.model_copy(update={"bytes_to_copy": 0}), bytes_copied=0)
+        for m in progress().moves
+    ]
+    assert share_done(replace(progress(), moves=tuple(moves))) == 0.25
+
+
+def test_a_copy_larger_than_planned_is_not_done_before_it_is_done() -> None:
+    more = replace(progress().moves[1], bytes_copied=10**9)
+    moving, *_ = _rows(_table(_of(replace(progress(), moves=(more,)))))
+    assert moving["done"].endswith("99%")
+
+
+def test_moves_that_are_done_have_no_rate_any_more() -> None:
+    assert rate_now(progress(RunState.DONE), AT_MS) == 0.0
+
+
+def test_a_paused_or_stopped_run_says_by_whom() -> None:
+    for state, reason in (
+        (RunState.PAUSED, "paused by the operator"),
+        (RunState.STOPPED, "broker 3 does not serve any more"),
+    ):
+        run = replace(progress(state), reason=reason)
+        words = _words(_shown(_of(run)))
+        assert words.startswith(state.value.upper())
+        assert f"because: {reason}" in words
+
+
+def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
+    balance = BrokerBalance(
+        id=BrokerId(1),
+        before={},
+        planned={},
+        achieved={},
+        deviation_before={"net_in": 2.0},
+        deviation_planned={"net_in": 0.02},
+        deviation_achieved={"net_in": -0.04},
+    )
+    report = RunReport(
+        run_id="r",
+        plan_hash=HASH,
+        state=RunState.DONE,
+        reason="",
+        started_at_ms=0,
+        duration_s=1.0,
+        preparation_s=0.0,
+        moves=(),
+        brokers=(balance,),
+    )
+    words = _words(_shown(level_after_run(), report=report))
+    assert "off level in 200% → 2% planned, 4% achieved" in words
+    assert "stops on" not in words
+
+
+@pytest.mark.parametrize("width", [77, 118])
+def test_a_move_that_took_the_better_part_of_an_hour_says_all_of_it(
+    width: int,
+) -> None:
+    done = replace(progress(RunState.DONE).moves[0], done_at_ms=AT_MS + 3_593_000)
+    table = _table(_of(replace(progress(), moves=(done,))), width)
+    at = [c.key for c in table.columns].index("time")
+    told = plain(table.rows[0].cells[at])
+    assert told.strip() == "59 min 59 s"
+    assert len(told) < table.columns[at].width
+
+
+def test_a_note_stands_in_place_of_the_reason() -> None:
+    dropped = replace(
+        progress().moves[2], state=MoveState.DROPPED, note="leader changed meanwhile"
+    )
+    (row,) = _rows(_table(_of(replace(progress(), moves=(dropped,)))))
+    assert (row["state"], row["done"]) == ("dropped", "-")
+    assert row["note"].startswith("leader changed")
+
+
+def test_a_move_of_leadership_alone_names_the_leaders() -> None:
+    first = progress().moves[0]
+    move = first.move.model_copy(
+        update={"replicas_before": (1, 2), "replicas_after": (2, 1)}
+    )
+    run = replace(progress(), moves=(replace(first, move=move),))
+    assert _rows(_table(_of(run)))[0]["brokers"] == "leader 1 → 2"
+
+
+def test_a_run_is_named_by_its_id_and_its_plan() -> None:
+    title = f"Run 20231114T221310-3cc54011 of plan {HASH[:12]}"
+    assert _shown(running()).title == title
+    assert _shown(level_after_run()).title == title
+
+
+def test_before_the_first_run_the_panel_says_what_would_fill_it() -> None:
+    shown = _shown(plan_ready())
+    assert shown.share is None
+    assert "Approve a plan" in moves_table(shown, 116, Wish()).why_empty
+
+
+def test_a_run_that_was_cut_off_is_shown_with_what_can_be_done() -> None:
+    shown = _shown(plan_ready(), cut_off=past(RunState.CUT_OFF))
+    assert shown.title.startswith("Run that was cut off, 2023")
+    words = _words(shown)
+    assert "Go on with it (R), or roll it back (B)" in " ".join(words.split())
+    assert "CUT OFF  1 of 4 moves" in words
+    assert _shown(running(), cut_off=past(RunState.CUT_OFF)).title.startswith(
+        "Run 2023"
+    )
+
+
+def test_many_moves_are_counted_in_words_and_a_filter_finds_them_all() -> None:
+    waiting = progress().moves[3]
+    moves = tuple(
+        replace(waiting, move=waiting.move.model_copy(update={"partition": n}))
+        for n in range(MOVES_SHOWN + 7)
+    )
+    view = _of(replace(progress(), moves=moves))
+    assert len(_table(view).rows) == MOVES_SHOWN
+    assert _table(view).note == "and 7 more moves"
+    found = _table(view, wish=Wish(filter=Filter(f"orders-{MOVES_SHOWN + 6}")))
+    assert [row.key for row in found.rows] == [f"orders-{MOVES_SHOWN + 6}"]
+
+
+@pytest.mark.parametrize("width", [77, 107, 108, 195])
+def test_columns_fill_the_width_and_cells_fit(width: int) -> None:
+    table = _table(running(), width)
+    assert sum(c.width for c in table.columns) == max(width, 77)
+    for row in table.rows:
+        for column, shown in zip(table.columns, row.cells, strict=True):
+            assert len(plain(shown)) <= column.width
+
+
+# ---- the throttle
+
+
+@pytest.mark.parametrize(
+    ("text", "rate"),
+    [("50MB/s", 50 * MB), ("1e6", MB), (" AUTO ", None), ("none", UNLIMITED)],
+)
+def test_a_rate_is_read(text: str, rate: int | None) -> None:
+    assert typed_rate(text) == rate
+
+
+@pytest.mark.parametrize("text", ["", "fast", "0", "-5MB/s", "5 MB/min", "x" * 1000])
+def test_what_is_no_rate_is_told_with_what_would_be(text: str) -> None:
+    with pytest.raises(
+        ValueError,
+        match="use bytes per second, or a unit: 50MB/s, 50MiB/s, auto or none",
+    ):
+        typed_rate(text)
+
+
+@pytest.mark.parametrize(
+    ("begun_with", "asked", "words"),
+    [
+        (None, None, "none"),
+        (40 * MB, None, "40.0 MB/s"),
+        ("auto", None, "auto, by what clients leave free"),
+        (40 * MB, AskedRate(bytes_per_s=5 * MB), "5.00 MB/s asked for"),
+        (40 * MB, AskedRate(bytes_per_s=UNLIMITED, answer=""), "none"),
+        (
+            40 * MB,
+            AskedRate(bytes_per_s=5 * MB, answer="too low"),
+            "5.00 MB/s refused",
+        ),
+    ],
+)
+def test_the_throttle_says_what_is_in_force_and_what_was_asked(
+    begun_with: int | str | None, asked: AskedRate | None, words: str
+) -> None:
+    assert throttle_words(begun_with, asked) == words
+
+
+def test_a_refused_rate_says_why_in_full() -> None:
+    why = "A throttle of 1.00 kB/s is too low: " + "copies never arrive; " * 6
+    words = _words(_shown(running(), asked=AskedRate(bytes_per_s=1000, answer=why)))
+    assert " ".join(why.split()) in " ".join(words.split())
+
+
+# ---- stop conditions
+
+
+def test_rules_are_told_by_what_a_run_does_about_them() -> None:
+    rules = StopRules(isr_shrink=Reaction.ROLL_BACK, disk=Reaction.OFF)
+    pauses, stops, rolls_back = armed(rules)
+    assert pauses == "pauses on: controller changes, slow requests"
+    assert stops.startswith("stops on: a lost broker, offline partitions")
+    assert rolls_back == "rolls back on: shrinking ISR"
+
+
+def test_closed_hours_are_a_condition_only_where_there_are_some() -> None:
+    assert "closed hours" not in " ".join(armed(StopRules()))
+    assert "closed hours" in " ".join(armed(StopRules(window_hours="22:00-06:00")))
+
+
+def test_a_past_run_took_as_long_as_the_history_says_pauses_included() -> None:
+    """Its only finished move ended 4 s before the run did."""
+    found = replay()
+    last = len(found) - 1
+    shown = past_shown(found.at(last), (), found.at_ms(last), 100, "7 of 7")
+    words = " ".join(map(plain, shown.lines))
+    assert "took 9.00 s" in words
+    early = past_shown(found.at(4), (), found.at_ms(4), 100, "5 of 7")
+    assert "took" not in " ".join(map(plain, early.lines))
+
+
+def test_a_run_that_has_ended_took_what_its_report_says() -> None:
+    view = level_after_run()
+    assert view.run is not None
+    report = RunReport(
+        run_id=view.run.run_id,
+        plan_hash=HASH,
+        state=RunState.DONE,
+        reason="",
+        started_at_ms=AT_MS,
+        duration_s=12.3,
+        preparation_s=0.0,
+        moves=(),
+    )
+    words = " ".join(map(plain, _shown(view, report=report).lines))
+    assert "took 12.3 s" in words

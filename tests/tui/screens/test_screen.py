@@ -1,0 +1,278 @@
+"""The screen over a fake loop: views come in from another thread."""
+
+import signal
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+from textual.strip import Strip
+from textual.widgets import Input, ProgressBar, Static
+
+from control.loop.view import Mode
+from model.snapshot.snapshot import Snapshot
+from tests.support.tui.app_harness import stage
+from tests.support.tui.loop_views import (
+    CONNECTING,
+    failed,
+    judged,
+    level_after_run,
+    log,
+    moves,
+    plan_ready,
+    running,
+    skewed,
+    solving,
+)
+from tui.events import ViewArrived
+from tui.screens.reason import ReasonScreen
+from tui.widgets.help_panel import HelpPanel
+from tui.widgets.keyed_table import KeyedTable
+from tui.widgets.log_pane import LogPane
+
+
+async def test_a_view_from_another_thread_reaches_the_screen() -> None:
+    async with stage(CONNECTING) as on:
+        thread = threading.Thread(target=on.loop.show, args=(plan_ready(),))
+        thread.start()
+        thread.join()
+        await on.settle()
+        assert "PLAN READY" in on.header
+        assert on.table("#brokers")[0][4] == "!5.00M"
+        await on.press("2")
+        assert len(on.table("#moves")) == 4
+
+
+async def test_the_way_from_the_first_contact_to_level() -> None:
+    async with stage(CONNECTING) as on:
+        await on.press("2")
+        assert on.words("MovesPanel .note").startswith("There is no plan yet")
+        await on.show(solving())
+        await on.press("1")
+        assert on.words("#headline").startswith("OVER broker 1")
+        await on.show(plan_ready())
+        await on.show(running())
+        await on.press("3")
+        bar = on.app.screen.query_one(ProgressBar)
+        assert bar.percentage == pytest.approx(15.5 / 33.5)
+        await on.show(level_after_run())
+        assert "DONE" in on.words("#figures")
+        await on.press("1")
+        assert on.words("#headline") == "every broker is within its band"
+
+
+def test_of_views_that_wait_only_the_newest_counts() -> None:
+    older, newer = ViewArrived(solving()), ViewArrived(plan_ready())
+    assert older.can_replace(newer)
+
+
+async def test_a_view_that_comes_after_the_screen_has_gone_does_no_harm() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("q")
+    on.loop.show(running())
+
+
+async def test_age_goes_on_when_the_data_stop() -> None:
+    async with stage(plan_ready()) as on:
+        assert "data 2 s old" in on.header
+        on.clock_s += 60
+        await on.pilot.pause(1.2)
+        assert "STALE 62 s old" in on.header
+
+
+async def test_a_repaint_draws_only_rows_that_differ() -> None:
+    async with stage(plan_ready()) as on:
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        drawn: list[int] = []
+        table.render_line = _noting(table.render_line, drawn)  # type: ignore[method-assign,assignment]
+        await on.show(replace(plan_ready(), message="something else"))
+        assert drawn == []
+        columns = skewed().partitions
+        loads = columns.loads.copy()
+        loads[0] *= 1.5
+        louder = Snapshot(skewed().header, replace(columns, loads=loads))
+        await on.show(replace(plan_ready(), evaluation=judged(louder)))
+        assert 1 in drawn
+        assert 0 not in drawn
+
+
+def _noting(render: Callable[[int], Strip], drawn: list[int]) -> Callable[[int], Strip]:
+    def render_line(y: int) -> Strip:
+        drawn.append(y)
+        return render(y)
+
+    return render_line
+
+
+async def test_the_cursor_stays_with_its_move_when_the_table_changes() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "down", "down")
+        table = on.app.screen.query_one("#moves", KeyedTable)
+        assert table.key_at_cursor == "orders-2"
+        await on.show(running())
+        assert table.key_at_cursor == "orders-2"
+        left = plan_ready().plan
+        assert left is not None
+        fewer = left.model_copy(update={"moves": moves()[1:], "hash": "f" * 64})
+        await on.show(replace(plan_ready(), plan=fewer))
+        assert table.key_at_cursor == "orders-2"
+
+
+async def test_enter_on_a_move_shows_its_reason_in_full() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("2", "down", "enter")
+        assert isinstance(on.app.screen, ReasonScreen)
+        assert str(on.app.screen.query_one("#reason").render()) == moves()[1].reason
+        await on.press("escape")
+        assert len(on.app.screen_stack) == 1
+
+
+async def test_a_move_back_promises_no_gain() -> None:
+    view = running()
+    assert view.run is not None
+    told = []
+    for gain in (0.5, 0.0):
+        back = tuple(
+            replace(m, move=m.move.model_copy(update={"gain": gain}))
+            for m in view.run.moves
+        )
+        async with stage(replace(view, run=replace(view.run, moves=back))) as on:
+            await on.press("3", "enter")
+            assert isinstance(on.app.screen, ReasonScreen)
+            lines = on.app.screen.query(Static).results(Static)
+            told.append(" ".join(str(line.render()) for line in lines))
+    assert ["would rise" in words for words in told] == [True, False]
+
+
+async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("A")
+        await on.show(level_after_run())
+        assert "LEVEL" in on.header
+        assert on.words("#headline").startswith("OVER broker 1")
+        await on.press("escape")
+        assert on.words("#headline") == "every broker is within its band"
+
+
+async def test_the_log_follows_its_end_unless_someone_reads_further_up() -> None:
+    lines = log(*(f"line {i}" for i in range(40)))
+    async with stage(replace(plan_ready(), log=lines)) as on:
+        await on.press("6")
+        pane = on.app.screen.query_one(LogPane)
+        assert pane.scroll_y == pane.max_scroll_y > 0
+        pane.scroll_to(y=3, animate=False, force=True)
+        pane.release_anchor()
+        await on.settle()
+        await on.show(replace(plan_ready(), log=(*lines, *log("one more"))))
+        assert pane.scroll_y == 3
+
+
+async def test_words_with_brackets_are_not_markup() -> None:
+    odd = "[red]broker[/] [1] refused"
+    view = replace(failed(), message=odd, log=log(odd), cluster_name="[b]")
+    async with stage(view) as on:
+        assert odd in on.header
+
+
+async def test_help_explains_the_focused_part_and_lists_keys() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        await on.press("question_mark")
+        assert "A full bar is the broker's capacity" in on.help
+        assert "Solve again Make a new plan from the newest loads" in on.help
+        await on.press("tab")
+        assert "A full bar" not in on.help
+        await on.press("question_mark")
+        assert not on.app.screen.query(HelpPanel)
+
+
+async def test_help_says_why_a_key_is_greyed_and_can_be_read_to_its_end() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY), size=(120, 24)) as on:
+        await on.press("question_mark")
+        assert "--allow-changes" in on.help
+        panel, before = on.app.screen.query_one(HelpPanel), on.help
+        await on.press("shift+tab", "end")
+        assert on.app.screen.focused is panel
+        assert panel.scroll_y == panel.max_scroll_y > 0
+        assert on.help == before
+
+
+async def test_a_terminal_too_small_gets_one_sentence() -> None:
+    async with stage(plan_ready(), size=(60, 16)) as on:
+        for size, fits in (((60, 16), True), ((59, 24), False), ((80, 15), False)):
+            await on.pilot.resize_terminal(*size)
+            await on.settle()
+            assert on.app.screen.query_one("#too-small").display is not fits
+
+
+async def test_nothing_is_typed_into_a_field_that_nobody_can_see() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("4", "slash", "A")
+        await on.pilot.resize_terminal(20, 5)
+        await on.settle()
+        assert on.app.screen.query_one("#too-small").region.size == (20, 5)
+        await on.press("P")
+        await on.pilot.resize_terminal(80, 24)
+        await on.press("q")
+        assert on.app.screen.query_one(Input).value == "Aq"
+
+
+@pytest.mark.parametrize("size", [(59, 24), (80, 15)])
+async def test_keys_do_nothing_where_nothing_can_be_seen(size: tuple[int, int]) -> None:
+    async with stage(plan_ready(), size=(80, 24)) as on:
+        await on.press("2")
+        await on.pilot.resize_terminal(*size)
+        await on.press("down", "space", "d", "r", "u", "slash", "A", "3", "ctrl+p")
+        assert on.app.current_mode == "plan"
+        assert len(on.app.screen_stack) == 1
+        assert on.loop.plans_wanted == 0
+        assert on.loop.proposals.asked == []
+        await on.pilot.resize_terminal(80, 24)
+        await on.settle()
+        assert on.app.screen.query_one("#moves", KeyedTable).cursor_row == 0
+        assert not on.app.screen.query("#filter:focus")
+        await on.pilot.resize_terminal(*size)
+        await on.press("q")
+        assert not on.app.is_running
+
+
+async def test_bars_come_and_go_with_the_width() -> None:
+    async with stage(plan_ready(), size=(120, 40)) as on:
+        assert "█" in on.table("#brokers")[0][4]
+        await on.pilot.resize_terminal(80, 24)
+        await on.settle()
+        assert on.table("#brokers")[0][4] == "!5.00M"
+
+
+async def test_a_vanished_terminal_ends_the_screen() -> None:
+    async with stage(plan_ready()) as on:
+        on.terminal_gone = True
+        on.app._tick()
+        await on.settle()
+        assert not on.app.is_running
+        assert on.app.ended_by is signal.SIGHUP
+
+
+async def test_another_theme_repaints_what_is_shown() -> None:
+    async with stage(plan_ready()) as on:
+        table = on.app.screen.query_one("#brokers", KeyedTable)
+        before = table.render_line(1)
+        on.app.theme = "textual-light"
+        await on.settle()
+        assert table.render_line(1) != before
+
+
+async def test_without_colour_the_words_are_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with stage(plan_ready()) as on:
+        assert on.app.no_color
+        assert on.table("#brokers")[0][4] == "!5.00M"
+
+
+async def test_a_burst_of_views_ends_with_the_last_one() -> None:
+    async with stage(CONNECTING) as on:
+        for view in [solving(), plan_ready()] * 50 + [level_after_run()]:
+            on.loop.show(view)
+        await on.settle()
+        assert "LEVEL" in on.header

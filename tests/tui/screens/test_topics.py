@@ -1,0 +1,233 @@
+"""Topics with their skew, and the partitions of one."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from textual.events import Paste
+
+from control.loop.view import LoopView, Mode
+from model.ids import BrokerId, TopicName
+from model.snapshot.snapshot import RecentMove, Snapshot
+from model.snapshot.topic_skew import topic_skew
+from tests.support.model import clusters as build
+from tests.support.tui.app_harness import stage
+from tests.support.tui.large_clusters import crowded
+from tests.support.tui.loop_views import (
+    AT_MS,
+    CONNECTING,
+    GOALS,
+    judged,
+    level_after_run,
+    plan_ready,
+    running,
+    skewed,
+    solving,
+)
+from tui.viewmodel.cells import Table, plain
+from tui.viewmodel.sort_filter import Filter, Wish
+from tui.viewmodel.topics.partitions import partition_table
+from tui.viewmodel.topics.topics import ROWS_SHOWN, topic_table
+from tui.widgets.keyed_table import KeyedTable
+
+ORDERS = TopicName("orders")
+
+
+def _topics(view: LoopView, width: int = 118, wish: Wish | None = None) -> Table:
+    return topic_table(view, GOALS, width, wish or Wish())
+
+
+def _partitions(view: LoopView, wish: Wish | None = None) -> Table:
+    return partition_table(view, GOALS, ORDERS, 118, wish or Wish())
+
+
+def _cells(table: Table, row: int = 0) -> dict[str, str]:
+    keys = (c.key for c in table.columns)
+    cells = (plain(c).strip() for c in table.rows[row].cells)
+    return dict(zip(keys, cells, strict=True))
+
+
+def test_a_topic_shows_its_load_and_kafka_managers_figures() -> None:
+    found, one = _cells(_topics(solving())), topic_skew(skewed(), ORDERS)
+    assert found["topic"] == "orders"
+    assert found["partitions"] == "8"
+    assert found["in"] == found["out"] == "5.00M"
+    assert found["spread"] == f"{one.spread:.0%}" == "33%"
+    assert found["each"] == "!0-8 of 2-3"
+    assert found["preferred"] == "100%"
+
+
+def test_kafka_managers_figures_show_at_eighty_columns_too() -> None:
+    keys = {c.key for c in _topics(solving(), 76).columns}
+    assert {"skewed", "spread", "each", "preferred"} <= keys
+
+
+def test_a_topic_that_is_even_has_no_marker() -> None:
+    assert _cells(_topics(level_after_run()))["each"] == "!2-4 of 2-3"
+    columns = skewed().partitions
+    homes = np.arange(1, 9) % 3 + 1
+    even = Snapshot(
+        skewed().header, replace(columns, replica_broker=homes, leader=homes)
+    )
+    view = replace(solving(), snapshot=even, evaluation=judged(even))
+    assert _cells(_topics(view))["each"] == "2-3 of 2-3"
+
+
+def test_what_stays_is_told_excluded_topics_and_partitions_that_rest() -> None:
+    header = skewed().header
+    moved = RecentMove(
+        topic=ORDERS, partition=3, left=(BrokerId(2),), at_ms=AT_MS - 60_000
+    )
+    long_ago = moved.model_copy(update={"partition": 4, "at_ms": AT_MS - 10**8})
+    update = {"recent_moves": (moved, long_ago)}
+    rested = Snapshot(header.model_copy(update=update), skewed().partitions)
+    view = replace(solving(), snapshot=rested)
+    assert _cells(_topics(view))["note"] == "1 rest"
+    assert _cells(_partitions(view), 3)["note"] == "rests to 22:22:20Z"
+    assert _cells(_partitions(view), 4)["note"] == ""
+    excluding = GOALS.model_copy(
+        update={
+            "excluded_topics": GOALS.excluded_topics.model_copy(
+                update={"exact": ("orders",)}
+            )
+        }
+    )
+    assert _cells(topic_table(view, excluding, 118, Wish()))["note"] == (
+        "excluded, 1 rest"
+    )
+
+
+def test_before_loads_are_known_the_table_says_what_would_fill_it() -> None:
+    assert "loads have to be measured first" in _topics(CONNECTING).why_empty
+
+
+def test_a_leader_that_is_missing_or_not_the_preferred_one_is_told() -> None:
+    odd = build.snapshot(build.brokers(3), [(1, 2), (1, 2), (1, 2)], leaders=[1, 2, -1])
+    view = replace(solving(), snapshot=odd)
+    table = partition_table(view, GOALS, build.TOPIC, 118, Wish())
+    told = [_cells(table, row)["leader"] for row in range(3)]
+    assert told == ["1", "2, not 1", "NONE"]
+
+
+@pytest.mark.parametrize("width", [78, 98, 118, 198])
+def test_cells_fit_their_columns_and_columns_the_width(width: int) -> None:
+    view = crowded(3, 700, 2000)
+    tables = (
+        _topics(view, width, Wish(sort="each")),
+        partition_table(view, GOALS, skewed().header.topics[0].name, width, Wish()),
+    )
+    for table in tables:
+        assert sum(c.width for c in table.columns) == width
+        for row in table.rows:
+            for column, shown in zip(table.columns, row.cells, strict=True):
+                assert len(plain(shown)) <= column.width
+
+
+def test_of_many_topics_the_first_show_and_the_others_are_counted() -> None:
+    table = _topics(crowded(3, 700, 2000))
+    assert len(table.rows) == ROWS_SHOWN
+    assert table.note.startswith("the first 500 of 700 topics; filter or sort")
+
+
+def test_a_filter_reaches_topics_that_do_not_show() -> None:
+    table = _topics(crowded(3, 700, 2000), wish=Wish(filter=Filter("topic-00069")))
+    assert len(table.rows) == 10
+    assert table.note == "10 of 700 topics"
+    none = _topics(crowded(3, 700, 2000), wish=Wish(filter=Filter("zoe")))
+    assert "Nothing matches" in none.why_empty
+
+
+def test_sorting_takes_the_largest_of_all_topics_not_of_those_that_show() -> None:
+    view = crowded(3, 700, 2000)
+    assert view.snapshot is not None
+    columns = view.snapshot.partitions
+    sums = np.bincount(columns.topic, columns.loads[:, 0])
+    table = _topics(view, wish=Wish(sort="in"))
+    names = [t.name for t in view.snapshot.header.topics]
+    assert table.rows[0].key == names[int(np.argmax(sums))]
+    turned = _topics(view, wish=Wish(sort="in", down=False))
+    assert turned.rows[0].key == names[int(np.argmin(sums))]
+
+
+def test_a_hundred_thousand_partitions_of_one_topic_are_filtered_and_sorted() -> None:
+    view = crowded(300, 1, 100_000)
+    assert view.snapshot is not None
+    topic = view.snapshot.header.topics[0].name
+    wish = Wish(filter=Filter("^99.* leader 17 "), sort="in")
+    table = partition_table(view, GOALS, topic, 118, wish)
+    leaders = {_cells(table, i)["leader"] for i in range(len(table.rows))}
+    assert leaders == {"17"}
+    assert all(row.key.startswith("99") for row in table.rows)
+    unfiltered = partition_table(view, GOALS, topic, 118, Wish())
+    assert unfiltered.note.startswith("the first 500 of 100,000 partitions")
+
+
+async def test_enter_opens_the_partitions_and_escape_closes_them() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("4", "enter")
+        assert len(on.table("#partitions")) == 8
+        await on.press("down", "down", "s", "escape")
+        assert on.app.current_mode == "topics"
+        assert on.app.focused is on.app.screen.query_one("#topics")
+        assert not on.app.screen.query_one("PartitionPanel").display
+
+
+async def test_a_click_puts_the_cursor_on_a_topic_and_another_one_opens_it() -> None:
+    async with stage(crowded(3, 700, 2000)) as on:
+        await on.press("4")
+        table = on.app.screen.query_one("#topics", KeyedTable)
+        await on.pilot.click("#topics", offset=(3, 2))
+        await on.settle()
+        assert table.cursor_row == 1
+        assert not on.app.screen.query_one("PartitionPanel").display
+        await on.pilot.click("#topics", offset=(3, 2))
+        await on.settle()
+        assert len(on.table("#partitions")) == 3
+
+
+async def test_the_wheel_scrolls_rows_under_a_header_that_stays() -> None:
+    async with stage(crowded(3, 700, 2000), size=(120, 40)) as on:
+        await on.press("4")
+        table = on.app.screen.query_one("#topics", KeyedTable)
+        head, first = table.render_line(0).text, table.render_line(1).text
+        table.scroll_to(y=5, animate=False)
+        await on.settle()
+        assert table.render_line(0).text == head
+        assert table.render_line(1).text != first
+        assert table.cursor_row == 0
+        await on.press("end")
+        assert table.render_line(table.size.height - 1).text.startswith("topic-000499")
+
+
+async def test_a_topic_that_is_deleted_meanwhile_is_told_and_does_no_harm() -> None:
+    async with stage(crowded(3, 700, 2000)) as on:
+        await on.press("4", "enter")
+        await on.show(plan_ready())
+        assert "any more" in on.words("PartitionPanel .note")
+
+
+async def test_pasted_garbage_in_a_filter_does_no_harm() -> None:
+    async with stage(plan_ready()) as on:
+        await on.press("4", "slash")
+        for garbage in ("(" * 500, "[" + "é" * 60, "a{9}{9}", "\x1b[31m*\n\x00"):
+            on.app.post_message(Paste(garbage))
+            await on.settle()
+        assert "regular expression" in on.words("TopicPanel .note")
+        assert len(on.table("#topics")) == 1
+        await on.press("escape")
+        assert len(on.table("#topics")) == 1
+
+
+async def test_a_plan_for_the_topic_under_the_cursor_is_asked_for_and_shown() -> None:
+    async with stage(plan_ready(Mode.READ_ONLY)) as on:
+        await on.press("4", "t")
+        assert [asks.topics for asks in on.loop.proposals.asked] == [(ORDERS,)]
+        assert on.app.current_mode == "plan"
+
+
+async def test_while_a_run_goes_on_no_plan_for_a_topic_is_asked_for() -> None:
+    async with stage(running(), running=True) as on:
+        await on.press("4", "t")
+        assert on.loop.proposals.asked == []
+        assert on.app.current_mode == "topics"
+        assert "a run goes on" in on.app.screen.active_bindings["t"].tooltip

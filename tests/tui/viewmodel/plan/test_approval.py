@@ -1,0 +1,41 @@
+"""The words of the question whether a plan is to be carried out."""
+
+from model.ids import BrokerId
+from model.plan.plan import LeadersOnly
+from tests.support.tui.app_harness import stage
+from tests.support.tui.loop_views import moves, plan, plan_ready
+from tui.viewmodel.plan.approval import NAMED, touched
+
+
+def test_brokers_are_named_as_far_as_one_can_read_and_the_others_counted() -> None:
+    many = tuple(
+        moves()[0].model_copy(
+            update={
+                "replicas_before": (BrokerId(2 * number),),
+                "replicas_after": (BrokerId(2 * number + 1),),
+            }
+        )
+        for number in range(NAMED)
+    )
+    words = touched(plan().model_copy(update={"moves": many})).split("; ")
+    assert words[:2] == ["0 gives 1", "1 gets 1"]
+    assert words[NAMED:] == [f"and {NAMED} more brokers"]
+
+
+def test_all_brokers_are_named_where_they_are_few() -> None:
+    assert touched(plan()) == "1 gives 4; 2 gets 2; 3 gets 2"
+
+
+async def test_what_leader_changes_alone_would_do_is_on_a_small_screen() -> None:
+    """With all that stands below it, down to the buttons."""
+    alone = LeadersOnly(leader_changes=20, objective=plan().objective_before / 4)
+    of = plan().model_copy(update={"leaders_only": alone})
+    async with stage(plan_ready(of=of), size=(80, 24)) as on:
+        await on.press("A")
+        shown = "\n".join(
+            "".join(segment.text for segment in line)
+            for line in on.app.screen._compositor.render_strips()
+        )
+        assert "20 leader changes alone, 0 bytes: 75.0 % of the imbalance" in shown
+        assert "Type the cluster's name" in shown
+        assert "Approve and run" in shown

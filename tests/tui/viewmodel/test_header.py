@@ -1,0 +1,218 @@
+"""The header: which cluster, how fresh, what happens."""
+
+from dataclasses import replace
+
+import pytest
+
+from control.loop.view import LoopView, Mode, Phase
+from model.run import RunState
+from model.snapshot.replication import Replication
+from tests.support.tui.loop_views import (
+    AT_MS,
+    CLUSTER_ID,
+    CONNECTING,
+    GOALS,
+    UNREACHABLE,
+    disconnected,
+    estimated,
+    failed,
+    plan,
+    plan_ready,
+    progress,
+    running,
+)
+from tests.support.tui.plan_views import awaited, still_solving
+from tui.screen_state import Moment
+from tui.viewmodel.cells import plain
+from tui.viewmodel.disabled_reasons import refusal
+from tui.viewmodel.header import header
+
+
+def _moment(
+    view: LoopView, *, later_s: int = 0, run: bool = False, leaving: bool = False
+) -> Moment:
+    return Moment(
+        view=view,
+        goals=GOALS,
+        now_ms=AT_MS + 1000 * later_s,
+        running=run,
+        leaving=leaving,
+    )
+
+
+def _lines(moment: Moment, width: int = 118) -> list[str]:
+    return [plain(line) for line in header(moment, width)]
+
+
+def test_the_first_line_names_cluster_mode_data_replication_and_objective() -> None:
+    assert _lines(_moment(plan_ready()))[0] == (
+        f"demo {CLUSTER_ID}  APPROVE  data 2 s old  100% measured  "
+        "0 under-replicated  objective 12"
+    )
+
+
+def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
+    first = _lines(_moment(plan_ready()), 78)[0]
+    assert first.startswith("demo MkU3OEVB…  APPROVE")
+    assert first.endswith("0 URP  objective 12")
+
+
+def test_a_cluster_without_a_name_is_its_id_alone() -> None:
+    view = replace(plan_ready(), cluster_name=CLUSTER_ID[:8])
+    assert _lines(_moment(view))[0].startswith(f"{CLUSTER_ID}  APPROVE")
+
+
+@pytest.mark.parametrize("width", [58, 78, 118])
+def test_partitions_that_are_not_whole_are_marked_and_named_at_any_width(
+    width: int,
+) -> None:
+    lacking = Replication(under_replicated=2, offline=0)
+    lines = _lines(_moment(replace(plan_ready(), replication=lacking)), width)
+    assert "  APPROVE  ! 2 under-replicated" in lines[0]
+    assert "data 2 s old" in lines[0] + lines[1]
+    assert "0 URP" not in "".join(lines)
+
+
+def test_partitions_without_leader_are_named_apart() -> None:
+    lacking = Replication(under_replicated=1200, offline=3)
+    first = _lines(_moment(replace(plan_ready(), replication=lacking)), 78)[0]
+    assert "APPROVE  ! 3 OFFLINE  ! 1,200 under-replicated" in first
+
+
+def test_offline_partitions_do_not_hide_that_no_other_lacks_a_replica() -> None:
+    lacking = Replication(under_replicated=0, offline=3)
+    first = _lines(_moment(replace(plan_ready(), replication=lacking)), 118)[0]
+    assert "! 3 OFFLINE" in first
+    assert "  0 under-replicated  " in first
+
+
+def test_what_is_not_measured_yet_is_called_estimated() -> None:
+    assert "40% measured, rest estimated" in _lines(_moment(estimated()))[0]
+
+
+def test_age_goes_on_without_new_views_and_stale_is_a_word() -> None:
+    assert "data 12 s old" in _lines(_moment(plan_ready(), later_s=10))[0]
+    assert "STALE 32 s old" in _lines(_moment(plan_ready(), later_s=30))[0]
+    assert "STALE 5 min 02 s old" in _lines(_moment(plan_ready(), later_s=300))[0]
+
+
+def test_a_clock_behind_the_brokers_gives_no_negative_age() -> None:
+    assert "data 0 s old" in _lines(_moment(plan_ready(), later_s=-60))[0]
+
+
+def test_the_second_line_says_phase_and_message() -> None:
+    assert _lines(_moment(CONNECTING)) == [
+        "demo  APPROVE  no data yet",
+        " CONNECTING  waiting for the first answer of the cluster",
+    ]
+
+
+def test_a_solve_shows_how_long_it_takes_already() -> None:
+    assert _lines(_moment(still_solving()))[1] == " SOLVING 4 s  the cluster is uneven"
+
+
+def test_a_run_shows_its_share() -> None:
+    assert _lines(_moment(running(), run=True))[1].startswith(" RUNNING 46% ")
+
+
+def test_the_share_of_a_run_that_has_ended_is_not_that_of_the_next() -> None:
+    view = replace(running(), run=progress(RunState.DONE))
+    assert _lines(_moment(view, run=True))[1].startswith(" RUNNING  ")
+
+
+def test_a_run_that_is_to_stop_says_so() -> None:
+    view = replace(running(), run=progress(RunState.STOPPING))
+    assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 46% ")
+
+
+def test_leaving_says_what_it_waits_for() -> None:
+    second = _lines(_moment(running(), run=True, leaving=True))[1]
+    assert second == " STOPPING 46%  leaving when it has stopped"
+
+
+@pytest.mark.parametrize("view", [UNREACHABLE, failed()])
+def test_what_went_wrong_is_told_in_full_over_several_lines(view: LoopView) -> None:
+    lines = _lines(_moment(view), 70)[1:]
+    assert len(lines) > 1
+    words = " ".join(" ".join(lines).split())
+    assert words == f"{view.phase.value.upper()} {view.sentence(AT_MS)}"
+
+
+@pytest.mark.parametrize(
+    ("later_s", "words"),
+    [
+        (0, "attempt 4 in 5 s"),
+        (1, "attempt 4 in 4 s"),
+        (4, "attempt 4 in 1 s"),
+        (5, "attempt 4 goes on"),
+        (60, "attempt 4 goes on"),
+        (-3600, "attempt 4 in 5 s"),
+    ],
+)
+def test_the_seconds_to_the_next_attempt_tick_down(later_s: int, words: str) -> None:
+    moment = _moment(disconnected(), later_s=later_s)
+    assert _lines(moment)[1].endswith(f"within 10 s; {words}")
+
+
+def test_a_reason_that_is_a_sentence_goes_on_with_the_attempt() -> None:
+    lines = _lines(_moment(UNREACHABLE), 200)
+    assert lines[1].endswith("that the brokers run; attempt 2 in 5 s")
+
+
+def test_no_attempt_is_told_of_a_loop_that_ended() -> None:
+    view = replace(disconnected(), phase=Phase.FAILED)
+    assert "attempt" not in " ".join(_lines(_moment(view)))
+
+
+def test_other_messages_stay_on_one_line() -> None:
+    lines = _lines(_moment(plan_ready()), 40)
+    assert len(lines) == 2
+    assert lines[1].endswith("…")
+
+
+# ---- what is refused
+
+
+@pytest.mark.parametrize(
+    ("action", "moment", "reason"),
+    [
+        ("approve", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
+        ("approve", _moment(CONNECTING), "no plan with moves"),
+        (
+            "approve",
+            _moment(plan_ready(of=plan().model_copy(update={"moves": ()}))),
+            "no plan with moves",
+        ),
+        ("approve", _moment(running(), run=True), "a run goes on"),
+        ("approve", _moment(replace(plan_ready(), phase=Phase.FAILED)), "has stopped"),
+        ("approve", _moment(awaited()), "another plan was asked for"),
+        ("stop_run", _moment(running()), "no run goes on"),
+        ("pause_run", _moment(running()), "no run goes on"),
+        (
+            "pause_run",
+            _moment(replace(running(), run=progress(RunState.STOPPING)), run=True),
+            "being stopped",
+        ),
+        ("stop_run", _moment(plan_ready(Mode.READ_ONLY)), "--allow-changes"),
+        ("solve_again", _moment(CONNECTING), "loads are not known"),
+        ("solve_again", _moment(running(), run=True), "a run goes on"),
+        ("solve_again", _moment(failed()), "has stopped"),
+    ],
+)
+def test_a_refused_action_has_a_reason(
+    action: str, moment: Moment, reason: str
+) -> None:
+    assert reason in (refusal(action, moment) or "")
+
+
+@pytest.mark.parametrize(
+    ("action", "moment"),
+    [
+        ("approve", _moment(plan_ready())),
+        ("stop_run", _moment(running(), run=True)),
+        ("solve_again", _moment(plan_ready(Mode.READ_ONLY))),
+        ("quit", _moment(failed())),
+    ],
+)
+def test_what_can_be_done_is_not_refused(action: str, moment: Moment) -> None:
+    assert refusal(action, moment) is None

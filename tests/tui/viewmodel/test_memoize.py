@@ -1,0 +1,41 @@
+"""What is made once, and not for each view."""
+
+from dataclasses import replace
+
+from tests.support.tui.loop_views import (
+    GOALS,
+    judged,
+    levelled,
+    log,
+    plan_ready,
+)
+from tui.viewmodel.brokers.brokers import broker_table
+from tui.viewmodel.memoize import kept_while
+
+
+def test_a_view_that_differs_in_its_log_alone_has_the_same_table_of_brokers() -> None:
+    view = plan_ready()
+    before = broker_table(view, GOALS, 100)
+    after = broker_table(replace(view, log=log("later")), GOALS, 100)
+    assert after is before
+
+
+def test_other_loads_and_another_width_make_another_table_of_brokers() -> None:
+    before = broker_table(plan_ready(), GOALS, 100)
+    moved = replace(
+        plan_ready(), snapshot=levelled(), evaluation=judged(levelled()), plan=None
+    )
+    after = broker_table(moved, GOALS, 100)
+    assert after.rows != before.rows
+    assert broker_table(moved, GOALS, 70).columns != after.columns
+
+
+def test_what_is_kept_is_made_anew_for_an_equal_object_that_is_another() -> None:
+    @kept_while(lambda words, _other: (words,))
+    def made(words: list[str], other: int) -> list[object]:
+        return [*words, other]
+
+    words = ["a"]
+    assert made(words, 1) == ["a", 1]
+    assert made(words, 2) == ["a", 1]
+    assert made(list(words), 2) == ["a", 2]
