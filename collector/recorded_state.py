@@ -1,7 +1,7 @@
 """A recorded state: a folder with what was observed of a cluster, for `replay`.
 
 It holds what the streaming job read and handed out, batch by batch. Layout in
-docs/files.md.
+docs/reference/files.md.
 """
 
 import shutil

@@ -1,4 +1,6 @@
-"""plimsoll's own sample record: one partition at one moment. See docs/samples.md.
+"""plimsoll's own sample record: one partition at one moment.
+
+See docs/reference/samples.md.
 
 Spark's Python workers run `decode`, so nothing but numpy and pyarrow is imported here.
 """

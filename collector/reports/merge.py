@@ -1,6 +1,6 @@
 """Reports complete the load vectors that the probe's samples gave.
 
-Which source goes before which, quantity by quantity, is in docs/loads.md.
+Which source goes before which, quantity by quantity, is in docs/explanation/loads.md.
 """
 
 from collections.abc import Mapping, Sequence

@@ -203,7 +203,10 @@ def _objective_left(plan: Plan, brokers: tuple[BrokerChange, ...]) -> float:
 
 
 def _cost(plan: Plan, key: str, deviation: float) -> float:
-    """What a broker's deviation in one dimension costs; docs/planning.md."""
+    """What a broker's deviation in one dimension costs.
+
+    See docs/explanation/planning.md.
+    """
     measure = key.partition("@")[0]
     goal = next((g for g in plan.goals.balance if g.resource.value == measure), None)
     if goal is None:

@@ -33,8 +33,8 @@ _ROWS: Final = 1_000_000
 def write_synthetic(out: Path, order: Order) -> Snapshot:
     """Write the folder and return the snapshot in it; equal orders give equal bytes.
 
-    Beside what a recorded state holds (docs/files.md) it has `history/`, load vectors
-    in the layout of the collector's own history, a file a day.
+    Beside what a recorded state holds (docs/reference/files.md) it has `history/`, load
+    vectors in the layout of the collector's own history, a file a day.
 
     Raises
     ------

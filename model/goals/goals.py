@@ -138,7 +138,7 @@ class Budgets(FileModel):
 class Goals(FileModel):
     """Everything that decides what a good plan is; printed with each plan.
 
-    Defaults follow the table in docs/planning.md.
+    Defaults follow the table in docs/explanation/planning.md.
     """
 
     objective: ObjectiveKind = ObjectiveKind.VARIANCE

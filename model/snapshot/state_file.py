@@ -1,6 +1,6 @@
 """The header of a recorded state, `state.json`, schema `plimsoll.state` 1.0.
 
-What stands beside it is in docs/files.md.
+What stands beside it is in docs/reference/files.md.
 """
 
 from pathlib import Path

@@ -26,7 +26,7 @@ class Prices:
 def find_prices(
     snapshot: Snapshot, goals: Goals, counted: tuple[Goal, ...], may: Eligibility
 ) -> Prices:
-    """Prices from the goals, or the defaults of docs/planning.md."""
+    """Prices from the goals, or the defaults of docs/explanation/planning.md."""
     move = goals.move_price
     if move is None and goals.objective is ObjectiveKind.BAND:
         move = 1.0

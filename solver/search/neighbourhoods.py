@@ -45,7 +45,7 @@ CANDIDATE_ROOM: Final = 50_000_000
 
 WORTH: Final = 0.04
 """Deviation that a giant's move cures at most: its gain is under 4 x this x its load
-(docs/solving.md), so smaller ones cannot pay their price."""
+(docs/explanation/solving.md), so smaller ones cannot pay their price."""
 
 MOST_GIANTS: Final = 2_000
 """Rows, largest first, that are tried everywhere."""

@@ -53,7 +53,12 @@ def test_the_documented_vectors_are_written_and_read(
 def test_the_document_shows_the_golden_vectors() -> None:
     from pathlib import Path
 
-    text = Path(__file__).parents[2].joinpath("docs", "samples.md").read_text("utf-8")
+    text = (
+        Path(__file__)
+        .parents[2]
+        .joinpath("docs", "reference", "samples.md")
+        .read_text("utf-8")
+    )
     assert all(f"`{hexadecimal}`" in text for hexadecimal in GOLDEN)
 
 

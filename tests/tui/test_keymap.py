@@ -63,6 +63,6 @@ def test_bindings_that_show_say_what_they_do() -> None:
 
 
 def test_every_binding_with_a_tooltip_is_in_the_documentation_by_its_id() -> None:
-    told = (ROOT / "docs" / "screen.md").read_text("utf-8")
+    told = (ROOT / "docs" / "reference" / "screen.md").read_text("utf-8")
     ids = {name for name, b in known_bindings().items() if b.tooltip}
     assert {name for name in ids if f"`{name}`" not in told} == set()

@@ -214,6 +214,6 @@ def test_every_published_schema_has_its_type() -> None:
 
 
 def test_the_documentation_names_the_schema_of_every_command() -> None:
-    text = (SCHEMAS.parent / "files.md").read_text()
-    linked = set(re.findall(r"\(schemas/([\w-]+)\.json\)", text))
+    text = (SCHEMAS.parent / "reference" / "files.md").read_text()
+    linked = set(re.findall(r"\(../schemas/([\w-]+)\.json\)", text))
     assert linked == {**FILES, **ANSWERS}.keys()

@@ -1,4 +1,7 @@
-"""What reports make of load vectors, partition by partition, as docs/loads.md says."""
+"""What reports make of load vectors, partition by partition.
+
+The rules are those of docs/explanation/loads.md.
+"""
 
 import math
 from collections import Counter
