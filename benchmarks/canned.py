@@ -20,7 +20,7 @@ from control.loop.view import (
     Phase,
 )
 from control.planning.plan_overrides import Asks
-from control.planning.plan_view import Proposed, Solving, Traced
+from control.planning.plan_view import PlanningView, Solving, TracedFrontier
 from control.settings.auto_limits import EAGER
 from executor.journal.journal_replay import Replay
 from executor.journal.run_history import PastRun
@@ -95,7 +95,7 @@ def ready(snapshot: Snapshot, plan: Plan) -> LoopView:
         plan=plan,
         run=None,
         log=tuple(log_line(number) for number in range(LOG_LINES)),
-        proposed=Proposed(asks=_asks(plan), traced=_traced(snapshot, plan)),
+        proposed=PlanningView(asks=_asks(plan), traced=_traced(snapshot, plan)),
     )
 
 
@@ -163,7 +163,7 @@ def _asks(plan: Plan) -> Asks:
     return Asks().dropping(plan.moves[-1].id)
 
 
-def _traced(snapshot: Snapshot, plan: Plan) -> Traced:
+def _traced(snapshot: Snapshot, plan: Plan) -> TracedFrontier:
     points = tuple(
         FrontierPoint(
             cost=float(cost),
@@ -191,7 +191,7 @@ def _traced(snapshot: Snapshot, plan: Plan) -> Traced:
         lower=(),
     )
     answers = tuple(None for _ in points)
-    return Traced(frontier=frontier, snapshot=snapshot, answers=answers)
+    return TracedFrontier(frontier=frontier, snapshot=snapshot, answers=answers)
 
 
 class CannedProposals:
@@ -241,7 +241,7 @@ class CannedPast:
     def resume(self, by: str) -> None:
         """Nothing goes on."""
 
-    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """As large as the plan itself."""
         return self._plan, []
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
 from tui.app import PlimsollApp
@@ -78,7 +78,9 @@ def _done(app: PlimsollApp) -> float:
 
 
 async def main() -> None:
-    order = SimulatedOrder(mode=Mode.APPROVE, brokers=12, seed=SEED, now_s=START_S)
+    order = SimulatedDemoOptions(
+        mode=Mode.APPROVE, brokers=12, seed=SEED, now_s=START_S
+    )
     with simulated(Settings(), order) as loop:
         app = PlimsollApp(
             loop, user="ann", clock=loop.clock, terminal_gone=lambda: False

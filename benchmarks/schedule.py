@@ -16,10 +16,10 @@ from benchmarks.instances import build, goals_of
 from benchmarks.machine import processor
 from benchmarks.shapes import shape_of
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.order import Schedule, schedule, urgent_of
-from executor.schedule.simulate import on_paper
-from executor.schedule.task import Speed, Terms, Work, works
+from executor.schedule.simulate import simulated
+from executor.schedule.task import CopySpeed, Terms, Work, works
 from executor.timing import RunLimits
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId, TopicName
@@ -28,7 +28,7 @@ from model.snapshot.snapshot import StorageKind
 from solver.solve import solve
 
 TABLE: Final = Path(__file__).with_name("schedule.md")
-SPEED: Final = Speed(network=50e6, inside=100e6, seconds=1.5)
+SPEED: Final = CopySpeed(network=50e6, inside=100e6, seconds=1.5)
 IN_FLIGHT: Final = (2, 4, 8)
 RANDOM: Final = ((10, 5), (20, 5), (40, 8), (40, 20), (200, 3), (200, 20), (500, 50))
 """Moves and brokers."""
@@ -106,7 +106,7 @@ def measured(plan: Drawn, in_flight: int) -> dict[str, Found]:
     return {
         "plan": _found(lambda: list(wanted), terms, best.least_s),
         "list": _found(
-            lambda: idle_lanes_first(wanted, terms, slack=0.1), terms, best.least_s
+            lambda: list_schedule(wanted, terms, slack=0.1), terms, best.least_s
         ),
         "run": _against(best, best.least_s, cpu_s),
     }
@@ -115,7 +115,7 @@ def measured(plan: Drawn, in_flight: int) -> dict[str, Found]:
 def _found(order: Callable[[], list[Work]], terms: Terms, least_s: float) -> Found:
     begun = time.process_time()
     taken = order()
-    timeline = on_paper(taken, terms.speed, Concurrency(terms.limits))
+    timeline = simulated(taken, terms.speed, Concurrency(terms.limits))
     cpu_s = time.process_time() - begun
     return _against(Schedule(order=tuple(taken), timeline=timeline), least_s, cpu_s)
 

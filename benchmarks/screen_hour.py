@@ -17,7 +17,7 @@ from typing import Final
 import psutil
 from textual.pilot import Pilot
 
-from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.loop import Loop
 from control.loop.view import Mode, Phase
 from control.settings.settings import Settings
@@ -103,7 +103,9 @@ async def watch(loop: Loop, app: PlimsollApp, pilot: Pilot[None]) -> None:
 
 
 async def main() -> None:
-    order = SimulatedOrder(mode=Mode.APPROVE, brokers=BROKERS, seed=SEED, now_s=START_S)
+    order = SimulatedDemoOptions(
+        mode=Mode.APPROVE, brokers=BROKERS, seed=SEED, now_s=START_S
+    )
     with simulated(Settings(goals=GOALS), order) as loop:
         app = PlimsollApp(
             loop, user="ann", clock=loop.clock, terminal_gone=lambda: False

@@ -80,7 +80,7 @@ class Walk:
         self._tmux.until("full bar", gone=[" SETTLING ", " RUNNING "])
         self._take("level")
 
-    def go_back(self) -> None:
+    def roll_back(self) -> None:
         self._tmux.press("5")
         self._tmux.until("started UTC", "done")
         self._tmux.press("B")
@@ -134,7 +134,7 @@ def main() -> None:
         walk.approve()
         walk.steer()
         walk.finish()
-        walk.go_back()
+        walk.roll_back()
         walk.leave()
 
 

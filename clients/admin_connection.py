@@ -136,7 +136,7 @@ def failure_of(error: BaseException) -> str:
     return reason_of(error)
 
 
-def unknown_broker(error: BaseException) -> bool:
+def is_unknown_broker(error: BaseException) -> bool:
     """Whether the client does not know the broker; it never will."""
     from kafka.errors import UnknownBrokerIdError
 

@@ -15,7 +15,7 @@ _SASL_FAILED: Final = 58
 """SASL_AUTHENTICATION_FAILED among Kafka's error codes."""
 
 
-def tell_refusals(manager: Any, connection: Connection) -> None:
+def _raise_refusals(manager: Any, connection: Connection) -> None:
     """Let kafka-python's connection manager end with a refusal.
 
     It would try again until its time is over, and then say no more than that.

@@ -15,7 +15,7 @@ from model.exchange.text_files import nearest
 
 _PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PROTOCOL: Final = "security.protocol"
-_USED: Final = frozenset(
+_SUPPORTED: Final = frozenset(
     {"bootstrap.servers", "client.id", _PROTOCOL, *TLS_KEYS, *SASL_KEYS}
 )
 _JAVAS_OWN: Final = frozenset(
@@ -60,18 +60,18 @@ def read_client_properties(path: Path) -> ClientProperties:
         client_id=values.get("client.id") or CLIENT_ID,
         tls=read_tls(values) if protocol.endswith("SSL") else None,
         sasl=read_sasl(values) if protocol.startswith("SASL") else None,
-        unused=tuple(key for key in values.properties if key not in _USED),
+        unused=tuple(key for key in values.properties if key not in _SUPPORTED),
     )
 
 
 def _refuse_unknown(values: Values) -> None:
     for key in values.properties:
         # What is said of the mechanism says more than what is said of its keys.
-        if key in _USED or key in _JAVAS_OWN or key.startswith("sasl.kerberos."):
+        if key in _SUPPORTED or key in _JAVAS_OWN or key.startswith("sasl.kerberos."):
             continue
         area = key.partition(".")[0]
         if area in ("ssl", "sasl", "security"):
-            known = [name for name in _USED if name.startswith(area)]
+            known = [name for name in _SUPPORTED if name.startswith(area)]
             raise values.fault(key, f"no key that plimsoll knows{nearest(key, known)}")
 
 

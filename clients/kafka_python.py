@@ -7,7 +7,7 @@ those need it, and may not import each other.
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from clients.auth_errors import tell_refusals
+from clients.auth_errors import _raise_refusals
 from clients.connection import Connection, Login, TokenSource
 from clients.reachability import knock
 from clients.tokens import Tokens
@@ -35,9 +35,9 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
         made = KafkaNetClient(**configs)
         opened.append(made)
         manager = made._manager  # noqa: SLF001 - there is no public way
-        tell_refusals(manager, connection)
+        _raise_refusals(manager, connection)
         if len(connection.servers) > 1:
-            _try_several(manager, timeout_ms // _TRIES)
+            _limit_connecting(manager, timeout_ms // _TRIES)
         return made
 
     timeout_ms = int(1000 * connection.timeout_s)
@@ -62,7 +62,7 @@ def open_client(connection: Connection) -> "KafkaAdminClient":
     return client
 
 
-def _try_several(manager: Any, most_ms: int) -> None:
+def _limit_connecting(manager: Any, most_ms: int) -> None:
     """Have it leave a server that hangs, while there is time for another one."""
     connect = manager.get_connection
 

@@ -75,7 +75,7 @@ def _split(path: Path, number: int, line: str) -> tuple[str, str]:
 
 
 def _unescaped(path: Path, number: int, text: str) -> str:
-    def meant(found: re.Match[str]) -> str:
+    def character(found: re.Match[str]) -> str:
         escape = found[1]
         if escape[0] != "u":
             return _LETTERS.get(escape, escape)
@@ -83,4 +83,4 @@ def _unescaped(path: Path, number: int, text: str) -> str:
             raise fault(path, number, r"\u wants four hexadecimal digits")
         return chr(int(escape[1:], 16))
 
-    return _ESCAPE.sub(meant, text)
+    return _ESCAPE.sub(character, text)

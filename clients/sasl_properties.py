@@ -21,9 +21,9 @@ _SECRET: Final = (
     f"{_OAUTH}.client.secret",
 )
 _SCOPE: Final = f"{_OAUTH}.scope"
-_OF_LOGIN: Final = (_NAME, _PASSWORD)
-_OF_TOKENS: Final = (_URL, *_ID, *_SECRET, _SCOPE)
-SASL_KEYS: Final = (*_MECHANISM, _JAAS, *_OF_LOGIN, *_OF_TOKENS)
+_LOGIN_KEYS: Final = (_NAME, _PASSWORD)
+_TOKEN_KEYS: Final = (_URL, *_ID, *_SECRET, _SCOPE)
+SASL_KEYS: Final = (*_MECHANISM, _JAAS, *_LOGIN_KEYS, *_TOKEN_KEYS)
 _MODULES: Final = {
     "PLAIN": "PlainLoginModule",
     "SCRAM-SHA-256": "ScramLoginModule",
@@ -38,15 +38,15 @@ def read_sasl(values: Values) -> Login | TokenSource:
     module = _module(values, mechanism)
     if mechanism == "OAUTHBEARER":
         return _tokens(values, module)
-    _refuse(values, _OF_TOKENS, mechanism)
+    _refuse(values, _TOKEN_KEYS, mechanism)
     if module is not None:
-        _refuse_beside_jaas(values, _OF_LOGIN)
+        _refuse_beside_jaas(values, _LOGIN_KEYS)
         if module.options.get("tokenauth", "false").lower() != "false":
             raise values.fault(_JAAS, "delegation tokens (tokenauth) are not supported")
         name, password = (_option(values, module, o) for o in ("username", "password"))
     else:
         why = f"{mechanism} needs a name and a password; {_JAAS} may have both"
-        name, password = (values.needed(key, why=why) for key in _OF_LOGIN)
+        name, password = (values.needed(key, why=why) for key in _LOGIN_KEYS)
     return Login(mechanism=mechanism, username=name, password=password)
 
 
@@ -85,7 +85,7 @@ def _module(values: Values, mechanism: str) -> LoginModule | None:
 
 
 def _tokens(values: Values, module: LoginModule | None) -> TokenSource:
-    _refuse(values, _OF_LOGIN, "OAUTHBEARER")
+    _refuse(values, _LOGIN_KEYS, "OAUTHBEARER")
     why = "plimsoll gets its tokens there, by client credentials"
     url = values.needed(_URL, why=why)
     if not url.startswith(("https://", "http://")):

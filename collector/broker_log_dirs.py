@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from collector.brokers.response_layout import FUTURE, PARTITION, Folder, Layout
+from collector.brokers.response_layout import FUTURE, PARTITION, Layout, LogDirEntry
 from collector.metadata import ClusterState
 from model.snapshot.capacities import Capacities
 from model.snapshot.checks import check_capacities
@@ -63,7 +63,7 @@ def _home(told: Layout, rank: Ints) -> dict[Place, int]:
     return dict(zip(places, rank[told.folder[here]].tolist(), strict=True))
 
 
-def _total(told: Layout, working: Sequence[Folder]) -> float | None:
+def _total(told: Layout, working: Sequence[LogDirEntry]) -> float | None:
     """None unless each directory tells its bytes (Kafka 3.3, KIP-827).
 
     Directories that all tell the same bytes and the same room lie on one file system,
@@ -78,12 +78,12 @@ def _total(told: Layout, working: Sequence[Folder]) -> float | None:
     return known[0] if alike and len(set(known)) == 1 else sum(known)
 
 
-def _bytes(told: Layout, folder: Folder) -> float | None:
+def _bytes(told: Layout, folder: LogDirEntry) -> float | None:
     total, _ = told.room(folder)
     return float(total) if 0 < total <= MOST_BYTES else None
 
 
-def _log_dir(told: Layout, folder: Folder) -> LogDir:
+def _log_dir(told: Layout, folder: LogDirEntry) -> LogDir:
     """One whose disk has failed takes no more than a cordoned one (KIP-1066)."""
     return LogDir(
         path=folder.path,

@@ -16,9 +16,9 @@ from clients.jvm.java import find_java
 from collector.assemble import FRESH_MS, assemble, newest_vectors
 from collector.broker_log_dirs import with_capacities, with_directories
 from collector.brokers.fan_out import Silence
-from collector.brokers.topic_recreation import Births
+from collector.brokers.topic_recreation import TopicRecreations
 from collector.collector_settings import CollectorSettings
-from collector.history.forecast_slots import Ahead
+from collector.history.forecast_slots import SlotForecaster
 from collector.history.vector_files import History
 from collector.metadata import ClusterReader, ClusterState
 from collector.probe import Probe
@@ -76,10 +76,10 @@ class Collector(Closing):
         self._cluster: ClusterState | None = None
         self._snapshot: Snapshot | None = None
         self._vectors = VECTORS.empty_table()
-        self._births = Births()
+        self._births = TopicRecreations()
         self._silent: tuple[Silence, ...] = ()
         self._kept = False
-        self._ahead = Ahead(settings.history.horizon, clock)
+        self._ahead = SlotForecaster(settings.history.horizon, clock)
         self._failure: PlimsollError | None = None
         self._folder: StateFolder | None = None
         self._spark: Spark | None = None

@@ -12,8 +12,8 @@ import numpy as np
 
 from clients.admin_connection import Client
 from clients.connection import Connection
-from collector.brokers.failover import Anyone
-from collector.brokers.reassignments import Moves
+from collector.brokers.failover import AnyBroker
+from collector.brokers.reassignments import ReassignmentPoll
 from collector.brokers.requests import Question
 from collector.rights import configs_of, refuse_hidden_topics
 from model.closing import Closing
@@ -107,8 +107,8 @@ class ClusterReader(Closing):
         """spared: topics that may be hidden, for others tell their loads, too."""
         self._client = Client(connection)
         self._clock = clock
-        self._anyone = Anyone(connection.timeout_s)
-        self._moves = Moves(connection.timeout_s)
+        self._anyone = AnyBroker(connection.timeout_s)
+        self._moves = ReassignmentPoll(connection.timeout_s)
         self._controller: int | None = None
         self._moved: Mapping[tuple[str, int], int] = {}
         """What was being moved at the look before."""

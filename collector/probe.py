@@ -15,8 +15,8 @@ from collector.broker_log_dirs import Directories
 from collector.brokers.fan_out import Asking, Silence
 from collector.brokers.fetch import BrokerProbe, Column, Look, Told
 from collector.brokers.partition_index import Placement
-from collector.brokers.response_layout import Garbled
-from collector.brokers.topic_recreation import Births
+from collector.brokers.response_layout import MalformedResponse
+from collector.brokers.topic_recreation import TopicRecreations
 from collector.metadata import ClusterState
 from collector.samples import ABSENT, MOVING, NEW, SAMPLES
 from model.closing import Closing
@@ -43,7 +43,7 @@ class Probe(Closing):
         self._asking: Asking[Told] = Asking(clock)
         self._brokers: dict[int, BrokerProbe] = {}
         self._placement: Placement | None = None
-        self._births = Births()
+        self._births = TopicRecreations()
         self._idle_at_s = float("-inf")
         self._idle_known: frozenset[int] = frozenset()
         self.directories: dict[int, Directories] = {}
@@ -121,7 +121,7 @@ class Probe(Closing):
         for broker, answers in told.items():
             try:
                 looks[broker] = self._brokers[broker].read(answers, placement)
-            except Garbled as exc:
+            except MalformedResponse as exc:
                 _log.warning("an answer of broker %d is passed over: %s", broker, exc)
             except AuthorizationError as exc:
                 right = "DESCRIBE on all consumer groups"

@@ -21,7 +21,7 @@ _SHORT: Final = 2**16
 
 
 @dataclass(frozen=True, slots=True)
-class Raw:
+class RawRecords:
     """A batch of records, end to end."""
 
     data: Bytes
@@ -61,7 +61,7 @@ class Raw:
 
 
 @dataclass(slots=True)
-class Sieve:
+class RecordFilter:
     """Counts the records that are left out on the way, by reason."""
 
     skipped: dict[str, int] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Sieve:
 
 
 def texts(
-    raw: Raw, start: Positions, length: NDArray[np.integer[Any]]
+    raw: RawRecords, start: Positions, length: NDArray[np.integer[Any]]
 ) -> tuple[pa.Array, Flags]:
     """(n,) texts as strings, and (n,) False where one is empty or no UTF-8.
 

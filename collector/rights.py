@@ -6,7 +6,7 @@ from typing import Any, Final
 from clients.admin_connection import Client, send
 from collector.brokers.fan_out import ANSWER_S
 from collector.brokers.requests import about_log_dirs
-from collector.brokers.response_layout import Garbled, log_dirs
+from collector.brokers.response_layout import MalformedResponse, log_dirs
 
 _MOST_NAMED: Final = 3
 
@@ -81,7 +81,7 @@ def _stored(admin: Any, broker: int) -> set[str]:
 
     try:
         told = log_dirs(send(admin, about_log_dirs(), broker, ANSWER_S))
-    except (KafkaError, OSError, Garbled):
+    except (KafkaError, OSError, MalformedResponse):
         return set()
     return set(told.names)
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from collector.record_columns import Raw, texts
+from collector.record_columns import RawRecords, texts
 
 VERSION: Final = 1
 ABSENT: Final = -1
@@ -110,7 +110,7 @@ def encode(samples: pa.Table) -> list[bytes]:
 
 def decode(records: pa.Array) -> Decoded:
     """Samples out of a binary array; what is no sample is counted and left out."""
-    raw = Raw.of(records)
+    raw = RawRecords.of(records)
     whole = raw.length >= _FIXED_BYTES
     fixed = raw.read(_FIXED, raw.start[whole])
     name_start = raw.start[whole] + _FIXED_BYTES

@@ -16,7 +16,7 @@ _log = logging.getLogger("plimsoll.collector")
 _SUFFIX: Final = ".parquet"
 
 
-class Recent:
+class WindowCache:
     """Files `<batch>-<newest ms>.parquet` of what each batch read.
 
     A batch is kept before Spark notes that it is done: one that is repeated after a

@@ -16,7 +16,7 @@ from control.loop.ports import FrontEnd
 from control.loop.view import Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER, AutoLimits
-from control.settings.capacity_table import CapacityTeller, capacities_of
+from control.settings.capacity_table import CapacityNotes, capacities_of
 from control.settings.history_tables import history_settings
 from control.settings.prometheus_settings import poller_of
 from control.settings.settings import Settings
@@ -160,10 +160,10 @@ def pseudonyms(settings: Settings, key_file: Path | None) -> "Pseudonyms":
     ConfigError
         The key cannot be read, or made.
     """
-    from model.snapshot.pseudonyms import Pseudonyms, kept_key, read_key
+    from model.snapshot.pseudonyms import Pseudonyms, own_key, read_key
 
     usual = settings.state_dir / "anonymise.key"
-    return Pseudonyms(kept_key(usual) if key_file is None else read_key(key_file))
+    return Pseudonyms(own_key(usual) if key_file is None else read_key(key_file))
 
 
 def replayed(settings: Settings, recording: "Recording") -> "Replayed":
@@ -262,7 +262,7 @@ def loop(
             recent_moves=recent_moves(settings),
         ),
     )
-    found.subscribe(CapacityTeller(found, given))
+    found.subscribe(CapacityNotes(found, given))
     return found
 
 

@@ -26,12 +26,12 @@ from executor.journal.run_history import (
     past_runs,
     unfinished,
 )
-from executor.journal.run_journal import Action, Journal, new_run_id
-from executor.platforms.automq_balancer import Balancer
-from executor.platforms.automq_wal import Wal
+from executor.journal.run_journal import Action, RunJournal, new_run_id
+from executor.platforms.automq_balancer import AutoMQBalancer
+from executor.platforms.automq_wal import AutoMQWal
 from executor.platforms.detect import dialects
-from executor.platforms.platform import Dialect, Progress
-from executor.platforms.remote_tier import Tier
+from executor.platforms.platform import Platform, Progress
+from executor.platforms.remote_tier import RemoteTier
 from executor.run import preflight
 from executor.run.auto_rollback import rolled_back
 from executor.run.elections import (
@@ -52,15 +52,15 @@ from executor.run.plan_evaluation import (
 )
 from executor.run.remaining import with_remaining
 from executor.run.rollback_plan import (
-    plan_back,
-    refuse_turning_back,
+    plan_rollback,
+    refuse_undoing_rollback,
     rolls_back,
 )
 from executor.run.run_outcome import with_balance
 from executor.schedule.admission import in_order
 from executor.schedule.disk_headroom import Room
 from executor.schedule.estimate import Forecast, forecast
-from executor.schedule.eta import Outlook
+from executor.schedule.eta import WeeklyForecast
 from executor.schedule.task import Sizes
 from executor.schedule.throughput import Pace
 from executor.throttle.quota import Throttled
@@ -88,8 +88,8 @@ class Executor(Closing):
         self,
         admin: Admin,
         *,
-        tier: Tier | None = None,
-        wal: Wal | None = None,
+        tier: RemoteTier | None = None,
+        wal: AutoMQWal | None = None,
         limits: RunLimits = _DEFAULT_LIMITS,
         timing: Timing = _REAL_TIME,
         archive: Archive | None = None,
@@ -160,7 +160,7 @@ class Executor(Closing):
             self._let_settle(past)
             return self._carry_out(past.plan, past.run_id, run, past=past)
 
-    def plan_back(
+    def plan_rollback(
         self, journal_dir: Path, run_id: str | None
     ) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, the newest by default; and what it leaves alone.
@@ -174,10 +174,10 @@ class Executor(Closing):
             self._archive.fetch(journal_dir, cluster_id, run_id)
         past = past_run(journal_dir, cluster_id, run_id)
         if run_id is None:
-            refuse_turning_back(past)
-        return self._plan_back(past)
+            refuse_undoing_rollback(past)
+        return self._plan_rollback(past)
 
-    def _plan_back(self, past: PastRun) -> tuple[Plan, list[str]]:
+    def _plan_rollback(self, past: PastRun) -> tuple[Plan, list[str]]:
         self._let_settle(past)
         sent = [
             move
@@ -185,10 +185,10 @@ class Executor(Closing):
             if past.has_losses or past.moves[move.id].issued_at_ms
         ]
         found: dict[PartitionId, Progress] = {}
-        for kind, dialect in self._dialects().items():
+        for kind, dialect in self._platforms().items():
             found |= dialect.progress([m for m in sent if m.storage is kind])
         alive = self._admin.cluster().alive
-        plan, left = plan_back(past, found, alive, self._timing.now_ms())
+        plan, left = plan_rollback(past, found, alive, self._timing.now_ms())
         return plan, [*past.warnings, *left]
 
     def _let_settle(self, past: PastRun) -> None:
@@ -202,20 +202,22 @@ class Executor(Closing):
         report, rolls_back = self._run(plan, run_id, run, past, self._limits)
         if not rolls_back:
             return report
-        rules = self._limits.stop_rules.of_a_way_back()
+        rules = self._limits.stop_rules.for_rollback()
         limits = replace(self._limits, stop_rules=rules)
 
         def plan_it() -> tuple[Plan, list[str]]:
-            return self._plan_back(past_run(run.journal_dir, plan.cluster_id, run_id))
+            return self._plan_rollback(
+                past_run(run.journal_dir, plan.cluster_id, run_id)
+            )
 
-        def carry_out(back: Plan) -> RunReport:
+        def attempt(back: Plan) -> RunReport:
             back_id = self._new_run_id(run.journal_dir, back)
             return self._run(back, back_id, run, None, limits)[0]
 
         return rolled_back(
             report,
-            plan_back=plan_it,
-            carry_out=carry_out,
+            plan_rollback=plan_it,
+            attempt=attempt,
             steering=run.steering,
             timing=self._timing,
         )
@@ -230,7 +232,7 @@ class Executor(Closing):
     ) -> tuple[RunReport, bool]:
         """One run, and whether what it has finished is to be moved back."""
         limits = _with(limits, run.moves_in_flight)
-        ways = self._dialects()
+        ways = self._platforms()
         rates = self._settings.rates(plan, limits)
         undoes = rolls_back(plan, run.journal_dir)
 
@@ -266,7 +268,9 @@ class Executor(Closing):
                 ),
                 balancer=self._settings.balancer(journal, past),
                 segments=self._settings.segments(journal, past),
-                outlook=Outlook(plan, limits, pace, self._timing, self._inside_bytes),
+                outlook=WeeklyForecast(
+                    plan, limits, pace, self._timing, self._inside_bytes
+                ),
                 past=past,
             )
             report = execution.run()
@@ -417,7 +421,7 @@ class Executor(Closing):
     @contextlib.contextmanager
     def _action(
         self, kind: str, journal_dir: Path, cluster_id: str, by: str
-    ) -> Iterator[Journal]:
+    ) -> Iterator[RunJournal]:
         """A change without a plan, under lock and lease, and the journal of it."""
         with self._sole_writer(journal_dir, cluster_id, threading.Event()):
             run_id = new_run_id(journal_dir, self._timing.now_ms(), kind)
@@ -444,7 +448,7 @@ class Executor(Closing):
         except GuardrailRefused as exc:
             found = [str(exc)]
         if shared and not self._limits.stand_down_balancer:
-            acts = Balancer(self._admin, self._timing).acts()
+            acts = AutoMQBalancer(self._admin, self._timing).acts()
             found += [f"{acts} and would work against a plan."] if acts else []
         return tuple(found)
 
@@ -453,7 +457,7 @@ class Executor(Closing):
 
         journal_dir: where the run is that the plan undoes, if it does.
         """
-        ways = self._dialects()
+        ways = self._platforms()
         undoes = journal_dir is not None and rolls_back(plan, journal_dir)
         if not undoes:
             refuse_overfilled(plan)
@@ -486,17 +490,17 @@ class Executor(Closing):
 
     def _journal(
         self, journal_dir: Path, plan: Plan | Action, run_id: str, *, resumed: bool
-    ) -> Journal:
+    ) -> RunJournal:
         sink = (
             self._archive.sink(journal_dir, plan, run_id)
             if self._archive is not None
             else None
         )
-        return Journal(
+        return RunJournal(
             journal_dir, plan, run_id, self._timing, resumed=resumed, sink=sink
         )
 
-    def _dialects(self) -> Mapping[StorageKind, Dialect]:
+    def _platforms(self) -> Mapping[StorageKind, Platform]:
         return dialects(
             self._admin,
             timing=self._timing,
@@ -508,7 +512,7 @@ class Executor(Closing):
     def _check(
         self,
         plan: Plan,
-        ways: Mapping[StorageKind, Dialect],
+        ways: Mapping[StorageKind, Platform],
         ours: Mapping[PartitionId, str],
         going_on: Collection[PartitionId],
         *,
@@ -561,8 +565,8 @@ def connect(
     """
     return Executor(
         KafkaAdmin(bootstrap, timeout_s, properties),
-        tier=Tier(s3) if s3 is not None else None,
-        wal=Wal(wal) if wal is not None else None,
+        tier=RemoteTier(s3) if s3 is not None else None,
+        wal=AutoMQWal(wal) if wal is not None else None,
         limits=limits,
         timing=timing,
         archive=archive_of(archive, timing, call_s=slowest_change_s(timeout_s))

@@ -32,7 +32,7 @@ def check_header(header: SnapshotHeader) -> None:
         _check_id("a partition of recent_moves", move.partition)
 
 
-def check_sizes(snapshot: Snapshot) -> None:
+def check_ranges(snapshot: Snapshot) -> None:
     """Refuse partitions whose numbers or sizes cannot be.
 
     Raises

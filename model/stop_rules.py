@@ -90,7 +90,7 @@ class StopRules(FileModel):
         found: Reaction = getattr(self, rule.value, Reaction.STOP)
         return found
 
-    def of_a_way_back(self) -> "StopRules":
+    def for_rollback(self) -> "StopRules":
         """For a run that undoes another: nothing undoes it, at any hour."""
         harder = {
             rule.value: Reaction.STOP

@@ -18,7 +18,7 @@ from solver.log_dirs import work_aside
 from solver.problem.placement import (
     Placement,
     changed_rows,
-    without_needless,
+    revert_needless,
 )
 from solver.problem.problem import compile_problem
 from solver.repair.repair import find_repair
@@ -143,7 +143,7 @@ def _search(search: Search) -> None:
         _approximate(search)
     if search.best is not None and len(changed_rows(problem, search.best)) < FEW_MOVES:
         part = search.part(TIDYING_SHARE * search.limits.work)
-        search.offer(without_needless(problem, search.best, part))
+        search.offer(revert_needless(problem, search.best, part))
         search.spend(part)
 
 

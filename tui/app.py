@@ -46,15 +46,15 @@ from tui.viewmodel.disabled_reasons import refusal
 if TYPE_CHECKING:
     from control.loop.loop import Loop
 
-STOP_WORDS = (
+STOP_TEXT = (
     "In-flight moves finish and no further move starts. Completed moves stay as they "
     "are."
 )
-ABORT_WORDS = (
+ABORT_TEXT = (
     "In-flight moves are cancelled and reverted where the platform supports it. "
     "Completed moves stay as they are."
 )
-WHILE_TOO_SMALL = ("quit", "no", "close")
+ALLOWED_WHEN_TOO_SMALL = ("quit", "no", "close")
 """What keys do on a terminal too small to be read: leave, and refuse."""
 
 
@@ -157,12 +157,12 @@ class PlimsollApp(FrameApp):
         self._renew(self.moment.view)
 
     def _renew(self, view: LoopView) -> None:
-        self._tell_error(view)
+        self._show_error(view)
         self.moment = self._at(view)
         if self._leaving and not self.moment.running:
             self.exit()
 
-    def _tell_error(self, view: LoopView) -> None:
+    def _show_error(self, view: LoopView) -> None:
         """Why a run could not begin or go on, of which the phase tells for a moment."""
         error = _last_error(view)
         if error is None or error == self._told_error:
@@ -216,7 +216,7 @@ class PlimsollApp(FrameApp):
 
         On a terminal too small to be read nothing is done that nobody could see.
         """
-        if is_too_small(*self.size) and _name_of(action) not in WHILE_TOO_SMALL:
+        if is_too_small(*self.size) and _name_of(action) not in ALLOWED_WHEN_TOO_SMALL:
             return True
         if await super().run_action(action, default_namespace, namespaces):
             return True
@@ -285,7 +285,7 @@ class PlimsollApp(FrameApp):
         if self._engine.steering.stopping.is_set():
             question = Question(
                 "Abort the run?",
-                ABORT_WORDS,
+                ABORT_TEXT,
                 yes="Abort and cancel in-flight moves",
                 no="Keep running",
             )
@@ -293,7 +293,7 @@ class PlimsollApp(FrameApp):
         else:
             question = Question(
                 "Stop the run?",
-                STOP_WORDS,
+                STOP_TEXT,
                 yes="Stop after in-flight moves",
                 no="Keep running",
             )
@@ -336,7 +336,7 @@ class PlimsollApp(FrameApp):
         elif not isinstance(self.screen, Question):
             question = Question(
                 "A run goes on.",
-                STOP_WORDS + " plimsoll ends when they are done.",
+                STOP_TEXT + " plimsoll ends when they are done.",
                 yes="Stop after in-flight moves and quit",
                 no="Keep running",
             )

@@ -56,9 +56,9 @@ class FrameApp(App[None]):
         # Each step would be painted, and an answer take as long as all of them: a
         # second, and kilobytes over a slow line, where a log is scrolled to its end.
         self.animation_level = "none"
-        self._dress(settings)
+        self._apply(settings)
 
-    def _dress(self, settings: LoopSettings) -> None:
+    def _apply(self, settings: LoopSettings) -> None:
         """Set theme and keys; ConfigError where an unknown key is named."""
         self.register_theme(COLOUR_BLIND)
         self.set_keymap(checked_keys(settings.keys))

@@ -9,7 +9,7 @@ from textual.app import App
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
-from tui.terminal_writer import Outlet
+from tui.terminal_writer import TerminalWriter
 from tui.themes import ascii_text
 
 
@@ -33,12 +33,12 @@ class TerminalDriver(LinuxDriver):
     def __init__(self, app: App[Any], **options: Any) -> None:
         super().__init__(app, **options)
         self._shown = app
-        self._outlet: Outlet | None = None
+        self._outlet: TerminalWriter | None = None
         self._suspended = False
 
     def write(self, data: str) -> None:
         if self._outlet is None:
-            self._outlet = Outlet(STDERR_FILENO, self._draw_anew)
+            self._outlet = TerminalWriter(STDERR_FILENO, self._redraw)
         self._outlet.write(data)
 
     def close(self) -> None:
@@ -59,7 +59,7 @@ class TerminalDriver(LinuxDriver):
         self._suspended = False
         super().resume_application_mode()
 
-    def _draw_anew(self) -> None:
+    def _redraw(self) -> None:
         self._shown.call_later(self._shown.refresh, layout=True)
 
 

@@ -59,7 +59,7 @@ class Past(Protocol):
     def resume(self, by: str) -> None:
         """Go on with the newest run."""
 
-    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone; asks the cluster."""
         ...
 

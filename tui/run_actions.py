@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-RESUME_WORDS = (
+RESUME_TEXT = (
     "What became of its moves is read from the cluster; those that have not begun are "
     "made now, if they still fit."
 )
@@ -60,7 +60,7 @@ class RunDesk:
         run = self.run_shown
         if refusal("resume", self._app.moment) is None and run is not None:
             question = Question(
-                f"Go on with run {run.run_id}?", RESUME_WORDS, yes="Go on", no="Stay"
+                f"Go on with run {run.run_id}?", RESUME_TEXT, yes="Go on", no="Stay"
             )
             self._app.push_screen(question, self._resume_if)
 
@@ -85,7 +85,7 @@ class RunDesk:
         await self._told(lambda: self._engine.past.resume(self._user))
 
     async def _ask_back(self, run_id: str) -> None:
-        found = await self._told(lambda: self._engine.past.plan_back(run_id))
+        found = await self._told(lambda: self._engine.past.plan_rollback(run_id))
         if found is None:
             return
         plan, left = found

@@ -14,7 +14,7 @@ LAST_WORDS_S: Final = 2.0
 """How long the end waits for what is still to be written."""
 
 
-class Outlet:
+class TerminalWriter:
     """Writes in a thread of its own; whoever draws waits for nothing.
 
     Where a stalled terminal takes nothing for long, what waits is given up, and

@@ -22,7 +22,7 @@ SPARK_KAFKA_PINS: Final = Path(__file__).with_name("jars.tsv")
 _PARALLEL_DOWNLOADS: Final = 4
 _ATTEMPTS: Final = 2
 _TIMEOUT_S: Final = 20
-_TELL_BYTES: Final = 250_000
+_STEP_BYTES: Final = 250_000
 _log = logging.getLogger("plimsoll.collector")
 # Without a handler of its own Python would print jgo's warnings on the terminal.
 logging.getLogger("jgo").addHandler(logging.NullHandler())
@@ -131,7 +131,7 @@ class _Meter:
         with self._lock:
             self._done_bytes = min(self._done_bytes + grown_bytes, self._total_bytes)
             # jgo calls every 8 kB; a screen shows no more than some hundred steps.
-            step_bytes = min(self._total_bytes // 500, _TELL_BYTES)
+            step_bytes = min(self._total_bytes // 500, _STEP_BYTES)
             at_end = self._done_bytes == self._total_bytes
             if at_end or self._done_bytes - self._told_bytes >= step_bytes:
                 self._told_bytes = self._done_bytes
@@ -166,7 +166,7 @@ def _download(pin: Pin, folder: Path, meter: _Meter, repository: str) -> None:
     for attempt in range(1, _ATTEMPTS + 1):
         try:
             with tempfile.TemporaryDirectory(prefix=".part-", dir=folder) as part:
-                jar = _ask_jgo(pin, Path(part), meter, repository)
+                jar = _resolve(pin, Path(part), meter, repository)
                 _check(jar, pin)
                 jar.replace(folder / pin.file_name)
             return
@@ -181,7 +181,7 @@ def _download(pin: Pin, folder: Path, meter: _Meter, repository: str) -> None:
                 ) from exc
 
 
-def _ask_jgo(pin: Pin, part: Path, meter: _Meter, repository: str) -> Path:
+def _resolve(pin: Pin, part: Path, meter: _Meter, repository: str) -> Path:
     """One artifact by its exact version: nothing is resolved."""
     from jgo.maven import MavenContext, PythonResolver  # 0.1 s, only for a download
 

@@ -19,7 +19,7 @@ AVOIDED_S: Final = 30.0
 _log = logging.getLogger("plimsoll.collector")
 
 
-class Anyone:
+class AnyBroker:
     """Asks one broker for a while, and the next when it fails. One thread owns it."""
 
     def __init__(

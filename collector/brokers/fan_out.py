@@ -8,7 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from clients.admin_connection import failure_of, unknown_broker
+from clients.admin_connection import failure_of, is_unknown_broker
 
 AT_ONCE: Final = 8
 """Brokers that are asked at one time; those that are silent do not count."""
@@ -109,7 +109,7 @@ class Asking(Generic[T]):
             if self._silent.pop(broker, None):
                 _log.info("broker %d answers the probe again", broker)
         else:
-            self.lost |= unknown_broker(error)
+            self.lost |= is_unknown_broker(error)
             self._hear_nothing(broker, failure_of(error))
 
     def _hear_nothing(self, broker: int, reason: str) -> None:

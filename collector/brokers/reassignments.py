@@ -18,7 +18,7 @@ _PATIENCE_S: Final = 5.0
 _log = logging.getLogger("plimsoll.collector")
 
 
-class Moves:
+class ReassignmentPoll:
     """Asks for reassignments; brokers hand the question on to the controller.
 
     While there is none, or it hangs, what it said last is believed: nobody else would

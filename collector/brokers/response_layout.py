@@ -37,7 +37,7 @@ _KINDS: Final = {
 }
 
 
-class Garbled(Exception):
+class MalformedResponse(Exception):
     """An answer that is not as Kafka defines it."""
 
 
@@ -57,7 +57,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Folder:
+class LogDirEntry:
     """A log directory, and where in the answer its room is told."""
 
     path: str
@@ -83,7 +83,7 @@ class Layout:
     """(n,) where each row begins."""
     folder: Ints
     """(n,) position in `folders`; 0 where there are none."""
-    folders: tuple[Folder, ...] = ()
+    folders: tuple[LogDirEntry, ...] = ()
     errors: tuple[int, ...] = ()
     """Kafka's codes of what failed."""
 
@@ -91,7 +91,7 @@ class Layout:
         """(n,) one figure of each row."""
         return _gather(self.body, figure[0], self.at + figure[1])
 
-    def room(self, folder: Folder) -> tuple[int, int]:
+    def room(self, folder: LogDirEntry) -> tuple[int, int]:
         """Total and usable bytes of the folder's disk; -1 where not told."""
         if folder.room_at < 0:
             return -1, -1
@@ -129,7 +129,7 @@ def log_dirs(answer: Answer) -> Layout:
             reader.topics(number)
             room_at = reader.room() if answer.version >= 4 else -1
             cordoned = answer.version >= 5 and reader.take("i1") != 0
-            reader.folders.append(Folder(path, error_code, cordoned, room_at))
+            reader.folders.append(LogDirEntry(path, error_code, cordoned, room_at))
             reader.skip_tags()
     return reader.layout()
 
@@ -177,7 +177,7 @@ class _Reader:
         self._rows: list[Ints] = []
         self._folder: list[Ints] = []
         self._errors: list[int] = []
-        self.folders: list[Folder] = []
+        self.folders: list[LogDirEntry] = []
 
     def take(self, kind: str) -> int:
         form = _KINDS[kind]
@@ -300,7 +300,7 @@ def _reading(answer: Answer, row: _Row) -> Iterator[_Reader]:
         if not reader.whole:
             raise IndexError("it is not as long as it says")
     except (error, IndexError, ValueError) as exc:
-        raise Garbled(f"version {answer.version}: {exc}") from exc
+        raise MalformedResponse(f"version {answer.version}: {exc}") from exc
 
 
 def _joined(parts: list[Ints]) -> Ints:

@@ -7,7 +7,7 @@ from collector.assemble import FRESH_MS
 from collector.metadata import ClusterState
 
 
-class Births:
+class TopicRecreations:
     """Since when topics have been what they are now, if that is not long."""
 
     def __init__(self) -> None:

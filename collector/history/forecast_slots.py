@@ -14,7 +14,7 @@ from collector.history.history_settings import Horizon
 from collector.history.hours import HOUR_MS
 from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar, Ints
-from collector.history.weekly_forecast import Outlook, read_outlook
+from collector.history.weekly_forecast import WeeklyForecast, read_weekly_forecast
 from model.ids import TopicName
 from model.snapshot.forecast import LoadForecast, SlotReason
 from model.snapshot.snapshot import Resource, Snapshot
@@ -31,7 +31,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 @dataclass(frozen=True, slots=True)
-class Coming:
+class UpcomingSlots:
     """What was chosen at one hour."""
 
     forecast: LoadForecast
@@ -40,7 +40,7 @@ class Coming:
     """Hour of the week of each slot."""
 
 
-class Ahead:
+class SlotForecaster:
     """Adds slots to snapshots, from the newest outlook.
 
     Which slots is decided once an hour. One thread uses `add`.
@@ -48,19 +48,19 @@ class Ahead:
 
     def __init__(self, horizon: Horizon, clock: Callable[[], float]) -> None:
         self._horizon, self._clock = horizon, clock
-        self._outlook: Outlook | None = None
-        self._chosen: tuple[object, Coming] | None = None
+        self._outlook: WeeklyForecast | None = None
+        self._chosen: tuple[object, UpcomingSlots] | None = None
 
     @property
-    def outlook(self) -> Outlook | None:
+    def outlook(self) -> WeeklyForecast | None:
         """What it goes by; None where nothing is known yet."""
         return self._outlook
 
     def recall(self, folder: Path) -> None:
         """Go by what was kept in a cluster's folder."""
-        self._outlook = read_outlook(folder / _FILE)
+        self._outlook = read_weekly_forecast(folder / _FILE)
 
-    def learn(self, outlook: Outlook, folder: Path) -> None:
+    def learn(self, outlook: WeeklyForecast, folder: Path) -> None:
         """Go by this outlook from now on, and after the next start."""
         self._outlook = outlook
         try:
@@ -82,13 +82,13 @@ class Ahead:
 
 
 def coming(
-    outlook: Outlook, hour: int, horizon: Horizon, resources: Sequence[Resource]
-) -> Coming:
+    outlook: WeeklyForecast, hour: int, horizon: Horizon, resources: Sequence[Resource]
+) -> UpcomingSlots:
     """The slots that matter after an hour (since the epoch), and why."""
     told = outlook.told(resources)
     unused = _too_little(outlook, hour, horizon) or _too_far_off(told)
     if unused:
-        return Coming(told.model_copy(update={"unused": unused}), ())
+        return UpcomingSlots(told.model_copy(update={"unused": unused}), ())
     calendar = Calendar.of(hour, _HOURS[horizon], ZoneInfo(outlook.zone))
     week, first = _once(calendar.week)
     loads = {
@@ -98,7 +98,7 @@ def coming(
     chosen = choose(loads, outlook.topics, names)
     if not chosen:
         unused = f"every hour of the coming {horizon} is like now"
-        return Coming(told.model_copy(update={"unused": unused}), ())
+        return UpcomingSlots(told.model_copy(update={"unused": unused}), ())
     slots = tuple(
         SlotReason(
             name=names[c.at],
@@ -109,10 +109,12 @@ def coming(
         for c in chosen
     )
     picked = tuple(int(week[1 + c.at]) for c in chosen)
-    return Coming(told.model_copy(update={"slots": slots}), picked)
+    return UpcomingSlots(told.model_copy(update={"slots": slots}), picked)
 
 
-def with_slots(snapshot: Snapshot, outlook: Outlook, found: Coming) -> Snapshot:
+def with_slots(
+    snapshot: Snapshot, outlook: WeeklyForecast, found: UpcomingSlots
+) -> Snapshot:
     """The snapshot with these slots.
 
     What is not forecast stays as it is now: sizes, and partitions with too little
@@ -154,7 +156,7 @@ def _once(week: Ints) -> tuple[Ints, Ints]:
     return week[first], first
 
 
-def _too_little(outlook: Outlook, hour: int, horizon: Horizon) -> str:
+def _too_little(outlook: WeeklyForecast, hour: int, horizon: Horizon) -> str:
     """Why the history does not suffice; empty if it does."""
     least = LEAST_DAYS[horizon]
     if outlook.days < least:

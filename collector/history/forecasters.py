@@ -94,7 +94,7 @@ def _daily(past: Past, values: Floats) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Missed:
+class ForecastError:
     """How far forecasts of held-back days were off, (n,) sums over their hours."""
 
     missed: Floats
@@ -116,7 +116,7 @@ def enough(past: Past) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     return found
 
 
-def backtest(forecaster: Forecaster, past: Past) -> Missed:
+def backtest(forecaster: Forecaster, past: Past) -> ForecastError:
     """Forecast each of the newest days from the hours before it, and compare.
 
     Hours and partitions of which too little was known do not count.
@@ -131,4 +131,4 @@ def backtest(forecaster: Forecaster, past: Past) -> Missed:
         counts = enough(cut)[:, None] & ~np.isnan(found) & ~np.isnan(actual)
         missed += np.where(counts, np.abs(found - actual), 0.0).sum(axis=1)
         carried += np.where(counts, actual, 0.0).sum(axis=1)
-    return Missed(missed, carried)
+    return ForecastError(missed, carried)

@@ -13,12 +13,12 @@ from zoneinfo import ZoneInfo
 
 from collector.history.backfill import Past, begin_with
 from collector.history.compaction import compact
-from collector.history.forecast_slots import Ahead
+from collector.history.forecast_slots import SlotForecaster
 from collector.history.forecasters import SeasonalTrend, held_back
 from collector.history.history_settings import HistorySettings, Horizon
 from collector.history.slots import DAY, WEEK, Calendar
 from collector.history.store import CompactedHistory, spark_type
-from collector.history.weekly_forecast import COLUMNS, Outlook
+from collector.history.weekly_forecast import COLUMNS, WeeklyForecast
 from collector.history.weekly_profile import WEEKS, Terms, week_of
 from model.errors import PlimsollError
 from model.paths import path_part
@@ -65,7 +65,7 @@ class HistoryKeeper:
         self,
         session: "SparkSession",
         closing: threading.Event,
-        ahead: Ahead,
+        ahead: SlotForecaster,
     ) -> None:
         """Look after it once an hour until `closing`."""
         # So that a batch of the stream does not wait for all of its tasks.
@@ -80,7 +80,9 @@ class HistoryKeeper:
                     _log.warning("%s It is tried again in an hour.", exc)
             closing.wait(HOUR_S - self._clock() % HOUR_S + LATE_S)
 
-    def renew(self, session: "SparkSession", known: Outlook | None) -> Outlook | None:
+    def renew(
+        self, session: "SparkSession", known: WeeklyForecast | None
+    ) -> WeeklyForecast | None:
         """Bring all up to date; the new outlook, None where `known` is the newest."""
         store = CompactedHistory(session, self._url)
         over = dt.datetime.fromtimestamp(self._clock() - LATE_S, dt.UTC).date()
@@ -101,9 +103,9 @@ class HistoryKeeper:
         off = self._settings.horizon is Horizon.OFF
         if off or not days or self._is_of(days, known):
             return None
-        return outlook_of(store, session, days, self._settings.time_zone)
+        return forecast_of(store, session, days, self._settings.time_zone)
 
-    def _is_of(self, days: Sequence[str], known: Outlook | None) -> bool:
+    def _is_of(self, days: Sequence[str], known: WeeklyForecast | None) -> bool:
         """Whether an outlook is what would be made of these days."""
         if known is None:
             return False
@@ -124,9 +126,9 @@ def url_of(place: str) -> str:
     return (place if is_url else Path(place).absolute().as_uri()).rstrip("/")
 
 
-def outlook_of(
+def forecast_of(
     store: CompactedHistory, session: "SparkSession", days: Sequence[str], zone: str
-) -> Outlook:
+) -> WeeklyForecast:
     """Let Spark make weeks of these days, kept in the store, and take the outlook."""
     terms = _terms(days, zone)
     hours = store.read_days(days)
@@ -136,7 +138,7 @@ def outlook_of(
     )
     store.write_weeks(weeks)
     table = store.read_weeks(COLUMNS).select(COLUMNS)
-    return Outlook(
+    return WeeklyForecast(
         table.sort_by([("topic", "ascending"), ("partition", "ascending")]),
         method=terms.forecaster.name,
         zone=zone,

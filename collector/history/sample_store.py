@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from collector.history.hours import HOURS, NEEDED, QUANTITIES, hourly
 from collector.history.store import spark_type
-from collector.record_columns import Positions, Raw, Sieve, texts
+from collector.record_columns import Positions, RawRecords, RecordFilter, texts
 from collector.spark.arrow_transfer import Batches
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
     Reasons: short, version, value, topic. CPU is left out: it is a share of cores that
     no record tells.
     """
-    raw = Raw.of(records)
-    sieve = Sieve()
+    raw = RawRecords.of(records)
+    sieve = RecordFilter()
     start, length = sieve.keep(raw.length > 0, "short", raw.start, raw.length)
     version = raw.data[start]
     good = version < len(_LAYOUTS)
@@ -62,8 +62,8 @@ def decode(records: pa.Array) -> tuple[pa.Table, dict[str, int]]:
 
 
 def _rows(
-    raw: Raw,
-    sieve: Sieve,
+    raw: RawRecords,
+    sieve: RecordFilter,
     layout: np.dtype[np.void],
     start: Positions,
     length: Positions,

@@ -104,7 +104,9 @@ def usual(past: Past, values: Floats) -> Floats:
     return quotient(sums, _by_week(past, past.samples))
 
 
-def pasts(hours: pa.Table, calendar: Calendar) -> tuple[pa.Table, dict[str, Past]]:
+def load_histories(
+    hours: pa.Table, calendar: Calendar
+) -> tuple[pa.Table, dict[str, Past]]:
     """A table of the schema `HOURS` as matrices, one `Past` for each of `RATES`.
 
     Beside them topic and partition of their n rows. Hours outside the calendar do not

@@ -32,7 +32,7 @@ _log = logging.getLogger("plimsoll.collector")
 
 
 @dataclass(frozen=True)
-class Outlook:
+class WeeklyForecast:
     """Forecasts by hour of the week."""
 
     table: pa.Table
@@ -120,12 +120,12 @@ class Outlook:
         return found
 
 
-def read_outlook(path: Path) -> Outlook | None:
+def read_weekly_forecast(path: Path) -> WeeklyForecast | None:
     """What was kept; None where there is none, or it cannot be used."""
     try:
         table = read_whole(path)
         facts = parse_json(table.schema.metadata[_META])
-        return Outlook(
+        return WeeklyForecast(
             table.select(COLUMNS).replace_schema_metadata(),
             **{name: facts[name] for name in _FACTS},
         )

@@ -10,7 +10,15 @@ import numpy as np
 import pyarrow as pa
 
 from collector.history.forecasters import AsNow, Forecaster, backtest, enough
-from collector.history.slots import RATES, WEEK, Calendar, Floats, Past, pasts, slots
+from collector.history.slots import (
+    RATES,
+    WEEK,
+    Calendar,
+    Floats,
+    Past,
+    load_histories,
+    slots,
+)
 
 _BY_HOUR: Final = ("mean", "p95", "max", "samples", "confidence", "ahead")
 _SUMS: Final = ("missed", "missed_as_now", "carried")
@@ -48,7 +56,7 @@ class Terms:
 
 def week_of(hours: pa.Table, terms: Terms) -> pa.Table:
     """Schema `WEEKS`, of a table of the schema `HOURS`; both in no order."""
-    ids, known = pasts(hours, terms.calendar)
+    ids, known = load_histories(hours, terms.calendar)
     columns: dict[str, Any] = {name: ids[name] for name in ids.column_names}
     for name, past in known.items():
         columns |= {f"{name}_{s}": c for s, c in _columns(past, terms).items()}

@@ -26,7 +26,7 @@ class Answer:
     """What could not be had, each in a sentence."""
 
 
-class Sheet:
+class ReportBuilder:
     """What is known of each place so far; of one figure the sum."""
 
     def __init__(self) -> None:

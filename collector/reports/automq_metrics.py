@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from collector.record_columns import Bytes, Positions, Raw, Sieve, texts
+from collector.record_columns import Bytes, Positions, RawRecords, RecordFilter, texts
 
 VERSION: Final = 0
 _PARTITION, _BROKER = 0, 1
@@ -76,8 +76,8 @@ def decode(records: pa.Array) -> Decoded:
 
     Bytes after the last entry are ignored: reporters before 1.7 pad their records.
     """
-    raw = Raw.of(records)
-    sieve = Sieve()
+    raw = RawRecords.of(records)
+    sieve = RecordFilter()
     start, end = sieve.keep(
         raw.length >= _HEAD.itemsize, "short", raw.start, raw.start + raw.length
     )
@@ -102,7 +102,11 @@ def decode(records: pa.Array) -> Decoded:
 
 
 def _partitions(
-    raw: Raw, sieve: Sieve, by: Sequence[Any], at: Positions, end: Positions
+    raw: RawRecords,
+    sieve: RecordFilter,
+    by: Sequence[Any],
+    at: Positions,
+    end: Positions,
 ) -> pa.Table:
     """Rows of partitions; `by`: time and broker; the topic's length is at `at`."""
     length = raw.read(">i4", at).astype(np.int32)
@@ -125,7 +129,11 @@ def _partitions(
 
 
 def _brokers(
-    raw: Raw, sieve: Sieve, by: Sequence[Any], at: Positions, end: Positions
+    raw: RawRecords,
+    sieve: RecordFilter,
+    by: Sequence[Any],
+    at: Positions,
+    end: Positions,
 ) -> pa.Table:
     """Rows of brokers; `at` is where the number of entries is."""
     entries = raw.read(">i4", at).astype(np.int32)
@@ -135,8 +143,8 @@ def _brokers(
 
 
 def _figures(
-    raw: Raw,
-    sieve: Sieve,
+    raw: RawRecords,
+    sieve: RecordFilter,
     at: Positions,
     end: Positions,
     entries: NDArray[np.int32],

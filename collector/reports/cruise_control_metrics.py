@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from collector.record_columns import Positions, Raw, Sieve, texts
+from collector.record_columns import Positions, RawRecords, RecordFilter, texts
 
 VERSION: Final = 0
 BROKER, TOPIC, PARTITION = 0, 1, 2
@@ -67,8 +67,8 @@ class Decoded:
 
 def decode(records: pa.Array) -> Decoded:
     """Metrics out of a binary array; what is none is counted and left out."""
-    raw = Raw.of(records)
-    sieve = Sieve()
+    raw = RawRecords.of(records)
+    sieve = RecordFilter()
     start, end = sieve.keep(
         raw.length >= _HEAD.itemsize, "short", raw.start, raw.start + raw.length
     )
@@ -89,8 +89,8 @@ def decode(records: pa.Array) -> Decoded:
 
 
 def _scope(
-    raw: Raw,
-    sieve: Sieve,
+    raw: RawRecords,
+    sieve: RecordFilter,
     scope: int,
     by: Sequence[Any],
     at: Positions,

@@ -6,8 +6,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Final
 
-from collector.reports.aggregate import Answer, Place, Sheet, place_of
-from collector.reports.http import Web
+from collector.reports.aggregate import Answer, Place, ReportBuilder, place_of
+from collector.reports.http import MetricsClient
 from collector.reports.prometheus_text import Labels, Series, parse
 from collector.reports.selectors import Figures
 from model.errors import MetricsUnreachable
@@ -49,7 +49,7 @@ class Exporters:
     def __init__(
         self,
         settings: ExporterSettings,
-        web: Web,
+        web: MetricsClient,
         clock: Callable[[], float] = time.time,
         steady: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -75,7 +75,7 @@ class Exporters:
     def read(self) -> Answer:
         """All figures of the exporters that answer."""
         time_ms = int(1000 * self._clock())
-        sheet, failures = Sheet(), []
+        sheet, failures = ReportBuilder(), []
         with ThreadPoolExecutor(_ENDPOINTS_AT_ONCE, "plimsoll-exporter") as pool:
             waiting = {
                 broker: pool.submit(self._scrape, url)
@@ -106,7 +106,7 @@ class Exporters:
             ) from exc
         return Scrape(at_s, series)
 
-    def _take(self, sheet: Sheet, broker: int, now: Scrape) -> None:
+    def _take(self, sheet: ReportBuilder, broker: int, now: Scrape) -> None:
         before = self._before.get(broker)
         span_s = now.at_s - before.at_s if before else 0.0
         if not 0 < span_s <= self._settings.rate_window_s:

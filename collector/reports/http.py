@@ -41,7 +41,7 @@ class Access:
     """Files are read at each request: what hands out secrets replaces them."""
 
 
-class Web:
+class MetricsClient:
     """Gets pages; safe to use from several threads.
 
     Raises ConfigError for authorities, or a secret, that cannot be read.

@@ -24,7 +24,7 @@ Bools = NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Led:
+class LedPartitions:
     """Partitions as the probe saw them, one row each; at least one."""
 
     names: Sequence[str]
@@ -77,7 +77,7 @@ class Said:
     """Reports of no use, by reason: not the leader, unknown partition, shared name."""
 
     @classmethod
-    def of(cls, led: Led, reports: pa.Table) -> Self:
+    def of(cls, led: LedPartitions, reports: pa.Table) -> Self:
         """Of reports of one source, schema `REPORTS`."""
         names, topic = _encoded(reports["topic"])
         group = _groups(led.names, names)[led.topic]
@@ -128,7 +128,7 @@ def _groups(names: Sequence[str], reported: Sequence[str]) -> Ints:
     return np.array(found, np.int64)
 
 
-def _pairs(group: Ints, led: Led) -> tuple[Ints, Ints]:
+def _pairs(group: Ints, led: LedPartitions) -> tuple[Ints, Ints]:
     """Keys of topics on brokers, sorted; and (n,) which of them each partition has."""
     keys = np.where(group >= 0, group * len(led.brokers) + led.broker, NONE)
     pairs = np.unique(keys[keys >= 0])
@@ -136,7 +136,7 @@ def _pairs(group: Ints, led: Led) -> tuple[Ints, Ints]:
 
 
 def _rows(
-    led: Led, group: Ints, topic: Ints, number: Ints, speaker: Ints
+    led: LedPartitions, group: Ints, topic: Ints, number: Ints, speaker: Ints
 ) -> tuple[Ints, Any]:
     """(m,) rows of the partitions reported, and why there is none; else "".
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from collector.reports import partition_rates as figures
-from collector.reports.matching import Bools, Floats, Led, Said
+from collector.reports.matching import Bools, Floats, LedPartitions, Said
 from collector.reports.partition_rates import Given
 from collector.reports.report_columns import (
     AHEAD_MS,
@@ -80,7 +80,7 @@ def complete(
     """
     if not len(vectors):
         return Completed(vectors=vectors, passed_over={}, without_cores=())
-    led = Led.of(vectors)
+    led = LedPartitions.of(vectors)
     fresh, passed_over = _fresh(reports, pc.max(vectors["time_ms"]).as_py())
     said = {
         source: Said.of(led, fresh.filter(pc.equal(fresh["source"], source)))
@@ -166,7 +166,7 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     return kept, {reason: count for reason, count in found.items() if count}
 
 
-def _bytes_in(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+def _bytes_in(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
     wanted = ~loads["in_measured"]
     for source, reported in said.items():
         given = figures.rates_of_partitions(led, reported, "bytes_in")
@@ -179,7 +179,7 @@ def _bytes_in(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
         loads.give("net_in", source, given, np.isnan(loads["net_in"]))
 
 
-def _by_records(led: Led, said: Said, records: Floats) -> Given:
+def _by_records(led: LedPartitions, said: Said, records: Floats) -> Given:
     """(n,) bytes in of topics, by the records that came into each partition.
 
     That is as good as measured unless two topics share the rate: their records may
@@ -193,7 +193,7 @@ def _by_records(led: Led, said: Said, records: Floats) -> Given:
     return Given(given.values, given.times, measured)
 
 
-def _bytes_out(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+def _bytes_out(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
     wanted = np.ones(len(led.partition), np.bool_)
     committed = loads["out_by"] == PROBE
     for source, reported in said.items():
@@ -208,7 +208,7 @@ def _bytes_out(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
         wanted &= ~loads.give("net_out", source, given, wanted)
 
 
-def _without_lag(loads: _Loads, led: Led, said: Said) -> Given:
+def _without_lag(loads: _Loads, led: LedPartitions, said: Said) -> Given:
     """(n,) bytes out as the leader's meter shows them, corrected.
 
     A meter's mean lags behind by a minute, in and out alike. So bytes out are as far
@@ -229,7 +229,7 @@ def _without_lag(loads: _Loads, led: Led, said: Said) -> Given:
     return Given(given.values * limited, given.times, given.measured & (lag == limited))
 
 
-def _requests(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
+def _requests(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:
     wanted = np.ones(len(led.partition), np.bool_)
     for source, reported in said.items():
         given = figures.of_partitions(led, reported, "requests")
@@ -239,7 +239,7 @@ def _requests(loads: _Loads, led: Led, said: Mapping[str, Said]) -> None:
         wanted &= ~loads.give("requests", source, given, wanted)
 
 
-def _requests_of_topics(loads: _Loads, led: Led, said: Said) -> Given:
+def _requests_of_topics(loads: _Loads, led: LedPartitions, said: Said) -> Given:
     """(n,) a topic's requests by bytes in; all together as many as the broker's own.
 
     A request is for many partitions and counts once for the broker, yet for each of its
@@ -260,7 +260,10 @@ def _requests_of_topics(loads: _Loads, led: Led, said: Said) -> Given:
 
 
 def _cpu(
-    loads: _Loads, led: Led, said: Mapping[str, Said], cores: Mapping[int, float]
+    loads: _Loads,
+    led: LedPartitions,
+    said: Mapping[str, Said],
+    cores: Mapping[int, float],
 ) -> tuple[int, ...]:
     """CPU of partitions; returns the brokers whose share is of no use."""
     cores_of = np.array([cores.get(b, np.nan) for b in led.brokers.tolist()])
@@ -282,7 +285,7 @@ def _cpu(
     return tuple(led.brokers[told & np.isnan(cores_of) & ~known].tolist())
 
 
-def _part_of_cpu(loads: _Loads, led: Led, said: Mapping[str, Said]) -> Floats:
+def _part_of_cpu(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> Floats:
     """(n,) what leading a partition takes of its broker's CPU, as a share.
 
     Cruise Control's `ModelUtils.estimateLeaderCpuUtil`, without the bytes that leaders

@@ -5,7 +5,7 @@ from typing import Final
 
 import numpy as np
 
-from collector.reports.matching import NONE, Bools, Floats, Ints, Led, Said
+from collector.reports.matching import NONE, Bools, Floats, Ints, LedPartitions, Said
 
 _LONG_AGO: Final = np.iinfo(np.int64).min
 _NEVER: Final = np.iinfo(np.int64).max
@@ -31,13 +31,13 @@ class Given:
         )
 
 
-def of_partitions(led: Led, said: Said, figure: str) -> Given:
+def of_partitions(led: LedPartitions, said: Said, figure: str) -> Given:
     """(n,) the newest, as the leader says it."""
     rows = len(led.partition)
     return _newest(said, said.row, rows, said.figures[figure])
 
 
-def rates_of_partitions(led: Led, said: Said, figure: str) -> Given:
+def rates_of_partitions(led: LedPartitions, said: Said, figure: str) -> Given:
     """(n,) the newest, unless it is the leader's first.
 
     A broker that opens a partition reports 0 before its meter has run for a while.
@@ -50,12 +50,12 @@ def rates_of_partitions(led: Led, said: Said, figure: str) -> Given:
     return _newest(said, rows, len(led.partition), said.figures[figure])
 
 
-def of_brokers(led: Led, said: Said, figure: str) -> Given:
+def of_brokers(led: LedPartitions, said: Said, figure: str) -> Given:
     """(brokers,) the newest of each as a whole."""
     return _newest(said, said.broker, len(led.brokers), said.figures[figure])
 
 
-def of_topics(led: Led, said: Said, figure: str) -> Given:
+def of_topics(led: LedPartitions, said: Said, figure: str) -> Given:
     """(pairs,) the newest of each topic on each of its brokers.
 
     Kafka has no meter for a topic that has no traffic: where a broker tells the size
@@ -79,7 +79,7 @@ def of_topics(led: Led, said: Said, figure: str) -> Given:
     )
 
 
-def split(led: Led, said: Said, figure: str, weights: Floats) -> Given:
+def split(led: LedPartitions, said: Said, figure: str, weights: Floats) -> Given:
     """(n,) a topic's rate on a broker among the partitions that it leads there.
 
     By weight where all have one, else evenly. Measured is only what needs no split:

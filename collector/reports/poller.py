@@ -22,7 +22,7 @@ FIRST_S: Final = 5.0
 _log = logging.getLogger("plimsoll.collector")
 
 
-class Metrics(Protocol):
+class MetricsSource(Protocol):
     """Where reports are read."""
 
     @property
@@ -58,7 +58,7 @@ class Poller(Closing):
 
     def __init__(
         self,
-        metrics: Metrics,
+        metrics: MetricsSource,
         interval_s: float,
         clock: Callable[[], float] = time.time,
     ) -> None:

@@ -9,8 +9,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from collector.reports.aggregate import MOST_ID, Answer, Sheet
-from collector.reports.http import Web
+from collector.reports.aggregate import MOST_ID, Answer, ReportBuilder
+from collector.reports.http import MetricsClient
 from collector.reports.selectors import Figures, Selector
 from model.bounded import parse_json
 from model.errors import MetricsUnreachable
@@ -60,7 +60,7 @@ class PrometheusServer:
     def __init__(
         self,
         settings: ServerSettings,
-        web: Web,
+        web: MetricsClient,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._settings, self._web, self._clock = settings, web, clock
@@ -81,7 +81,7 @@ class PrometheusServer:
     def read(self) -> Answer:
         """All figures, each asked for by itself."""
         time_ms = int(1000 * self._clock())
-        sheet, failures = Sheet(), []
+        sheet, failures = ReportBuilder(), []
         with ThreadPoolExecutor(_QUERIES_AT_ONCE, "plimsoll-prometheus") as pool:
             waiting = {
                 figure: [(chosen, pool.submit(self._ask, chosen)) for chosen in group]
@@ -133,7 +133,11 @@ class PrometheusServer:
         return f"sum by ({told.broker_label}, topic, partition) ({series})"
 
     def _take(
-        self, sheet: Sheet, figure: str, chosen: Selector, series: Iterable[Series]
+        self,
+        sheet: ReportBuilder,
+        figure: str,
+        chosen: Selector,
+        series: Iterable[Series],
     ) -> list[str]:
         """What could not be taken, in a sentence."""
         strange = set()
@@ -159,7 +163,7 @@ class PrometheusServer:
             f"{figure} is absent; check preset, metrics, labels and broker_label."
         )
 
-    def _silent(self, sheet: Sheet, time_ms: int) -> list[str]:
+    def _silent(self, sheet: ReportBuilder, time_ms: int) -> list[str]:
         """Brokers that it told of a while ago, beside others that it tells of."""
         self._seen |= dict.fromkeys(sheet.brokers, time_ms)
         missing = [

@@ -44,7 +44,7 @@ from collector.spark.vectors import (
     load_vectors,
 )
 from collector.state_dir import discard_old
-from collector.window_cache import Recent
+from collector.window_cache import WindowCache
 from model.errors import DownloadFailed, ExecutionStopped, PlimsollError
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ class LoadStream:
     ) -> None:
         self._session, self._job, self._history = session, job, history
         self._on_batch, self._clock = on_batch, clock
-        self._recent = Recent(job.checkpoint / "recent", job.window.window_ms)
+        self._recent = WindowCache(job.checkpoint / "recent", job.window.window_ms)
         self._query: StreamingQuery | None = None
         self._stopping = threading.Event()
         self._busy = threading.Lock()

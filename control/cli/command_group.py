@@ -98,7 +98,7 @@ def _write(formatter: Any, groups: Mapping[str, Rows]) -> None:
 # ---- options before the command's name
 
 
-def hand_down(context: typer.Context) -> None:
+def pass_options(context: typer.Context) -> None:
     """Give the command that follows the options that were typed before its name.
 
     An option typed after the name takes precedence.
@@ -122,7 +122,7 @@ def hand_down(context: typer.Context) -> None:
     context.default_map = {name: inner or typed}
 
 
-def hand_looks_down(context: typer.Context) -> None:
+def pass_appearance(context: typer.Context) -> None:
     """Give a group's command the looks that were typed before the command's name."""
     name = context.invoked_subcommand or ""
     above = dict(context.default_map or {})

@@ -49,9 +49,9 @@ def silence_stderr() -> None:
     root.addHandler(logging.NullHandler())
 
 
-def tell_warnings(tell: Callable[[str], None]) -> None:
+def pass_warnings(tell: Callable[[str], None]) -> None:
     """Hand what is warned of to a screen's log; what the loop says is there already."""
-    logging.getLogger("plimsoll").addHandler(_Teller(tell))
+    logging.getLogger("plimsoll").addHandler(_WarningHandler(tell))
 
 
 def narrate(tell: Callable[[str], None]) -> None:
@@ -59,7 +59,7 @@ def narrate(tell: Callable[[str], None]) -> None:
 
     Warnings of other parts go through `tell`, the loop's log, which repeats none.
     """
-    tell_warnings(tell)
+    pass_warnings(tell)
     for handler in logging.getLogger("plimsoll").handlers:
         if type(handler) is logging.StreamHandler:
             handler.addFilter(_is_left_to_log)
@@ -71,7 +71,7 @@ def _is_left_to_log(record: logging.LogRecord) -> bool:
     return record.levelno < logging.WARNING
 
 
-class _Teller(logging.Handler):
+class _WarningHandler(logging.Handler):
     def __init__(self, tell: Callable[[str], None]) -> None:
         super().__init__(logging.WARNING)
         self._tell = tell

@@ -22,7 +22,7 @@ from control.cli import (
     synthesising,
 )
 from control.cli.command_errors import guarded, is_full, output_lost
-from control.cli.command_group import OUTPUT, Command, Commands, hand_down
+from control.cli.command_group import OUTPUT, Command, Commands, pass_options
 from control.cli.options import (
     AllowChanges,
     Ascii,
@@ -114,7 +114,7 @@ def screen(
 ) -> None:
     """Open the screen when no command is named."""
     if context.invoked_subcommand is not None:
-        hand_down(context)
+        pass_options(context)
     else:
         _screen(
             bootstrap_server=bootstrap_server,
@@ -214,9 +214,9 @@ def apply(
     output: Output = Form.TABLE,
 ) -> int:
     """Carry out exactly this plan."""
-    from control.cli.commands.apply import carry_out
+    from control.cli.commands.apply import attempt
 
-    return carry_out(
+    return attempt(
         consenting(
             throttled(settings, throttle),
             stand_down_balancer=stand_down_balancer,

@@ -14,7 +14,7 @@ from control.cli.command_group import (
     COMMON,
     EXECUTION,
     OUTPUT,
-    hand_looks_down,
+    pass_appearance,
 )
 from control.cli.output_format import Form
 from model.units import throttle_of
@@ -294,7 +294,7 @@ def looks(
 ) -> None:
     """Callback of a group of commands, which take these options from it."""
     del ascii_only, theme  # The context has them, and knows which were typed.
-    hand_looks_down(context)
+    pass_appearance(context)
 
 
 def throttled(settings: "Settings", throttle: str | None) -> "Settings":

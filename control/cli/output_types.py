@@ -179,7 +179,7 @@ class RecordAnswer(FileModel):
     batches: int
 
 
-class SynthesiseAnswer(FileModel):
+class GenerateAnswer(FileModel):
     """`synthesise`."""
 
     folder: str
@@ -381,7 +381,7 @@ class PlacedLoad(FileModel):
     proved: bool
 
 
-class PlaceAnswer(FileModel):
+class AssignAnswer(FileModel):
     """`place`."""
 
     topic: str
@@ -427,7 +427,7 @@ class ElectedPartition(FileModel):
     note: str
 
 
-class ElectAnswer(FileModel):
+class ElectLeadersAnswer(FileModel):
     """`elect`."""
 
     cluster_id: str
@@ -450,7 +450,7 @@ class RepairedLine(FileModel):
     problem: str
 
 
-class Journal(FileModel):
+class RunJournal(FileModel):
     """The journal of one run."""
 
     run_id: str
@@ -469,17 +469,17 @@ class Journal(FileModel):
 class JournalAnswer(FileModel):
     """`journal verify` and `journal repair`."""
 
-    journals: tuple[Journal, ...]
+    journals: tuple[RunJournal, ...]
 
 
 ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "status-output": StatusAnswer,
     "info-output": InfoAnswer,
     "record-output": RecordAnswer,
-    "synthesise-output": SynthesiseAnswer,
+    "synthesise-output": GenerateAnswer,
     "config-output": ConfigAnswer,
     "plan-output": PlanAnswer,
-    "place-output": PlaceAnswer,
+    "place-output": AssignAnswer,
     "verify-output": VerifyAnswer,
     "verify-reassignment-output": ReassignmentAnswer,
     "explain-output": ExplainAnswer,
@@ -488,7 +488,7 @@ ANSWERS: Final[Mapping[str, type[BaseModel]]] = {
     "run-output": RunReport,
     "dry-run-output": RequestsAnswer,
     "cleanup-output": CleanupAnswer,
-    "elect-output": ElectAnswer,
+    "elect-output": ElectLeadersAnswer,
     "journal-output": JournalAnswer,
     "demo-output": DemoReport,
     "file-output": FileAnswer,

@@ -257,7 +257,7 @@ def _status_fault(plan: Plan, before: Evaluation) -> str:
             return ""
         case _ if changes:
             return f"called {plan.status}, and changes the placement"
-        case PlanStatus.LEVEL_ALREADY if not before.within_band(plan.goals):
+        case PlanStatus.ALREADY_BALANCED if not before.within_band(plan.goals):
             return f"called {plan.status}, and brokers lie outside their bands"
     return (
         f"{plan.limited_by}, with a gap of {plan.gap:.3g}"

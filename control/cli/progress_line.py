@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Final, Generic, Self, TypeVar
 
 from control.cli.output import drawn
-from control.planning.background_call import Follower
+from control.planning.background_call import SolveProgress
 from control.planning.plan_view import Solving
 from model.units import count_text
 from solver.search.observer import SolveObserver
@@ -44,7 +44,7 @@ def shown(call: Callable[[SolveObserver], T], *, kept: str | None = None) -> T:
         while not alone.wait(_STEP_S):
             pass
         return alone.take()
-    follower = Follower(0)
+    follower = SolveProgress(0)
     running = _Call(lambda: call(follower))
     with _Line(kept) as line, _ended_by_signal(follower, stops=kept is not None):
         while not running.wait(_STEP_S):
@@ -82,7 +82,7 @@ class _Call(Generic[T]):
 
 
 @contextlib.contextmanager
-def _ended_by_signal(follower: Follower, *, stops: bool) -> Iterator[None]:
+def _ended_by_signal(follower: SolveProgress, *, stops: bool) -> Iterator[None]:
     def on_signal(_number: int, _frame: object) -> None:
         again = follower.stops()
         follower.stop()

@@ -64,7 +64,7 @@ LEVEL_S = 180.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class DemoOrder:
+class DemoOptions:
     """What kind of demo."""
 
     mode: Mode
@@ -160,7 +160,7 @@ class Demo:
 @contextlib.contextmanager
 def demo(
     settings: Settings,
-    order: DemoOrder,
+    order: DemoOptions,
     *,
     on_step: Callable[[str], None],
     on_download: Callable[[JarProgress], None],
@@ -201,7 +201,7 @@ def demo(
         yield running
 
 
-def _skewed_load(cluster: LocalCluster, order: DemoOrder) -> Load:
+def _skewed_load(cluster: LocalCluster, order: DemoOptions) -> Load:
     weights = tuple(random.Random(order.seed).sample(DEMO_WEIGHTS, len(DEMO_WEIGHTS)))
     configs = PLAIN if order.plain else TIERED
     cluster.create_topic(TOPIC, [[SKEWED_BROKER]] * len(weights), configs)
@@ -214,7 +214,7 @@ def _skewed_load(cluster: LocalCluster, order: DemoOrder) -> Load:
 
 
 def _on_cluster(
-    settings: Settings, cluster: LocalCluster, order: DemoOrder
+    settings: Settings, cluster: LocalCluster, order: DemoOptions
 ) -> Settings:
     # Spark's JVM inherits it: killed with us while it starts, it would stay for good,
     # since its main thread fails on the folder that the reaper has removed.

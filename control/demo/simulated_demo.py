@@ -14,7 +14,7 @@ from control.loop.view import Mode
 from control.planning.planner import planner
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
-from lab.simulated_cluster.demo_cluster import WorldOrder
+from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.goals.goals import Cooldown, Goals
 from model.snapshot.snapshot import StorageKind
@@ -38,7 +38,7 @@ POLL_S: Final = 1.0
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimulatedOrder:
+class SimulatedDemoOptions:
     """What kind of demo."""
 
     mode: Mode
@@ -52,9 +52,11 @@ class SimulatedOrder:
 
 
 @contextlib.contextmanager
-def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
+def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]:
     """The loop over a new cluster, which is gone afterwards with all that it left."""
-    world = WorldOrder(brokers=order.brokers, seed=order.seed, now_s=order.now_s)
+    world = DemoClusterOptions(
+        brokers=order.brokers, seed=order.seed, now_s=order.now_s
+    )
     with (
         tempfile.TemporaryDirectory(prefix="plimsoll-demo-") as folder,
         LiveCluster(world, speed=order.speed) as live,
@@ -64,7 +66,7 @@ def simulated(settings: Settings, order: SimulatedOrder) -> Iterator[Loop]:
             yield loop
 
 
-def _own(settings: Settings, order: SimulatedOrder, folder: Path) -> Settings:
+def _own(settings: Settings, order: SimulatedDemoOptions, folder: Path) -> Settings:
     usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
     # Answers come from this process: when they are late, it is the machine that is.
     rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
@@ -85,7 +87,7 @@ def _goals(goals: Goals) -> Goals:
     return goals.model_copy(update={"cooldown": {StorageKind.REPLICATED: rest}})
 
 
-def _settings(own: Settings, order: SimulatedOrder) -> LoopSettings:
+def _settings(own: Settings, order: SimulatedDemoOptions) -> LoopSettings:
     in_flight = max(6, order.brokers // 2)
     return LoopSettings(
         bootstrap=BOOTSTRAP,

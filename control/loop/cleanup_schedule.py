@@ -11,7 +11,7 @@ FIRST_S: Final = 5.0
 MOST_S: Final = 60.0
 
 
-class Leftovers:
+class CleanupSchedule:
     """Decides when to try; a run that fails may leave settings of its own in force.
 
     Times are seconds of the clock that nobody sets.

@@ -14,10 +14,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Self
 
-from control.loop.cleanup_schedule import Leftovers
+from control.loop.cleanup_schedule import CleanupSchedule
 from control.loop.decision_log import run_lines
 from control.loop.dependencies import LoopParts, LoopSettings
-from control.loop.phase import Standing, after_answer, after_step
+from control.loop.phase import Status, after_answer, after_step
 from control.loop.policy import Facts, Step, next_step
 from control.loop.ports import Observer
 from control.loop.previous_runs import Past
@@ -96,7 +96,7 @@ class Loop(Closing):
             note=self.warn,
             acted=self.acted,
         )
-        self._leftovers = Leftovers(settings.journal_dir)
+        self._leftovers = CleanupSchedule(settings.journal_dir)
         self._watcher = threading.Thread(target=self._main, name="loop", daemon=True)
         self._runner = self._make_runner()
         self.past = Past(self, self._runner, settings.journal_dir)
@@ -258,9 +258,9 @@ class Loop(Closing):
         )
 
     def _make_rivals(self, runner: Runner) -> Rivals:
-        return Rivals(runner.rebalancers, self._found_rivals, self._parts.steady)
+        return Rivals(runner.rebalancers, self._found_rebalancers, self._parts.steady)
 
-    def _found_rivals(self, found: tuple[str, ...]) -> None:
+    def _found_rebalancers(self, found: tuple[str, ...]) -> None:
         """Say each once, however often it is found."""
         with self._changed:
             known, self.proposals.rivals = self.proposals.rivals, found
@@ -270,7 +270,7 @@ class Loop(Closing):
         if found != known:
             self._publish()
 
-    def _look_for_rivals(self) -> None:
+    def _search_rebalancers(self) -> None:
         plan, snapshot = self.proposals.plan, self._state.snapshot
         if self._rivals is None or plan is None or snapshot is None or self.running:
             return
@@ -322,7 +322,7 @@ class Loop(Closing):
                 self._note_steering()
                 self._look(observer)
                 self._act()
-                self._look_for_rivals()
+                self._search_rebalancers()
                 self._publish()
 
     def _next_tick(self) -> bool:
@@ -390,12 +390,12 @@ class Loop(Closing):
                 # Since the connection was lost, no loads have been measured.
                 return
             if answer is not None:
-                self._stand(after_answer(answer))
+                self._enter_status(after_answer(answer))
             if answer is not None or self.proposals.solving:
                 return
             step, why = next_step(self._facts(state.snapshot))
             plan, result = self.proposals.plan, self.proposals.result
-            if self._restores(plan if step is Step.APPROVE else None):
+            if self._cleans_up(plan if step is Step.APPROVE else None):
                 return
         if step is Step.PLAN:
             self._enter(Phase.SOLVING, why)
@@ -410,9 +410,9 @@ class Loop(Closing):
             if step is Step.REST:
                 unknown = load_warning(state.snapshot, self.settings.goals)
                 why = "; ".join(filter(None, (why, unknown)))
-            self._stand(after_step(step, why, state.evaluation, result))
+            self._enter_status(after_step(step, why, state.evaluation, result))
 
-    def _restores(self, plan: Plan | None) -> bool:
+    def _cleans_up(self, plan: Plan | None) -> bool:
         """Whether settings that previous runs have left are being restored.
 
         plan: the one that is to be carried out after that.
@@ -533,7 +533,7 @@ class Loop(Closing):
             self._parts.steady(),
         )
 
-    def _stand(self, standing: Standing) -> None:
+    def _enter_status(self, standing: Status) -> None:
         self._enter(standing.phase, standing.message, level=standing.level)
 
     # ---- what the runner tells, from its thread

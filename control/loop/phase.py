@@ -10,7 +10,7 @@ from model.plan.plan import PlanStatus
 from solver.report.result import Result
 
 
-class Standing(NamedTuple):
+class Status(NamedTuple):
     """A phase, what is said of it, and how loud."""
 
     phase: Phase
@@ -20,31 +20,31 @@ class Standing(NamedTuple):
 
 def after_step(
     step: Step, why: str, evaluation: Evaluation, result: Result | None
-) -> Standing:
+) -> Status:
     """Where a step leads that neither plans nor approves."""
     answer = result.summary() if result else ""
     spread = spread_words(evaluation)
     match step:
         case Step.SETTLE:
-            return Standing(Phase.SETTLING, why)
+            return Status(Phase.SETTLING, why)
         case Step.REST:
-            return Standing(Phase.LEVEL, "; ".join(filter(None, (spread, why))))
+            return Status(Phase.LEVEL, "; ".join(filter(None, (spread, why))))
         case Step.CONFIRM:
-            return Standing(Phase.MEASURING, f"{spread}; {why}")
+            return Status(Phase.MEASURING, f"{spread}; {why}")
         case Step.REFUSE:
-            return Standing(Phase.NO_PLAN, f"not approved: {why}", "warning")
+            return Status(Phase.NO_PLAN, f"not approved: {why}", "warning")
         case Step.RETRY:
-            return Standing(Phase.NO_PLAN, why, "warning")
+            return Status(Phase.NO_PLAN, why, "warning")
         case Step.HOLD:
-            return Standing(Phase.NO_PLAN, answer)
+            return Status(Phase.NO_PLAN, answer)
         case _:
-            return Standing(Phase.PLAN_READY, answer)
+            return Status(Phase.PLAN_READY, answer)
 
 
-def after_answer(result: Result) -> Standing:
+def after_answer(result: Result) -> Status:
     """Where the answer of a solve leads."""
     if result.best is not None and result.best.moves:
-        return Standing(Phase.PLAN_READY, result.summary())
-    if result.status is PlanStatus.LEVEL_ALREADY:
-        return Standing(Phase.LEVEL, result.summary())
-    return Standing(Phase.NO_PLAN, result.summary())
+        return Status(Phase.PLAN_READY, result.summary())
+    if result.status is PlanStatus.ALREADY_BALANCED:
+        return Status(Phase.LEVEL, result.summary())
+    return Status(Phase.NO_PLAN, result.summary())

@@ -86,7 +86,7 @@ class Executor(Protocol):
         """Go on with the newest run on the cluster."""
         ...
 
-    def plan_back(
+    def plan_rollback(
         self, journal_dir: Path, run_id: str | None
     ) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone, in words."""

@@ -48,15 +48,15 @@ class Past:
         self._host = host
         self._runner = runner
         self._journal_dir = journal_dir
-        self._looked = False
+        self._poll = False
         self.cut_off: PastRun | None = None
         """The newest run, where its process ended before it did."""
 
     def __call__(self, view: LoopView) -> None:
         """Look for a run that was cut off, once."""
-        if self._looked or view.snapshot is None:
+        if self._poll or view.snapshot is None:
             return
-        self._looked = True
+        self._poll = True
         from executor.journal.left_settings import left_settings
         from executor.journal.lock import is_changing
         from executor.journal.run_history import past_run
@@ -66,7 +66,7 @@ class Past:
             self._host.warn(words)
         with contextlib.suppress(ConfigError):
             newest = past_run(self._journal_dir, cluster_id)
-            lost = newest.state is RunState.CUT_OFF and newest.is_unfinished
+            lost = newest.state is RunState.INTERRUPTED and newest.is_unfinished
             if lost and not is_changing(self._journal_dir, cluster_id):
                 self.cut_off = newest
 
@@ -82,7 +82,7 @@ class Past:
         # Asked first, so that a run that ends meanwhile is not taken for interrupted.
         changing = is_changing(self._journal_dir, cluster_id)
         found = past_runs(self._journal_dir, cluster_id)
-        if changing and found and found[-1].state is RunState.CUT_OFF:
+        if changing and found and found[-1].state is RunState.INTERRUPTED:
             found[-1] = replace(found[-1], state=RunState.RUNNING)
         return tuple(reversed(found))
 
@@ -100,14 +100,14 @@ class Past:
         )
         self.cut_off = None
 
-    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone; asks the cluster.
 
         Raises GuardrailRefused where nothing may be changed, else as the executor.
         """
         runner = self._allowed()
         try:
-            return runner.plan_back(run_id)
+            return runner.plan_rollback(run_id)
         except PlimsollError as exc:
             # Also in the log: a screen tells it for some seconds only.
             self._host.warn(f"run {run_id} cannot be rolled back now: {exc}")

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("plimsoll.control")
 
 
-class RunListener(Protocol):
+class RunEvents(Protocol):
     """Who is told of a run, from the run's thread."""
 
     def run_progressed(self, progress: RunProgress) -> None:
@@ -42,7 +42,7 @@ class Runner:
     def __init__(
         self,
         connect: Callable[[], Executor],
-        listener: RunListener,
+        listener: RunEvents,
         *,
         journal_dir: Path,
         moves_in_flight: int,
@@ -99,13 +99,13 @@ class Runner:
         )
         self._thread.start()
 
-    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         """The plan that undoes a run, and what it leaves alone; asks the cluster.
 
         Raises as the executor does.
         """
         with contextlib.closing(self._connect()) as executor:
-            return executor.plan_back(self._journal_dir, run_id)
+            return executor.plan_rollback(self._journal_dir, run_id)
 
     def preview(self, plan: Plan) -> "Forecast":
         """What a plan will take, after the checks that a run begins with.

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from control.planning.plan_view import NONE, Proposed
+from control.planning.plan_view import NONE, PlanningView
 from model.evaluate import Evaluation
 from model.plan.plan import Plan
 from model.run import RunProgress
@@ -95,7 +95,7 @@ class LoopView:
     run: RunProgress | None
     """The run that goes on, else the last one."""
     log: tuple[LogLine, ...]
-    proposed: Proposed = NONE
+    proposed: PlanningView = NONE
     """Plans under way, what was asked of them, and plans in thought."""
     replication: Replication | None = None
     """Partitions that are not whole; None before the cluster has answered."""

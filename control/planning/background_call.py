@@ -15,7 +15,7 @@ logger = logging.getLogger("plimsoll.control")
 T = TypeVar("T")
 
 
-class Follower(SolveObserver):
+class SolveProgress(SolveObserver):
     """Keeps what a solve has come to, and ends it when asked."""
 
     def __init__(self, started_at_ms: int) -> None:
@@ -50,17 +50,17 @@ class Follower(SolveObserver):
         )
 
 
-class Task(Generic[T]):
+class SolveTask(Generic[T]):
     """A solve under way; what it returned, or raised, is taken when it is done."""
 
     def __init__(
         self,
-        call: Callable[[Follower], T],
+        call: Callable[[SolveProgress], T],
         started_at_ms: int,
         done: Callable[[], None],
     ) -> None:
         self._call, self._done = call, done
-        self._follower = Follower(started_at_ms)
+        self._follower = SolveProgress(started_at_ms)
         self._found: T | None = None
         self._error: PlimsollError | None = None
         self._thread = threading.Thread(target=self._run, name="solve", daemon=True)

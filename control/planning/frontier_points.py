@@ -2,13 +2,13 @@
 
 from dataclasses import replace
 
-from control.planning.plan_view import Traced
+from control.planning.plan_view import TracedFrontier
 from control.planning.validate import refuse_broken
 from model.ids import PartitionId
 from model.plan.frontier import (
     Frontier,
     FrontierPoint,
-    knee_of,
+    best_trade_off,
     undominated,
 )
 from model.plan.plan import Plan
@@ -18,15 +18,15 @@ from solver.report.result import Result
 
 def checked(
     snapshot: Snapshot, frontier: Frontier, answers: tuple[Result | None, ...]
-) -> Traced:
+) -> TracedFrontier:
     """A frontier whose plans the independent evaluator has passed."""
     for answer in answers:
         if answer is not None and answer.best is not None:
             refuse_broken(snapshot, answer.best)
-    return Traced(frontier=frontier, snapshot=snapshot, answers=answers)
+    return TracedFrontier(frontier=frontier, snapshot=snapshot, answers=answers)
 
 
-def with_plan(traced: Traced, result: Result) -> Traced:
+def with_plan(traced: TracedFrontier, result: Result) -> TracedFrontier:
     """The frontier with the plan of `result` as its chosen point, in order of cost.
 
     Points that the plan beats make room for it. Where there is no plan, the frontier
@@ -53,7 +53,7 @@ def with_plan(traced: Traced, result: Result) -> Traced:
     )
 
 
-def point_of(traced: Traced, plan: Plan | None) -> int | None:
+def point_of(traced: TracedFrontier, plan: Plan | None) -> int | None:
     """The point that is exactly this plan, not only one of the same cost."""
     if plan is None:
         return None
@@ -72,7 +72,7 @@ def _places(plan: Plan) -> dict[PartitionId, tuple[object, ...]]:
     }
 
 
-def _point(traced: Traced, plan: Plan) -> FrontierPoint:
+def _point(traced: TracedFrontier, plan: Plan) -> FrontierPoint:
     from solver.studies.trace_frontier import point_at
 
     frontier = traced.frontier
@@ -91,5 +91,5 @@ def _beats(one: FrontierPoint, other: FrontierPoint) -> bool:
 
 def _knee(points: tuple[FrontierPoint, ...]) -> int | None:
     best = undominated(points)
-    knee = knee_of(best)
+    knee = best_trade_off(best)
     return None if knee is None else points.index(best[knee])

@@ -26,7 +26,7 @@ class Solving:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Traced:
+class TracedFrontier:
     """A frontier with the plan behind each of its points."""
 
     frontier: Frontier
@@ -36,7 +36,7 @@ class Traced:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Supposed:
+class WhatIfView:
     """A cluster that is only supposed, and its plan. Nobody can approve that."""
 
     words: str
@@ -49,7 +49,7 @@ class Supposed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
+class PlanningView:
     """All that the screen shows of plans, beside the plan itself."""
 
     asks: Asks = NOTHING
@@ -64,8 +64,8 @@ class Proposed:
     """Others that move or may move partitions of the cluster, in words."""
     tracing: Solving | None = None
     """The frontier is being traced."""
-    traced: Traced | None = None
-    supposed: Supposed | None = None
+    traced: TracedFrontier | None = None
+    supposed: WhatIfView | None = None
 
 
-NONE: Final = Proposed()
+NONE: Final = PlanningView()

@@ -11,11 +11,11 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 from control.loop.ports import Planner
-from control.planning.background_call import Follower, Task
+from control.planning.background_call import SolveProgress, SolveTask
 from control.planning.backoff import Backoff
 from control.planning.frontier_points import checked, with_plan
 from control.planning.plan_overrides import NOTHING, Asks
-from control.planning.plan_view import Proposed, Supposed, Traced
+from control.planning.plan_view import PlanningView, TracedFrontier, WhatIfView
 from control.planning.scenario_flags import judged
 from control.planning.snapshot_changes import basis, changes
 from control.planning.validate import refuse_broken
@@ -42,7 +42,7 @@ MOST_UNDONE: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Made:
+class MadePlan:
     """A plan, what was asked of it, and the snapshot that it was made for."""
 
     asks: Asks
@@ -96,23 +96,23 @@ class Proposals:
         """What the plan was made for."""
         self._made_as = NOTHING
         """What was asked of the plan when it was made."""
-        self._earlier: deque[Made] = deque(maxlen=MOST_UNDONE)
+        self._earlier: deque[MadePlan] = deque(maxlen=MOST_UNDONE)
         """What `undo` restores, the oldest first."""
         self._newest: Snapshot | None = None
         self._asks = NOTHING
         self._changes: tuple[str, ...] = ()
         self._compared: tuple[object, ...] | None = None
         """The `basis` that these are of."""
-        self._solve: Task[Answer] | None = None
+        self._solve: SolveTask[Answer] | None = None
         self._given_up = False
         """The solve under way is for what is no longer wanted."""
-        self._trace: Task[Traced] | None = None
-        self._curve: Traced | None = None
+        self._trace: SolveTask[TracedFrontier] | None = None
+        self._curve: TracedFrontier | None = None
         """The frontier as it was traced."""
-        self._traced: Traced | None = None
+        self._traced: TracedFrontier | None = None
         """The same with the plan as a point."""
-        self._thought: Task[WhatIf] | None = None
-        self._supposed: Supposed | None = None
+        self._thought: SolveTask[WhatIf] | None = None
+        self._supposed: WhatIfView | None = None
 
     # ---- what the screen asks for
 
@@ -235,7 +235,7 @@ class Proposals:
             goals = with_placeless_deferred(goals, after)
             lost = len(lost_partitions(before, after))
             self._acted(f"what-if: {scenario.words()}")
-            self._supposed = Supposed(words=scenario.words(), snapshot=after)
+            self._supposed = WhatIfView(words=scenario.words(), snapshot=after)
             self._thought = self._begin(
                 lambda follower: judged(
                     after,
@@ -286,7 +286,7 @@ class Proposals:
         self.wanted = self._given_up = False
         made = self._editable(snapshot)
 
-        def answer(follower: Follower) -> Answer:
+        def answer(follower: SolveProgress) -> Answer:
             edited = None if made is None else _without_removed(made, goals)
             if made is not None and edited is not None:
                 return edited, made.snapshot
@@ -329,12 +329,12 @@ class Proposals:
             task.join()
 
     @property
-    def view(self) -> Proposed:
+    def view(self) -> PlanningView:
         """All that is shown of plans, as it stands."""
         supposed = self._supposed
         if supposed is not None and self._thought is not None:
             supposed = replace(supposed, solving=self._thought.now)
-        return Proposed(
+        return PlanningView(
             asks=self._asks,
             awaited=self.awaited,
             solving=self._solve.now if self._solve else None,
@@ -346,7 +346,9 @@ class Proposals:
             supposed=supposed,
         )
 
-    def _passed(self, snapshot: Snapshot, goals: Goals, follower: Follower) -> Result:
+    def _passed(
+        self, snapshot: Snapshot, goals: Goals, follower: SolveProgress
+    ) -> Result:
         result = self._planner(snapshot, goals, self._limits, follower)
         if result.best is not None:
             refuse_broken(snapshot, result.best)
@@ -369,11 +371,11 @@ class Proposals:
             self._traced = with_plan(self._curve, made.result)
 
     @property
-    def _made(self) -> Made | None:
+    def _made(self) -> MadePlan | None:
         """The plan as it was made; None where there is none."""
         if self.plan is None or self.result is None or self._made_for is None:
             return None
-        return Made(asks=self._made_as, result=self.result, snapshot=self._made_for)
+        return MadePlan(asks=self._made_as, result=self.result, snapshot=self._made_for)
 
     def _remember(self) -> None:
         """Keep the plan for `undo`, unless it was made before an earlier request."""
@@ -381,7 +383,7 @@ class Proposals:
         if made is not None and not self.awaited:
             self._earlier.append(made)
 
-    def _before_asking(self, asks: Asks) -> Made | None:
+    def _before_asking(self, asks: Asks) -> MadePlan | None:
         """The newest kept plan that was made as `asks` has it; it is kept no more."""
         for made in reversed(self._earlier):
             if made.asks == asks:
@@ -389,7 +391,7 @@ class Proposals:
                 return made
         return None
 
-    def _editable(self, newest: Snapshot) -> Made | None:
+    def _editable(self, newest: Snapshot) -> MadePlan | None:
         """The plan, where all that is asked beyond it is that moves be removed."""
         made = self._made
         if made is None or not self._asks.only_removes_from(made.asks):
@@ -413,15 +415,15 @@ class Proposals:
                 kept = replace(supposed, answer=answer) if answer is not None else None
                 self._supposed = kept
 
-    def _aside(self, what: str, task: Task[T]) -> T | None:
+    def _aside(self, what: str, task: SolveTask[T]) -> T | None:
         try:
             return task.take()
         except PlimsollError as exc:
             self._note(f"{what} could not be planned: {exc}")
             return None
 
-    def _begin(self, call: Callable[[Follower], T]) -> Task[T]:
-        return Task(call, int(1000 * self._clock()), self._wake)
+    def _begin(self, call: Callable[[SolveProgress], T]) -> SolveTask[T]:
+        return SolveTask(call, int(1000 * self._clock()), self._wake)
 
     def _known(self) -> Snapshot:
         if self._newest is None:
@@ -440,14 +442,14 @@ class Proposals:
         self._trace = self._traced = self._curve = None
 
 
-def _without_removed(made: Made, goals: Goals) -> Result | None:
+def _without_removed(made: MadePlan, goals: Goals) -> Result | None:
     """The plan without the moves that were removed; None where that breaks a rule."""
-    from solver.report.remove_moves import keep_the_rest
+    from solver.report.remove_moves import without_removed_moves
 
     plan = made.result.best
     if plan is None:
         return None
-    edited = keep_the_rest(made.snapshot, goals, plan.limits, plan)
+    edited = without_removed_moves(made.snapshot, goals, plan.limits, plan)
     if edited is not None and edited.best is not None:
         refuse_broken(made.snapshot, edited.best)
     return edited

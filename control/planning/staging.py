@@ -47,13 +47,13 @@ def staged(
         if row in lost or set(snapshot.replicas(row)) & set(waited)
     ]
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
-    room = _Room(proposal)
+    room = _RemainingBudgets(proposal)
     over = [row for row in rest if not room.take(row)]
     deferred = (*goals.deferred, *stays(snapshot, (*keep, *over)))
     return goals.model_copy(update={"deferred": deferred}), len(over)
 
 
-class _Room:
+class _RemainingBudgets:
     """What is left of the budgets."""
 
     def __init__(self, proposal: Proposal) -> None:

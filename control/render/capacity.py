@@ -19,7 +19,7 @@ def capacity_text(snapshot: Snapshot, evaluation: Evaluation) -> str:
     return table(["broker", *(f"capacity {r}" for r in shown)], rows)
 
 
-def told_capacity(broker: Broker, resource: Resource) -> str:
+def capacity_cell(broker: Broker, resource: Resource) -> str:
     """What a broker can carry of a resource, and who says so."""
     capacity = broker.capacity.get(resource)
     if capacity is None:
@@ -32,7 +32,7 @@ def told_capacity(broker: Broker, resource: Resource) -> str:
 
 
 def _cell(broker: Broker, resource: Resource, load: float | None) -> str:
-    words, capacity = told_capacity(broker, resource), broker.capacity.get(resource)
+    words, capacity = capacity_cell(broker, resource), broker.capacity.get(resource)
     if load is None or capacity is None:
         return words
     return f"{percent_text(load / capacity)} of {words}"

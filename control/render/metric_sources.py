@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from control.render.capacity import told_capacity
+from control.render.capacity import capacity_cell
 from control.render.plan_text import table
 from model.printable import printable
 from model.snapshot.snapshot import Broker, BrokerState, Resource, Snapshot
@@ -190,7 +190,7 @@ def _known(document: Mapping[str, Any]) -> list[list[str]]:
 def _brokers(brokers: Sequence[Broker]) -> str:
     shown = [r for r in Resource if any(r in b.capacity for b in brokers)]
     rows = [
-        [str(b.id), b.rack or "-", b.state.value, *(told_capacity(b, r) for r in shown)]
+        [str(b.id), b.rack or "-", b.state.value, *(capacity_cell(b, r) for r in shown)]
         for b in brokers
     ]
     heads = [f"capacity {r}" for r in shown]

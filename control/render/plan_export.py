@@ -6,7 +6,7 @@ from pathlib import Path
 
 from control.cli.output import json_of
 from model.errors import ConfigError
-from model.exchange.reassignment import election, reassignment, write_stock
+from model.exchange.reassignment import election, reassignment, write_reassignment_json
 from model.files import write_document
 from model.paths import path_of
 from model.plan.plan import Plan, write_plan
@@ -37,7 +37,7 @@ def write_files(folder: Path, plan: Plan) -> None:
         The folder has a plan already, or cannot be made or written.
     """
     _refuse_taken(folder / "plan.json")
-    write_stock(folder, plan)
+    write_reassignment_json(folder, plan)
     write_plan(folder / "plan.json", plan)
 
 

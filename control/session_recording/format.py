@@ -32,7 +32,7 @@ _OWN: Final = ("snapshot", "evaluation", "run", "log", "at_ms")
 """Fields of a view that are written in a way of their own, or follow from others."""
 
 
-class FilmHeader(VersionedModel):
+class RecordingHeader(VersionedModel):
     """The first line: what does not change."""
 
     kind: Literal["plimsoll.screen"] = KIND
@@ -100,7 +100,7 @@ def loaded(key: str, value: Any) -> Any:
 class Film:
     """Writes a film; each view as it comes, what does not differ not again."""
 
-    def __init__(self, path: Path, header: FilmHeader) -> None:
+    def __init__(self, path: Path, header: RecordingHeader) -> None:
         self._path = path
         self._file = opened(path, "wt")
         self._last: LoopView | None = None

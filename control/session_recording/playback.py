@@ -9,8 +9,8 @@ from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.ports import Observer
 from control.loop.view import LogLine, LoopView, Mode
-from control.session_recording.format import FilmHeader
-from control.session_recording.reader import Scene, read_film
+from control.session_recording.format import RecordingHeader
+from control.session_recording.reader import Scene, read_recording
 from control.settings.auto_limits import EAGER
 from control.settings.settings import Settings
 from model.errors import ConfigError, PlimsollError
@@ -34,7 +34,7 @@ class Playback(Loop):
     """
 
     def __init__(self, path: Path, looks: Settings, *, speed: float) -> None:
-        header, self._scenes = read_film(path)
+        header, self._scenes = read_recording(path)
         super().__init__(_settings(header, looks), _parts(self))
         first = next(self._scenes, None)
         if first is None:
@@ -76,14 +76,14 @@ class Playback(Loop):
                 wait_s = max(0.0, scene.after_s - self._scene.after_s) / self._speed
                 if self._over.wait(wait_s):
                     return
-                self._show_scene(_marked(scene))
+                self._show(_marked(scene))
         except PlimsollError as exc:
             self.error = exc
             self._end(str(exc), "error")
         else:
             self._end("the recording ends here", "info")
 
-    def _show_scene(self, scene: Scene) -> None:
+    def _show(self, scene: Scene) -> None:
         self._scene = scene
         if scene.report is not None:
             self._told = (*self._told, scene.report)
@@ -94,14 +94,14 @@ class Playback(Loop):
         view = self._scene.view
         line = LogLine(at_ms=view.at_ms, level=level, text=words)
         last = replace(view, message=words, log=(*view.log, line))
-        self._show_scene(replace(self._scene, view=last, report=None))
+        self._show(replace(self._scene, view=last, report=None))
 
 
 def _marked(scene: Scene) -> Scene:
     return replace(scene, view=replace(scene.view, mode=Mode.RECORDING))
 
 
-def _settings(header: FilmHeader, looks: Settings) -> LoopSettings:
+def _settings(header: RecordingHeader, looks: Settings) -> LoopSettings:
     return LoopSettings(
         bootstrap=header.bootstrap,
         name=header.name,

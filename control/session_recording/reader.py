@@ -13,8 +13,8 @@ from control.loop.view import LOG_LINES, LoopView
 from control.session_recording.format import (
     KIND,
     MAJOR,
-    FilmHeader,
     Frame,
+    RecordingHeader,
     loaded,
     opened,
 )
@@ -40,7 +40,7 @@ class Scene:
     """Of a run that has ended since the scene before."""
 
 
-def read_film(path: Path) -> tuple[FilmHeader, Iterator[Scene]]:
+def read_recording(path: Path) -> tuple[RecordingHeader, Iterator[Scene]]:
     """The header, and the scenes as they are asked for.
 
     Raises ConfigError, then too, naming the line that is none of a recording; a last
@@ -97,7 +97,7 @@ def _lines(path: Path) -> Iterator[str]:
             raise ConfigError(f"cannot read the recording {path}: {reason}") from exc
 
 
-def _header(path: Path, line: str) -> FilmHeader:
+def _header(path: Path, line: str) -> RecordingHeader:
     try:
         document = parse_json(line)
         kind, version = document["kind"], str(document["schema_version"])
@@ -109,7 +109,7 @@ def _header(path: Path, line: str) -> FilmHeader:
             f"to {MAJOR}.x: use a newer plimsoll"
         )
     try:
-        return FilmHeader.model_validate_json(line)
+        return RecordingHeader.model_validate_json(line)
     except ValidationError as exc:
         raise ConfigError(
             f"{path}, line 1, is not the start of a recording: {_fault(exc)}"

@@ -8,7 +8,7 @@ from typing import Final
 
 from control.loop.loop import Loop
 from control.loop.view import LoopView
-from control.session_recording.format import Film, FilmHeader
+from control.session_recording.format import Film, RecordingHeader
 from model.closing import Closing
 from model.errors import ConfigError
 from model.run import RunReport
@@ -85,9 +85,9 @@ class ScreenRecorder(Closing):
         )
 
 
-def _header(loop: Loop) -> FilmHeader:
+def _header(loop: Loop) -> RecordingHeader:
     settings = loop.settings
-    return FilmHeader(
+    return RecordingHeader(
         bootstrap=settings.bootstrap,
         name=settings.name,
         goals=settings.goals,

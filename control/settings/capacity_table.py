@@ -90,7 +90,7 @@ def _of_table(table: CapacitySettings) -> Capacities:
     )
 
 
-class CapacityTeller:
+class CapacityNotes:
     """Keeps a loop's log told of what is to be said of capacities, each once."""
 
     def __init__(self, loop: "Loop", given: Capacities | None) -> None:

@@ -154,13 +154,13 @@ def poller_of(settings: PrometheusSettings) -> "Poller":
         The authorities or a secret cannot be read.
     """
     from collector.reports.exporters import Exporters, ExporterSettings
-    from collector.reports.http import Web
+    from collector.reports.http import MetricsClient
     from collector.reports.poller import Poller
     from collector.reports.prometheus import PrometheusServer, ServerSettings
     from collector.reports.selectors import figures
 
     own = {str(figure): named for figure, named in settings.metrics.items()}
-    chosen, web = figures(settings.preset, own), Web(_access(settings))
+    chosen, web = figures(settings.preset, own), MetricsClient(_access(settings))
     if settings.url is None or settings.broker_label is None:
         exporters = ExporterSettings(
             urls=settings.endpoints,

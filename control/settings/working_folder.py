@@ -23,7 +23,7 @@ HARMLESS: Final = frozenset(
     }
 )
 """Settings that such a file may give; all others are refused, new ones too."""
-_TAKE_ALL: Final = f"to take it, say --config ./{FILE}"
+_TRUST: Final = f"to take it, say --config ./{FILE}"
 _log = logging.getLogger("plimsoll.settings")
 
 
@@ -40,7 +40,7 @@ def check_keys(sources: Sources) -> None:
             raise ConfigError(
                 f"{sources.line((key,))}: {key!r} is not taken from a file that lies "
                 "in the current folder unasked, since it could run code, or send "
-                f"secrets elsewhere; {_TAKE_ALL}"
+                f"secrets elsewhere; {_TRUST}"
             )
 
 
@@ -65,6 +65,6 @@ def check_login(sources: Sources, typed: Mapping[str, Any]) -> None:
         raise ConfigError(
             f"{FILE} of the current folder names the bootstrap servers, and the "
             "client properties may hold secrets for others; name them by "
-            f"--bootstrap-server, or, {_TAKE_ALL}"
+            f"--bootstrap-server, or, {_TRUST}"
         )
     _log.warning("settings are taken from %s in the current folder", FILE)

@@ -27,7 +27,7 @@ from executor.client.kafka_calls import (
 from executor.client.kafka_log_dirs import alter_log_dirs, log_dir_view
 from executor.client.kafka_rights import (
     permitted,
-    refuse_unpermitted,
+    raise_unauthorized,
     watch_settings,
 )
 from executor.client.responses import (
@@ -187,7 +187,7 @@ class KafkaAdmin(Closing):
             answer = client.elect_leaders(
                 ElectionType.PREFERRED, by_topic(ids), raise_errors=False
             )
-            refuse_unpermitted([answer.error_code])
+            raise_unauthorized([answer.error_code])
 
     def log_dirs(
         self, broker: BrokerId, ids: Collection[PartitionId]

@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 def permitted(topics: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """Topics as described; those without the right to see them would be empty."""
-    refuse_unpermitted(topic["error_code"] for topic in topics)
+    raise_unauthorized(topic["error_code"] for topic in topics)
     return topics
 
 
-def refuse_unpermitted(codes: Iterable[int]) -> None:
+def raise_unauthorized(codes: Iterable[int]) -> None:
     """Raise kafka-python's AuthorizationError if one of these error codes is such."""
     from kafka.errors import AuthorizationError, for_code
 
@@ -29,11 +29,11 @@ def watch_settings(client: "KafkaAdminClient") -> None:
     described = client._describe_configs_process_responses  # noqa: SLF001 - as above
 
     def alter(rows: Sequence[Any]) -> Any:
-        refuse_unpermitted(row.error_code for row in rows)
+        raise_unauthorized(row.error_code for row in rows)
         return altered(rows)
 
     def describe(answers: Sequence[Any], which: str) -> Any:
-        refuse_unpermitted(row.error_code for a in answers for row in a.results)
+        raise_unauthorized(row.error_code for a in answers for row in a.results)
         return described(answers, which)
 
     client._alter_configs_process_responses = alter  # noqa: SLF001 - as above

@@ -22,7 +22,7 @@ _LOOKS: Final = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
+class BrokenStopRule:
     """A rule that is broken."""
 
     rule: Rule
@@ -32,13 +32,13 @@ class Broken:
     """It is about the plan's own brokers and partitions, and cannot be left aside."""
 
 
-def own(rule: Rule, reason: str | None) -> Broken | None:
+def own(rule: Rule, reason: str | None) -> BrokenStopRule | None:
     """One about the plan itself, where there is a reason."""
-    return Broken(rule=rule, reason=reason, is_own=True) if reason else None
+    return BrokenStopRule(rule=rule, reason=reason, is_own=True) if reason else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Health:
+class ClusterHealth:
     """A cluster at one moment."""
 
     at_s: float
@@ -55,7 +55,7 @@ class Health:
     """Beside the reserve, of brokers that moves copy to."""
 
 
-Guard = Callable[[Health], str | None]
+Guard = Callable[[ClusterHealth], str | None]
 """Why its rule is broken, in words; None while all is well."""
 
 Views = Mapping[PartitionId, PartitionView]
@@ -67,7 +67,7 @@ class BrokersLost:
 
     before: frozenset[BrokerId]
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         lost = sorted(self.before - health.alive)
         return f"broker {lost[0]} died or was fenced" if lost else None
@@ -79,11 +79,11 @@ class WentOffline:
 
     before: Views
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         pairs = _pairs(self.before, health)
         found = [now.id for was, now in pairs if was.is_led and not now.is_led]
-        return _beside(found, "went offline")
+        return _outside_plan(found, "went offline")
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class UnderReplicatedGrew:
 
     before: Views
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         pairs = _pairs(self.before, health)
         found = [now.id for was, now in pairs if _whole(was) and not _whole(now)]
-        return _beside(found, "lost replicas in sync")
+        return _outside_plan(found, "lost replicas in sync")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,14 +105,14 @@ class IsrShrank:
 
     before: Views
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         found = [
             now.id
             for was, now in _pairs(self.before, health)
             if not _whole(was) and len(now.in_sync) < len(was.in_sync)
         ]
-        return _beside(found, "lost still more replicas in sync")
+        return _outside_plan(found, "lost still more replicas in sync")
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class UnderMinIsr:
 
     before: Views
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         found = [
             now.id
@@ -142,7 +142,7 @@ class ControllerChanged:
 
     seen: deque[tuple[float, int]] = field(default_factory=deque)
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         if health.elections is None:
             return None
@@ -164,7 +164,7 @@ class SlowRequests:
     least_s: float
     seen: deque[float] = field(default_factory=lambda: deque(maxlen=_LOOKS))
 
-    def __call__(self, health: Health) -> str | None:
+    def __call__(self, health: ClusterHealth) -> str | None:
         """As `Guard`."""
         self.seen.append(health.answer_s)
         now_s = median(self.seen)
@@ -178,14 +178,14 @@ class SlowRequests:
         )
 
 
-def disk_is_short(health: Health) -> str | None:
+def disk_is_short(health: ClusterHealth) -> str | None:
     """A target has less room than its reserve."""
     short = sorted(b for b, free in health.free_bytes.items() if free < 0)
     return f"the disk of broker {short[0]} is down to its reserve" if short else None
 
 
 def guards_of(
-    begun: Health, moving: Collection[PartitionId], rules: StopRules
+    begun: ClusterHealth, moving: Collection[PartitionId], rules: StopRules
 ) -> dict[Rule, Guard]:
     """The rules, against how a cluster was when the run began."""
     beside = {pid: view for pid, view in begun.views.items() if pid not in moving}
@@ -204,7 +204,7 @@ def guards_of(
 
 
 def _pairs(
-    before: Views, health: Health
+    before: Views, health: ClusterHealth
 ) -> Iterator[tuple[PartitionView, PartitionView]]:
     """Partitions then and now; those that were deleted meanwhile are left out."""
     for pid, was in before.items():
@@ -222,5 +222,5 @@ def _named(found: Sequence[PartitionId]) -> str:
     return f"{min(found)}{more}"
 
 
-def _beside(found: Sequence[PartitionId], what: str) -> str | None:
+def _outside_plan(found: Sequence[PartitionId], what: str) -> str | None:
     return f"{_named(found)}, which the plan leaves alone, {what}" if found else None

@@ -8,9 +8,9 @@ from executor.client.cluster_admin import Admin
 from executor.client.responses import ClusterView, PartitionView
 from executor.health.health_rules import (
     CLOSED,
-    Broken,
+    BrokenStopRule,
+    ClusterHealth,
     Guard,
-    Health,
     guards_of,
 )
 from executor.timing import RunLimits, Timing
@@ -19,7 +19,7 @@ from model.plan.plan import Move
 from model.stop_rules import Rule
 
 _MIN_IN_SYNC: Final = "min.insync.replicas"
-_REMEMBERED_S: Final = 300.0
+_CACHED_S: Final = 300.0
 """How long a topic's setting is taken to stand."""
 _REST: Final = 2
 """A look that takes long is followed by so many times its length without one."""
@@ -46,12 +46,12 @@ class Watch:
         self._timing = timing
         self._room = room
         self._guards: dict[Rule, Guard] = {}
-        self._broken: tuple[Broken, ...] = ()
+        self._broken: tuple[BrokenStopRule, ...] = ()
         self._next_at_s = float("-inf")
         self._least: dict[TopicName, int] = {}
         self._least_at_s = float("-inf")
 
-    def __call__(self, hurry: bool) -> tuple[Broken, ...]:
+    def __call__(self, hurry: bool) -> tuple[BrokenStopRule, ...]:
         """The rules that are broken; `hurry`: something is known to be wrong.
 
         Raises as the cluster's calls do.
@@ -64,20 +64,20 @@ class Watch:
             self._next_at_s = max(now_s + self._limits.watch_s, end_s + rest_s)
         if self._limits.stop_rules.is_open(self._timing.now_s()):
             return self._broken
-        return (*self._broken, Broken(rule=Rule.WINDOW, reason=CLOSED))
+        return (*self._broken, BrokenStopRule(rule=Rule.WINDOW, reason=CLOSED))
 
-    def _judged(self, health: Health) -> list[Broken]:
+    def _judged(self, health: ClusterHealth) -> list[BrokenStopRule]:
         rules = self._limits.stop_rules
         if not self._guards:
             moving = {move.id for move in self._moves}
             self._guards = guards_of(health, moving, rules)
         found = ((rule, guard(health)) for rule, guard in self._guards.items())
-        return [Broken(rule=rule, reason=why) for rule, why in found if why]
+        return [BrokenStopRule(rule=rule, reason=why) for rule, why in found if why]
 
-    def _look(self, now_s: float) -> Health:
+    def _look(self, now_s: float) -> ClusterHealth:
         cluster, answer_s = self._timed()
         views = self._admin.partitions()
-        return Health(
+        return ClusterHealth(
             at_s=now_s,
             alive=cluster.alive,
             views=views,
@@ -100,7 +100,7 @@ class Watch:
         self, views: Iterable[PartitionView], now_s: float
     ) -> Mapping[TopicName, int]:
         """Asked for topics alone that lack replicas in sync, and kept for a while."""
-        if now_s - self._least_at_s >= _REMEMBERED_S:
+        if now_s - self._least_at_s >= _CACHED_S:
             self._least, self._least_at_s = {}, now_s
         lacking = {v.id.topic for v in views if not v.in_sync.issuperset(v.replicas)}
         if new := sorted(lacking - set(self._least)):

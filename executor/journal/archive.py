@@ -98,7 +98,7 @@ class Archive:
         folder = _folder(cluster_id)
         with self.lease.held(cluster_id, stop):
             for run_id, pieces in self._recent(folder, None).items():
-                self._bring(journal_dir, folder, run_id, pieces)
+                self._download(journal_dir, folder, run_id, pieces)
                 self._run(journal_dir, folder, run_id, pieces, None).catch_up()
             yield
 
@@ -113,7 +113,7 @@ class Archive:
         """
         folder = _folder(cluster_id)
         for found, pieces in self._recent(folder, run_id).items():
-            self._bring(journal_dir, folder, found, pieces)
+            self._download(journal_dir, folder, found, pieces)
 
     def sink(
         self, journal_dir: Path, plan: Plan | Action, run_id: str
@@ -122,7 +122,7 @@ class Archive:
         folder = _folder(plan.cluster_id)
         pieces = self._pieces(folder, run_id).get(run_id, [])
         if pieces:
-            self._bring(journal_dir, folder, run_id, pieces)
+            self._download(journal_dir, folder, run_id, pieces)
         return self._run(journal_dir, folder, run_id, pieces, plan)
 
     def _run(
@@ -169,7 +169,7 @@ class Archive:
                 found[run_id].append(_Piece(folder + name, int(number), size))
         return found
 
-    def _bring(
+    def _download(
         self, journal_dir: Path, folder: str, run_id: str, pieces: Sequence[_Piece]
     ) -> None:
         path = run_path(journal_dir, run_id)

@@ -8,7 +8,7 @@ from executor.journal.lock import sole_writer
 from executor.journal.lost_settings import lost_settings
 from executor.journal.records import (
     Content,
-    Damage,
+    JournalDamage,
     checksum_of,
     scan,
     sealed,
@@ -58,7 +58,7 @@ class Verdict:
         return lost_settings(self.content, self.plan) if self.plan else ()
 
 
-def verdicts(journal_dir: Path, run_id: str = "") -> list[Verdict]:
+def check_journals(journal_dir: Path, run_id: str = "") -> list[Verdict]:
     """The journals whose run ids begin so, oldest first.
 
     Raises ConfigError where there is none, or one is of a newer plimsoll.
@@ -76,7 +76,7 @@ def repaired(journal_dir: Path, run_id: str, timing: Timing) -> tuple[Verdict, P
     there is not exactly one such run, nothing is damaged, or nothing can be kept;
     GuardrailRefused while a run is changing the cluster.
     """
-    found = verdicts(journal_dir, run_id)
+    found = check_journals(journal_dir, run_id)
     if not found:
         raise ConfigError(f"{journal_dir} has no runs, so there is nothing to repair")
     if len(found) > 1:
@@ -164,7 +164,7 @@ def _noted(content: Content, kept: Content, own: int) -> dict[str, Any]:
     return {"losses": losses, "unsealed": checksum_of(b"".join(unsealed))}
 
 
-def _loss(loss: Damage, *, after: int, before: int) -> dict[str, Any]:
+def _loss(loss: JournalDamage, *, after: int, before: int) -> dict[str, Any]:
     """A missing record between two others, as the record of a repair names it."""
     return {
         "line": loss.line,

@@ -57,7 +57,7 @@ def read_replay(journal_dir: Path, run_id: str) -> Replay:
 
 def _course(state: RunState, reason: str, seen: JournalRecord) -> tuple[RunState, str]:
     match seen.event:
-        case JournalEvent.STARTED | JournalEvent.RESUMED | JournalEvent.WENT_ON:
+        case JournalEvent.STARTED | JournalEvent.RESUMED | JournalEvent.PAUSE_ENDED:
             return RunState.RUNNING, ""
         case JournalEvent.PAUSED:
             return RunState.PAUSED, seen.detail["reason"]

@@ -123,7 +123,7 @@ class Lease:
         self._lost = ""
         self._held = self._taken(f"{path_part(cluster_id)}/lease.json", stop)
         try:
-            self._refuse_careless_bucket(self._held)
+            self._refuse_unconditional_store(self._held)
             yield
         finally:
             self._release()
@@ -217,7 +217,7 @@ class Lease:
                     return _Held(key, new, taken, until_s, begun_s)
             elif not seen:
                 seen, since_s = etag, self._timing.steady_s()
-                self._tell_waiting(key, old)
+                self._warn_waiting(key, old)
             elif seen != etag:
                 raise self._refusal(key, old)
             self._wait(key, stop)
@@ -242,7 +242,7 @@ class Lease:
             )
         self._timing.pause(_LOOK_S)
 
-    def _tell_waiting(self, key: str, old: LeaseDocument) -> None:
+    def _warn_waiting(self, key: str, old: LeaseDocument) -> None:
         _log.warning(
             "%s holds the lease %s; it is taken over unless it is renewed within %s",
             old.holder,
@@ -286,7 +286,7 @@ class Lease:
             )
         return document
 
-    def _refuse_careless_bucket(self, held: _Held) -> None:
+    def _refuse_unconditional_store(self, held: _Held) -> None:
         probe = held.document.model_copy(update={"renewals": -1})
         if not self._bucket.keeps_conditions(held.key, probe.body):
             raise ConfigError(

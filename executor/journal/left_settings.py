@@ -27,7 +27,7 @@ def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
     # Asked first, so that a run that ends meanwhile is not taken for interrupted.
     changing = is_changing(journal_dir, cluster_id)
     found = left_set(journal_dir, cluster_id)
-    if changing and found and found[-1].state is RunState.CUT_OFF:
+    if changing and found and found[-1].state is RunState.INTERRUPTED:
         found.pop()
     return [
         *(left_by(past) for past in found if past.left_set),
@@ -132,7 +132,7 @@ def _named(past: PastRun) -> Iterator[str]:
     if past.stood_down is not None:
         own = listed([b for b in past.stood_down.before if b is not None])
         where = "the default of all brokers" + (f" and brokers {own}" if own else "")
-        yield f"{WHAT[JournalEvent.BALANCER_STOOD_DOWN]} on {where}"
+        yield f"{WHAT[JournalEvent.BALANCER_SUSPENDED]} on {where}"
     if past.shortened is not None:
         topics = listed(past.shortened.before)
-        yield f"{WHAT[JournalEvent.SEGMENTS_SHORTENED]} on the topics {topics}"
+        yield f"{WHAT[JournalEvent.SEGMENTS_LOWERED]} on the topics {topics}"

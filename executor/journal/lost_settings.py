@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from executor.journal.records import Content, Damage
+from executor.journal.records import Content, JournalDamage
 from executor.platforms.automq_balancer import THRESHOLDS
 from executor.platforms.tiered_segments import LOCAL, SEGMENT
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
@@ -17,8 +17,8 @@ MAY_BE_SET: Final = "may_be_set"
 """Detail of an `ended` record: settings whose records are missing may be in force."""
 _TAKES_BACK: Final[Mapping[JournalEvent, JournalEvent]] = {
     JournalEvent.UNTHROTTLED: JournalEvent.THROTTLED,
-    JournalEvent.BALANCER_RESTORED: JournalEvent.BALANCER_STOOD_DOWN,
-    JournalEvent.SEGMENTS_RESTORED: JournalEvent.SEGMENTS_SHORTENED,
+    JournalEvent.BALANCER_RESTORED: JournalEvent.BALANCER_SUSPENDED,
+    JournalEvent.SEGMENTS_RESTORED: JournalEvent.SEGMENTS_LOWERED,
 }
 _CLEAN: Final = (RunState.DONE, RunState.STOPPED)
 """A run that has left something set ends as failed."""
@@ -51,7 +51,7 @@ def has_lost_settings(content: Content) -> bool:
     return bool(_open_kinds(content, content.losses))
 
 
-def _open_kinds(content: Content, lost: Iterable[Damage]) -> set[JournalEvent]:
+def _open_kinds(content: Content, lost: Iterable[JournalDamage]) -> set[JournalEvent]:
     """Settings that a missing record may have announced and none has taken back."""
     found: set[JournalEvent] = set()
     set_since: set[JournalEvent] = set()
@@ -103,18 +103,18 @@ def _places(
         yield JournalEvent.THROTTLED, WHAT[JournalEvent.THROTTLED], where
     if tiered:
         where = f"the topics {listed({move.topic for move in tiered})}"
-        kind = JournalEvent.SEGMENTS_SHORTENED
+        kind = JournalEvent.SEGMENTS_LOWERED
         yield kind, WHAT[kind], where
     if shared:
         where = f"the default of all brokers, and brokers {listed(plan.live_brokers)}"
-        kind = JournalEvent.BALANCER_STOOD_DOWN
+        kind = JournalEvent.BALANCER_SUSPENDED
         yield kind, WHAT[kind], where
 
 
 WHAT: Final = {
     JournalEvent.THROTTLED: f"a throttle ({', '.join((*RATES, LEADERS, FOLLOWERS))})",
-    JournalEvent.SEGMENTS_SHORTENED: f"other values of {SEGMENT} and {LOCAL}",
-    JournalEvent.BALANCER_STOOD_DOWN: (
+    JournalEvent.SEGMENTS_LOWERED: f"other values of {SEGMENT} and {LOCAL}",
+    JournalEvent.BALANCER_SUSPENDED: (
         f"thresholds of AutoMQ's balancer ({', '.join(THRESHOLDS)})"
     ),
 }

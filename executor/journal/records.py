@@ -39,7 +39,7 @@ _PLACE: Final = b'"checksum":"'
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Damage:
+class JournalDamage:
     """Something in a journal that is not as it was written."""
 
     line: int
@@ -58,7 +58,7 @@ class Damage:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Intact:
+class IntactRecord:
     """A record that is as it was written, and the line that it stands in."""
 
     line: int
@@ -76,16 +76,16 @@ class Intact:
 class Content:
     """What a journal holds."""
 
-    intact: tuple[Intact, ...] = ()
+    intact: tuple[IntactRecord, ...] = ()
     """In the order in which they were written."""
-    damage: tuple[Damage, ...] = ()
+    damage: tuple[JournalDamage, ...] = ()
     torn_bytes: int = 0
     """At the end, of a write that a crash cut off; that is not damage."""
     keep_bytes: int = 0
     """Up to the end of the last line that was written completely."""
     ends_line: bool = True
     """Whether the last kept line has its newline."""
-    repaired: tuple[Damage, ...] = ()
+    repaired: tuple[JournalDamage, ...] = ()
     """Lost before a repair, which took note of it."""
 
     @property
@@ -94,7 +94,7 @@ class Content:
         return tuple(found.record for found in self.intact)
 
     @property
-    def losses(self) -> tuple[Damage, ...]:
+    def losses(self) -> tuple[JournalDamage, ...]:
         """Where records may be missing, repaired or not."""
         return (*self.repaired, *(d for d in self.damage if d.loses))
 
@@ -146,9 +146,9 @@ class _Scan:
 
     data: bytes
     run_id: str
-    intact: list[Intact] = field(default_factory=list)
-    damage: list[Damage] = field(default_factory=list)
-    repaired: list[Damage] = field(default_factory=list)
+    intact: list[IntactRecord] = field(default_factory=list)
+    damage: list[JournalDamage] = field(default_factory=list)
+    repaired: list[JournalDamage] = field(default_factory=list)
     is_sealed: bool = False
     """Whether a record so far has a checksum; asked for each line of schema 1."""
 
@@ -187,7 +187,7 @@ class _Scan:
         if record.sequence is None and self.is_sealed:
             return "has no checksum, although records before it have one"
         self.is_sealed |= bool(record.checksum)
-        self.intact.append(Intact(line=number, raw=raw, record=record))
+        self.intact.append(IntactRecord(line=number, raw=raw, record=record))
         return ""
 
     def _tail(self, number: int, tail: bytes) -> int:
@@ -230,7 +230,7 @@ class _Scan:
                 yield found.record.detail.get("unsealed")
 
     def _hold_order(self) -> None:
-        by_number: dict[int, Intact] = {}
+        by_number: dict[int, IntactRecord] = {}
         last = 0
         for found in (i for i in self.intact if i.record.checksum):
             if (other := by_number.get(found.number)) is not None:
@@ -248,7 +248,7 @@ class _Scan:
         self._hold_links(ordered, begun=bool(unsealed))
         self.intact = [*unsealed, *ordered]
 
-    def _hold_links(self, ordered: Sequence[Intact], *, begun: bool) -> None:
+    def _hold_links(self, ordered: Sequence[IntactRecord], *, begun: bool) -> None:
         """Each record against the one before it; `begun`: lines of schema 1 precede."""
         self.repaired += [
             loss
@@ -266,12 +266,14 @@ class _Scan:
     def _note(self, line: int, problem: str, *, loses: bool = True) -> None:
         before = (i.number for i in self.intact if i.line < line)
         after = max(before, default=0)
-        self.damage.append(Damage(line=line, problem=problem, after=after, loses=loses))
+        self.damage.append(
+            JournalDamage(line=line, problem=problem, after=after, loses=loses)
+        )
 
 
 def _lost(
-    previous: Intact | None, found: Intact, damage: Iterable[Damage]
-) -> Damage | None:
+    previous: IntactRecord | None, found: IntactRecord, damage: Iterable[JournalDamage]
+) -> JournalDamage | None:
     """What is missing or was replaced between two records."""
     number, checksum = 0, ""
     if previous is not None:
@@ -282,7 +284,7 @@ def _lost(
     first = previous.line if previous else 0
     if not is_next and any(d.loses and first < d.line < found.line for d in damage):
         return None
-    return Damage(
+    return JournalDamage(
         line=found.line,
         problem=_gap(number + 1, found.number, previous),
         after=number,
@@ -290,7 +292,7 @@ def _lost(
     )
 
 
-def _gap(expected: int, number: int, previous: Intact | None) -> str:
+def _gap(expected: int, number: int, previous: IntactRecord | None) -> str:
     if number > expected + 1:
         return f"follows a gap: records {expected} to {number - 1} are missing"
     if number > expected:
@@ -300,10 +302,10 @@ def _gap(expected: int, number: int, previous: Intact | None) -> str:
     return f"does not follow line {previous.line}, but another record {number - 1}"
 
 
-def _acknowledged(repair: Intact) -> Iterator[Damage]:
+def _acknowledged(repair: IntactRecord) -> Iterator[JournalDamage]:
     """The losses that a repair has taken note of."""
     for loss in repair.record.detail.get("losses", ()):
-        yield Damage(
+        yield JournalDamage(
             line=repair.line,
             problem=f"notes a repair: line {loss['line']} {loss['problem']}",
             after=loss["after"],

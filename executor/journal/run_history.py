@@ -12,10 +12,10 @@ from executor.journal.lost_settings import (
     is_clean_end,
     lost_settings,
 )
-from executor.journal.records import Content, Damage, Intact, scan
+from executor.journal.records import Content, IntactRecord, JournalDamage, scan
 from executor.journal.run_journal import order, plan_path, run_path, run_paths
-from executor.platforms.automq_balancer import StoodDown
-from executor.platforms.tiered_segments import Shortened
+from executor.platforms.automq_balancer import SuspendedBalancer
+from executor.platforms.tiered_segments import LoweredSegments
 from executor.throttle.quota import Throttled
 from model.bounded import MOST_LINE, read_bytes
 from model.errors import ConfigError
@@ -44,8 +44,10 @@ _LAST_BYTES: Final = 2**16
 
 _SHAPES: Final[Mapping[JournalEvent, Callable[[Mapping[str, Any]], object]]] = {
     JournalEvent.THROTTLED: Throttled.read,
-    JournalEvent.BALANCER_STOOD_DOWN: lambda told: StoodDown.read(told["before"]),
-    JournalEvent.SEGMENTS_SHORTENED: Shortened.read,
+    JournalEvent.BALANCER_SUSPENDED: lambda told: SuspendedBalancer.read(
+        told["before"]
+    ),
+    JournalEvent.SEGMENTS_LOWERED: LoweredSegments.read,
     JournalEvent.ENDED: lambda told: (RunState(told["state"]), told["reason"]),
     JournalEvent.PREPARED: lambda told: told["note"],
     JournalEvent.NOTED: lambda told: told["note"],
@@ -71,14 +73,16 @@ def read_content(path: Path) -> Content:
     if not unreadable:
         return found
     noted = (
-        Damage(line=i.line, problem="is not a journal record", after=i.number - 1)
+        JournalDamage(
+            line=i.line, problem="is not a journal record", after=i.number - 1
+        )
         for i in unreadable
     )
     kept = tuple(i for i in found.intact if i not in unreadable)
     return replace(found, intact=kept, damage=(*found.damage, *noted))
 
 
-def _has_shape(intact: Intact) -> bool:
+def _has_shape(intact: IntactRecord) -> bool:
     read = _SHAPES.get(intact.record.event)
     try:
         if read is not None and not intact.record.checksum:
@@ -172,15 +176,15 @@ class PastRun:
     """Of its newest record."""
     throttled: Throttled | None
     """What it has set and not taken away."""
-    stood_down: StoodDown | None
+    stood_down: SuspendedBalancer | None
     """What it has raised to stand AutoMQ's balancer down, and not restored."""
-    shortened: Shortened | None
+    shortened: LoweredSegments | None
     """What it has lowered of topics in the tier, and not restored."""
     cancelling: frozenset[PartitionId]
     """Moves that were asked to be cancelled."""
     moves: dict[PartitionId, MoveProgress]
     """As last journalled; a move whose end was not seen is `ISSUED` or `STUCK`."""
-    state: RunState = RunState.CUT_OFF
+    state: RunState = RunState.INTERRUPTED
     """How it ended."""
     reason: str = ""
     """Why it stopped or failed."""
@@ -199,7 +203,7 @@ class PastRun:
     def duration_s(self) -> float:
         """From its start to its end, pauses included; until it was last seen if it was
         cut off."""
-        cut_off = self.ended_at_ms is None or self.state is RunState.CUT_OFF
+        cut_off = self.ended_at_ms is None or self.state is RunState.INTERRUPTED
         end_ms = self.last_at_ms if cut_off else self.ended_at_ms
         return max(0.0, ((end_ms or 0) - self.started_at_ms) / 1000)
 
@@ -330,11 +334,11 @@ def damage_words(path: Path, content: Content) -> tuple[str, ...]:
 
 def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
     """How a run ended, why, and who let it go on last."""
-    state, reason, by = RunState.CUT_OFF, "", ""
+    state, reason, by = RunState.INTERRUPTED, "", ""
     for record in records:
         match record.event:
             case JournalEvent.STARTED | JournalEvent.RESUMED:
-                state, reason = RunState.CUT_OFF, ""
+                state, reason = RunState.INTERRUPTED, ""
                 by = record.detail.get("by", "")
             case JournalEvent.ENDED:
                 state = RunState(record.detail["state"])
@@ -344,7 +348,7 @@ def _course(records: Iterable[JournalRecord]) -> tuple[RunState, str, str]:
 
 def _still_set(
     records: Iterable[JournalRecord],
-) -> tuple[Throttled | None, StoodDown | None, Shortened | None]:
+) -> tuple[Throttled | None, SuspendedBalancer | None, LoweredSegments | None]:
     """What a run has set and, as far as its journal tells, not taken back."""
     throttled, stood_down, shortened = None, None, None
     for record in records:
@@ -353,12 +357,12 @@ def _still_set(
                 throttled = Throttled.read(record.detail)
             case JournalEvent.UNTHROTTLED:
                 throttled = None
-            case JournalEvent.BALANCER_STOOD_DOWN:
-                stood_down = StoodDown.read(record.detail["before"])
+            case JournalEvent.BALANCER_SUSPENDED:
+                stood_down = SuspendedBalancer.read(record.detail["before"])
             case JournalEvent.BALANCER_RESTORED:
                 stood_down = None
-            case JournalEvent.SEGMENTS_SHORTENED:
-                shortened = Shortened.read(record.detail)
+            case JournalEvent.SEGMENTS_LOWERED:
+                shortened = LoweredSegments.read(record.detail)
             case JournalEvent.SEGMENTS_RESTORED:
                 shortened = None
     return throttled, stood_down, shortened

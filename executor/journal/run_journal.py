@@ -33,14 +33,14 @@ _PLAN_SUFFIX: Final = ".plan.json"
 _NUMBER: Final = re.compile(r"r(\d+)-")
 _ACTION: Final = re.compile(r"r\d+-\d{8}T\d{9}-(elect|topic)")
 _FULL: Final = (errno.ENOSPC, errno.EDQUOT)
-_TELLS: Final = frozenset(
+_REPORTS: Final = frozenset(
     {
         JournalEvent.PREPARED,
         JournalEvent.UNTHROTTLED,
         JournalEvent.BALANCER_RESTORED,
         JournalEvent.SEGMENTS_RESTORED,
         JournalEvent.PAUSED,
-        JournalEvent.WENT_ON,
+        JournalEvent.PAUSE_ENDED,
         JournalEvent.ISSUED,
         JournalEvent.MOVED,
         JournalEvent.NOTED,
@@ -62,7 +62,7 @@ class Action:
     hash: str = ""
 
 
-class Journal:
+class RunJournal:
     """The journal of one run; writes are on disk when they return.
 
     The file is made with the first record; that of a run that is resumed is continued.
@@ -106,14 +106,14 @@ class Journal:
         self, event: JournalEvent, moves: Sequence[Move | None] = (None,), **detail: Any
     ) -> None:
         """One record per move, or one about the run; all synced together."""
-        if self.failure and event not in _TELLS:
+        if self.failure and event not in _REPORTS:
             raise WriterBarred(self.failure)
         records = [self._record(event, move, detail) for move in moves]
         try:
             if self._file is None:
                 self._file = self._open(event)
             elif not self.path.exists():
-                self._file = self._written_again(self._file)
+                self._file = self._recreated(self._file)
             lines = self._append(self._file, [*self._unwritten, *records])
         except OSError as exc:
             self._fail(event, records, exc)
@@ -158,7 +158,7 @@ class Journal:
             f"The journal {self.path} cannot be written ({exc.strerror}), so nothing "
             f"further is sent. {what_then}"
         )
-        if event not in _TELLS:
+        if event not in _REPORTS:
             raise WriterBarred(self.failure) from exc
         self._unwritten += records
 
@@ -189,7 +189,7 @@ class Journal:
                 return self._reopened()
             return self._made()
         except OSError as exc:
-            if self._resumed and event in _TELLS:
+            if self._resumed and event in _REPORTS:
                 raise
             raise ConfigError(
                 f"The journal {self.path} cannot be made ({exc.strerror}); nothing "
@@ -216,7 +216,7 @@ class Journal:
             raise
         return opened
 
-    def _written_again(self, removed: FileIO) -> FileIO:
+    def _recreated(self, removed: FileIO) -> FileIO:
         """The file that somebody has removed; this process still has its content.
 
         Without it the run could be neither resumed nor rolled back. OSError.

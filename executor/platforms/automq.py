@@ -14,10 +14,10 @@ from typing import Final
 from executor.client import batches
 from executor.client.cluster_admin import Admin
 from executor.client.responses import Answer
-from executor.health.health_rules import Broken, own
+from executor.health.health_rules import BrokenStopRule, own
 from executor.platforms import move_progress as placement
-from executor.platforms.automq_balancer import NEVER, THRESHOLDS, Balancer
-from executor.platforms.automq_wal import Uploads, Wal
+from executor.platforms.automq_balancer import NEVER, THRESHOLDS, AutoMQBalancer
+from executor.platforms.automq_wal import AutoMQWal, WalUploads
 from executor.platforms.move_progress import dead_target, offline
 from executor.platforms.platform import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
@@ -26,7 +26,7 @@ from model.ids import PartitionId
 from model.plan.plan import Move
 from model.stop_rules import Rule
 
-_BALANCER_LOOK_S: Final = 10.0
+_BALANCER_POLL_S: Final = 10.0
 
 
 class AutoMQ:
@@ -38,16 +38,16 @@ class AutoMQ:
         timing: Timing,
         *,
         stand_down: bool,
-        wal: Wal | None,
+        wal: AutoMQWal | None,
     ) -> None:
         self._admin = admin
         self._timing = timing
-        self._balancer = Balancer(admin, timing)
+        self._balancer = AutoMQBalancer(admin, timing)
         self._stand_down = stand_down
         """Whether the balancer is stood down for the run, where it is on."""
         self._balancer_seen_at_s = float("inf")
         """Before the moves are prepared it may act: it is not stood down yet."""
-        self._uploads = Uploads(wal, timing) if wal else None
+        self._uploads = WalUploads(wal, timing) if wal else None
 
     def check(self, moves: Sequence[Move]) -> None:
         """One replica each, and no second balancer."""
@@ -112,7 +112,7 @@ class AutoMQ:
     def finish(self, moves: Sequence[Move]) -> None:
         """Nothing: AutoMQ elects the leader itself."""
 
-    def health(self, moves: Sequence[Move]) -> Broken | None:
+    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
         """Targets serve, what is not being moved is led, the balancer stands down."""
         views = self._admin.partitions([m.id for m in moves])
         resting = [
@@ -123,7 +123,7 @@ class AutoMQ:
         return (
             own(Rule.BROKER_LOST, dead_target(moves, self._admin.cluster().alive))
             or own(Rule.OFFLINE, offline(resting, views))
-            or own(Rule.FOREIGN, self._balancer_now_and_then())
+            or own(Rule.FOREIGN, self._balancer_acts())
         )
 
     def after(self, move: Move) -> None:
@@ -140,9 +140,9 @@ class AutoMQ:
     def _cluster_id(self) -> str:
         return self._admin.cluster().cluster_id
 
-    def _balancer_now_and_then(self) -> str | None:
+    def _balancer_acts(self) -> str | None:
         now_s = self._timing.steady_s()
-        if now_s - self._balancer_seen_at_s < _BALANCER_LOOK_S:
+        if now_s - self._balancer_seen_at_s < _BALANCER_POLL_S:
             return None
         self._balancer_seen_at_s = now_s
         return self._balancer.acts()

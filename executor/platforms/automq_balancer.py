@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from executor.client.cluster_admin import Admin
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
 from model.ids import BrokerId
@@ -32,7 +32,7 @@ Values = dict[str, str | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StoodDown:
+class SuspendedBalancer:
     """What was set before."""
 
     before: dict[BrokerId | None, Values]
@@ -64,7 +64,7 @@ class StoodDown:
         ]
 
 
-class Balancer:
+class AutoMQBalancer:
     """Stands AutoMQ's balancer down, and restores it."""
 
     def __init__(self, admin: Admin, timing: Timing) -> None:
@@ -86,8 +86,8 @@ class Balancer:
         return None
 
     def plan(
-        self, moves: Sequence[Move], held: StoodDown | None = None
-    ) -> StoodDown | None:
+        self, moves: Sequence[Move], held: SuspendedBalancer | None = None
+    ) -> SuspendedBalancer | None:
         """What has to be raised for these moves, with what is set now; nothing changes.
 
         Of what is `held` and was not changed since, what was there before that. None
@@ -107,9 +107,9 @@ class Balancer:
             now = self._read(broker, list(values))
             ours = {k: old for k, old in values.items() if now[k] == str(NEVER)}
             before.setdefault(broker, {}).update(ours)
-        return StoodDown(before=before)
+        return SuspendedBalancer(before=before)
 
-    def set(self, wanted: StoodDown) -> None:
+    def set(self, wanted: SuspendedBalancer) -> None:
         """Raise what was planned, and wait until every broker shows it.
 
         Raises ExecutionStopped where one does not.
@@ -128,7 +128,7 @@ class Balancer:
                 f"{acts} although its thresholds were raised; nothing was moved"
             )
 
-    def restore(self, held: StoodDown) -> tuple[list[str], list[str]]:
+    def restore(self, held: SuspendedBalancer) -> tuple[list[str], list[str]]:
         """Bring back what was set before; repeating it does no harm.
 
         Returns, in words, what could not be restored, and what somebody else has set
@@ -188,11 +188,11 @@ class RunBalancer:
 
     def __init__(
         self,
-        balancer: Balancer,
-        journal: Journal,
+        balancer: AutoMQBalancer,
+        journal: RunJournal,
         *,
         consent: bool,
-        held: StoodDown | None = None,
+        held: SuspendedBalancer | None = None,
     ) -> None:
         self._balancer = balancer
         self._journal = journal
@@ -201,7 +201,7 @@ class RunBalancer:
         """Set now, also by the run of before that is gone on with."""
 
     @property
-    def stands_down(self) -> bool:
+    def is_suspended(self) -> bool:
         """Whether the run has raised thresholds, and not restored them."""
         return self._held is not None
 
@@ -211,7 +211,7 @@ class RunBalancer:
         if wanted is None:
             return
         document = wanted.document()
-        self._journal.write(JournalEvent.BALANCER_STOOD_DOWN, before=document)
+        self._journal.write(JournalEvent.BALANCER_SUSPENDED, before=document)
         self._held = wanted
         self._balancer.set(wanted)
 

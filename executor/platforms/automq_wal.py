@@ -32,7 +32,7 @@ _TIMEOUT_S: Final = 2.0
 """For one answer of S3."""
 
 
-class Wal:
+class AutoMQWal:
     """Lists nodes' logs by the keys that AutoMQ gives them.
 
     They are `<MD5 of the id>/_kafka_<cluster id>/<node id>/<epoch>/wal/<start>-<end>`;
@@ -71,13 +71,15 @@ class Wal:
         return client_of(self._settings, _TIMEOUT_S)
 
 
-class Uploads:
+class WalUploads:
     """Looks, beside the moves of one run, whether their sources upload their logs.
 
     Threads of its own ask S3, so that a slow one does not hold moves up.
     """
 
-    def __init__(self, wal: Wal, timing: Timing, within_s: float = _WITHIN_S) -> None:
+    def __init__(
+        self, wal: AutoMQWal, timing: Timing, within_s: float = _WITHIN_S
+    ) -> None:
         self._wal = wal
         self._timing = timing
         self._within_s = within_s

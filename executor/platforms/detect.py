@@ -5,9 +5,9 @@ from typing import Final
 
 from executor.client.cluster_admin import Admin
 from executor.platforms.automq import AutoMQ
-from executor.platforms.automq_wal import Wal
-from executor.platforms.platform import Dialect
-from executor.platforms.remote_tier import Tier
+from executor.platforms.automq_wal import AutoMQWal
+from executor.platforms.platform import Platform
+from executor.platforms.remote_tier import RemoteTier
 from executor.platforms.stock_kafka import ReplicatedKafka, TieredKafka
 from executor.timing import RunLimits, Timing
 from model.ids import TopicName
@@ -46,9 +46,9 @@ def dialects(
     *,
     timing: Timing,
     limits: RunLimits,
-    tier: Tier | None,
-    wal: Wal | None,
-) -> Mapping[StorageKind, Dialect]:
+    tier: RemoteTier | None,
+    wal: AutoMQWal | None,
+) -> Mapping[StorageKind, Platform]:
     """The way of moving for each kind of storage."""
     return {
         StorageKind.REPLICATED: ReplicatedKafka(admin),

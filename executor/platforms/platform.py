@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Any, Protocol
 
 from executor.client.responses import Answer, PartitionView
-from executor.health.health_rules import Broken
+from executor.health.health_rules import BrokenStopRule
 from model.ids import PartitionId
 from model.plan.plan import Move
 
@@ -85,7 +85,7 @@ class Noted:
     """For the journal; JSON values only."""
 
 
-class Dialect(Protocol):
+class Platform(Protocol):
     """One platform's way to move partitions. One thread uses it.
 
     All but `requests` may raise ClusterUnreachable, after which the call may be
@@ -128,7 +128,7 @@ class Dialect(Protocol):
     def finish(self, moves: Sequence[Move]) -> None:
         """Take the step that moves which have ARRIVED still lack; may be repeated."""
 
-    def health(self, moves: Sequence[Move]) -> Broken | None:
+    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
         """What is wrong with what the moves of the plan need; None if all is well."""
         ...
 

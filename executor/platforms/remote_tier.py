@@ -37,7 +37,7 @@ class TierListing:
         return {"tier_segments": self.segments, "tier_bytes": self.size_bytes}
 
 
-class Tier:
+class RemoteTier:
     """Lists segments as Kafka's LocalTieredStorage or Aiven's plug-in names them.
 
     The keys of the one are `<topic>-<partition>-<topic id>/<base offset>-<segment

@@ -91,7 +91,7 @@ class _Place(Enum):
 
 def _place(move: Move, broker: BrokerId, dirs: Sequence[LogDirView]) -> _Place:
     new = named(move)[broker]
-    lies, comes = lying(move.id, dirs), coming(move.id, dirs)
+    lies, comes = dirs_holding(move.id, dirs), coming(move.id, dirs)
     if not lies:
         return _Place.ABSENT
     if comes:
@@ -122,11 +122,11 @@ def _stage(move: Move, now: Progress, stay: set[_Place], every: set[_Place]) -> 
 
 def _lies_in(view: PartitionView, seen: Seen) -> tuple[str, ...]:
     """The directory of each replica, `any` where it is not known."""
-    found = (lying(view.id, seen.get(broker, ())) for broker in view.replicas)
+    found = (dirs_holding(view.id, seen.get(broker, ())) for broker in view.replicas)
     return tuple(paths[0] if len(paths) == 1 else ANY_DIR for paths in found)
 
 
-def lying(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
+def dirs_holding(pid: PartitionId, dirs: Iterable[LogDirView]) -> list[str]:
     """The directories of one broker that hold a replica in use; at most one at rest."""
     return [entry.path for entry in dirs if pid in entry.sizes]
 

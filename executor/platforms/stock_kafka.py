@@ -10,14 +10,14 @@ from typing import Final
 from executor.client.cluster_admin import Admin
 from executor.client.responses import Answer, LogDirView, PartitionView
 from executor.health import competing_rebalancers as authorities
-from executor.health.health_rules import Broken, own
+from executor.health.health_rules import BrokenStopRule, own
 from executor.platforms import move_progress as placement
 from executor.platforms import replica_log_dirs as directories
 from executor.platforms.move_progress import dead_target, foreign, offline
 from executor.platforms.platform import Noted, Prepared, Progress, Stage
-from executor.platforms.remote_tier import Tier
+from executor.platforms.remote_tier import RemoteTier
 from executor.platforms.replica_steps import Steps
-from executor.platforms.tiered_segments import SEGMENT, Segments
+from executor.platforms.tiered_segments import SEGMENT, SegmentSettings
 from executor.platforms.tiered_tail import (
     SEGMENTS,
     Patience,
@@ -146,7 +146,7 @@ class ReplicatedKafka:
         """Elect the preferred leaders; never uncleanly."""
         self._admin.elect_preferred([m.id for m in moves])
 
-    def health(self, moves: Sequence[Move]) -> Broken | None:
+    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
         """Targets serve, partitions are led, and nobody else moves anything."""
         views = self._admin.partitions([m.id for m in moves])
         return (
@@ -213,7 +213,7 @@ class TieredKafka(ReplicatedKafka):
         *,
         timing: Timing,
         wait_s: float,
-        tier: Tier | None,
+        tier: RemoteTier | None,
         shortened: bool = False,
     ) -> None:
         super().__init__(admin)
@@ -255,7 +255,7 @@ class TieredKafka(ReplicatedKafka):
         """About what moves of topics would copy with short segments."""
         if self._shortened:
             return {}
-        wanted = Segments(self._admin, self._timing).wanted(tails)
+        wanted = SegmentSettings(self._admin, self._timing).wanted(tails)
         segments = {p.topic: t.retention.segment_bytes for p, t in tails.items()}
         return {
             topic: SEGMENTS * int(values.get(SEGMENT, segments[topic]))

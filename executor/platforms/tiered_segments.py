@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from executor.client.cluster_admin import Admin
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.platforms.tiered_tail import SEGMENTS, Tail, TailReader
 from executor.timing import Timing
 from model.errors import ClusterUnreachable, ExecutionStopped, PlimsollError
@@ -66,7 +66,7 @@ def shorter(tails: Collection[Tail], least_segment: int) -> dict[str, str]:
 
 
 @dataclass(slots=True, kw_only=True)
-class Shortened:
+class LoweredSegments:
     """What was set for topics, and what was there before; the keys are the same."""
 
     before: dict[TopicName, Values]
@@ -93,7 +93,7 @@ class Shortened:
         ]
 
 
-class Segments:
+class SegmentSettings:
     """Lowers topics' settings, and restores them."""
 
     def __init__(self, admin: Admin, timing: Timing) -> None:
@@ -113,16 +113,18 @@ class Segments:
         return {
             topic: values
             for topic, configs in found.items()
-            if _lets_segments_go(configs)
+            if _may_leave_disk(configs)
             and (values := shorter(by_topic[topic], _least_segment(configs, fetched)))
         }
 
-    def plan(self, moves: Sequence[Move], held: Shortened | None = None) -> Shortened:
+    def plan(
+        self, moves: Sequence[Move], held: LoweredSegments | None = None
+    ) -> LoweredSegments:
         """What is to be set for these moves, and what is now; nothing changes.
 
         Topics of what is `held` are taken over as they are.
         """
-        found = held or Shortened(before={}, now={})
+        found = held or LoweredSegments(before={}, now={})
         new = [
             m
             for m in moves
@@ -134,9 +136,9 @@ class Segments:
             t: {key: own.get(t, {}).get(key) for key in values}
             for t, values in now.items()
         }
-        return Shortened(before=found.before | before, now=found.now | now)
+        return LoweredSegments(before=found.before | before, now=found.now | now)
 
-    def set(self, wanted: Shortened) -> None:
+    def set(self, wanted: LoweredSegments) -> None:
         """Set what was planned, and wait until it shows.
 
         Raises ExecutionStopped where it does not.
@@ -151,7 +153,7 @@ class Segments:
                 )
 
     def restore(
-        self, held: Shortened, topics: Iterable[TopicName]
+        self, held: LoweredSegments, topics: Iterable[TopicName]
     ) -> tuple[dict[TopicName, str], list[str]]:
         """Bring back what topics had before; repeating it does no harm.
 
@@ -200,7 +202,7 @@ class Segments:
         )
 
 
-def _lets_segments_go(configs: Mapping[str, str]) -> bool:
+def _may_leave_disk(configs: Mapping[str, str]) -> bool:
     """Compacted logs are not skipped; without copies nothing may leave the disk."""
     compacted = "compact" in configs.get(_POLICY, "")
     return not compacted and configs.get(_COPIES_NO_MORE) != "true"
@@ -220,11 +222,11 @@ class RunSegments:
 
     def __init__(
         self,
-        segments: Segments,
-        journal: Journal,
+        segments: SegmentSettings,
+        journal: RunJournal,
         *,
         consent: bool,
-        held: Shortened | None = None,
+        held: LoweredSegments | None = None,
     ) -> None:
         self._segments = segments
         self._journal = journal
@@ -247,7 +249,7 @@ class RunSegments:
         wanted = self._segments.plan(moves, self._held) if self._consent else None
         if wanted is None or not wanted.now:
             return
-        self._journal.write(JournalEvent.SEGMENTS_SHORTENED, **wanted.document())
+        self._journal.write(JournalEvent.SEGMENTS_LOWERED, **wanted.document())
         self._held = wanted
         self._segments.set(wanted)
 
@@ -273,7 +275,9 @@ class RunSegments:
         self._journal.write(JournalEvent.SEGMENTS_RESTORED, theirs=self._theirs)
         return "; ".join(self._theirs)
 
-    def _restore(self, held: Shortened, topics: Sequence[TopicName]) -> Iterable[str]:
+    def _restore(
+        self, held: LoweredSegments, topics: Sequence[TopicName]
+    ) -> Iterable[str]:
         """The journal keeps them until the end; what is restored shows itself."""
         left, theirs = self._segments.restore(held, topics)
         self._theirs += theirs

@@ -22,7 +22,7 @@ SEGMENTS: Final = 2
 _IDLE_S: Final = 5.0
 """Segments roll on append: the tail of a log that stands still mostly stays."""
 _PAUSE_S: Final = 0.25
-_TOLD_S: Final = 60.0
+_WARN_S: Final = 60.0
 """A wait that may take longer is announced."""
 _UPLOADS_EVERY: Final = "remote.log.manager.task.interval.ms"
 _DELETES_EVERY: Final = "log.retention.check.interval.ms"
@@ -255,7 +255,7 @@ def wait_for_short_tails(
             and now_s - waited.changed_at_s < patience.idle_s(waited.tail)
         ]
 
-    if patience.most_s > _TOLD_S and (ids := open_ids()):
+    if patience.most_s > _WARN_S and (ids := open_ids()):
         _log.warning(
             "waiting %s at most for short tails of %s; whatever stops a run ends it",
             seconds_text(patience.most_s),

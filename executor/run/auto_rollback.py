@@ -17,8 +17,8 @@ _LOOK_S: Final = 1.0
 def rolled_back(
     report: RunReport,
     *,
-    plan_back: Callable[[], tuple[Plan, list[str]]],
-    carry_out: Callable[[Plan], RunReport],
+    plan_rollback: Callable[[], tuple[Plan, list[str]]],
+    attempt: Callable[[Plan], RunReport],
     steering: Steering,
     timing: Timing,
 ) -> RunReport:
@@ -27,10 +27,10 @@ def rolled_back(
     `plan_back` is asked again for a while where it refuses because it is too early.
     """
     try:
-        plan, left = _patiently(plan_back, steering, timing)
+        plan, left = _patiently(plan_rollback, steering, timing)
         if not plan.moves:
             return _with(report, "nothing had to be moved back", None)
-        back = carry_out(plan)
+        back = attempt(plan)
     except PlimsollError as exc:
         return _with(report, f"not rolled back: {exc}", None)
     words = [f"rolled back by the run {back.run_id}"]
@@ -40,12 +40,14 @@ def rolled_back(
 
 
 def _patiently(
-    plan_back: Callable[[], tuple[Plan, list[str]]], steering: Steering, timing: Timing
+    plan_rollback: Callable[[], tuple[Plan, list[str]]],
+    steering: Steering,
+    timing: Timing,
 ) -> tuple[Plan, list[str]]:
     end_s = timing.steady_s() + _CALM_S
     while True:
         try:
-            return plan_back()
+            return plan_rollback()
         except GuardrailRefused:
             if timing.steady_s() >= end_s or steering.stopping.is_set():
                 raise

@@ -3,19 +3,19 @@
 import logging
 from collections.abc import Callable, Mapping, Sequence
 
-from executor.health.health_rules import CLOSED, Broken
+from executor.health.health_rules import CLOSED, BrokenStopRule
 from executor.journal.run_history import PastRun
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.platforms.automq_balancer import RunBalancer
-from executor.platforms.platform import Dialect, Progress, Stage
+from executor.platforms.platform import Platform, Progress, Stage
 from executor.platforms.tiered_segments import RunSegments
-from executor.run.in_flight import Flights, by_dialect
+from executor.run.in_flight import InFlightMoves, by_dialect
 from executor.run.operator_control import Steering
 from executor.run.run_gate import ABORTED, STOPPED, Course
-from executor.run.run_state import Ledger
+from executor.run.run_state import LiveRunState
 from executor.schedule.admission import in_order, startable, too_big
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.eta import Outlook
+from executor.schedule.eta import WeeklyForecast
 from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits, Timing
 from model.errors import GuardrailRefused, PlanOutdated, PlimsollError
@@ -42,8 +42,8 @@ class Execution:
     def __init__(
         self,
         plan: Plan,
-        dialects: Mapping[StorageKind, Dialect],
-        journal: Journal,
+        dialects: Mapping[StorageKind, Platform],
+        journal: RunJournal,
         *,
         check: Callable[[Sequence[Move]], None],
         limits: RunLimits,
@@ -52,15 +52,15 @@ class Execution:
         steering: Steering,
         throttle: RunThrottle,
         room: Callable[[Sequence[Move], Sequence[Move]], Mapping[BrokerId, int]],
-        watch: Callable[[bool], Sequence[Broken]],
+        watch: Callable[[bool], Sequence[BrokenStopRule]],
         balancer: RunBalancer,
         segments: RunSegments,
-        outlook: Outlook,
+        outlook: WeeklyForecast,
         past: PastRun | None = None,
     ) -> None:
         self._plan = plan
         self._past = past
-        self._dialects = dialects
+        self._platforms = dialects
         self._check = check
         self._concurrency = Concurrency(limits)
         self._limits = limits
@@ -72,7 +72,7 @@ class Execution:
         self._balancer = balancer
         self._segments = segments
         self._outlook = outlook
-        self._ledger = Ledger(plan, journal, timing, observe, past)
+        self._ledger = LiveRunState(plan, journal, timing, observe, past)
         self._waiting = in_order(plan.moves)
         self._prepared = False
         self._course = Course(
@@ -82,7 +82,7 @@ class Execution:
             timing=timing,
             health=self._health,
         )
-        self._flights = Flights(
+        self._flights = InFlightMoves(
             dialects,
             self._ledger,
             self._course,
@@ -127,9 +127,11 @@ class Execution:
     def _end(self, state: RunState, reason: str) -> str:
         """End the run; what there is to say of its settings."""
         words = self._lift()
-        if any((self._throttle.stays, self._balancer.stands_down, self._segments.stay)):
+        if any(
+            (self._throttle.stays, self._balancer.is_suspended, self._segments.stay)
+        ):
             state = RunState.FAILED
-        for dialect, moves in by_dialect(self._dialects, self._plan.moves):
+        for dialect, moves in by_dialect(self._platforms, self._plan.moves):
             noted = dialect.noted()
             for move in moves:
                 if found := noted.get(move.id):
@@ -156,7 +158,7 @@ class Execution:
         ended = past.among(MoveState.DONE, MoveState.DROPPED)
         open_moves = [move for move in self._waiting if move not in ended]
         self._waiting = []
-        for dialect, moves in by_dialect(self._dialects, open_moves):
+        for dialect, moves in by_dialect(self._platforms, open_moves):
             found = dialect.progress(moves)
             for move in moves:
                 self._adopt_one(dialect, past, move, found[move.id])
@@ -164,10 +166,10 @@ class Execution:
             try:
                 self._check(self._waiting)
             except (PlanOutdated, GuardrailRefused) as exc:
-                self._course.halt_for(str(exc))
+                self._course.halt(str(exc))
 
     def _adopt_one(
-        self, dialect: Dialect, past: PastRun, move: Move, seen: Progress
+        self, dialect: Platform, past: PastRun, move: Move, seen: Progress
     ) -> None:
         # Where a record is missing, it may have been the one of this move.
         is_ours = past.has_losses or past.moves[move.id].issued_at_ms is not None
@@ -189,7 +191,7 @@ class Execution:
             case _:
                 reason = seen.reason or f"somebody else moves or moved {move.id}"
                 self._ledger.failed(move, MoveState.DROPPED, reason)
-                self._course.halt_for(reason)
+                self._course.halt(reason)
 
     def _prepare(self) -> None:
         self._prepared = True
@@ -197,7 +199,7 @@ class Execution:
         self._throttle.begin(self._waiting, self._flights.moves)
         begun_s = self._timing.steady_s()
         self._segments.begin(self._waiting)
-        for dialect, moves in by_dialect(self._dialects, self._waiting):
+        for dialect, moves in by_dialect(self._platforms, self._waiting):
             prepared = dialect.prepare(moves, self._steering.stopping)
             for move in moves:
                 found = prepared[move.id]
@@ -221,7 +223,7 @@ class Execution:
             self._timing.pause(self._limits.health_s if idle else self._limits.poll_s)
             with self._course.barring():
                 self._flights.look()
-            self._foresee()
+            self._estimate()
 
     def _start_more(self) -> None:
         """Nothing is prepared, and so nothing set, before all is well."""
@@ -234,9 +236,9 @@ class Execution:
         waiting, flying = bool(self._waiting), bool(self._flights.moves)
         return self._course.may_start(waiting=waiting, flying=flying)
 
-    def _health(self) -> list[Broken]:
+    def _health(self) -> list[BrokenStopRule]:
         """What is broken, from a look at the cluster."""
-        ways = by_dialect(self._dialects, self._plan.moves)
+        ways = by_dialect(self._platforms, self._plan.moves)
         own = [found for way, moves in ways if (found := way.health(moves))]
         return [*own, *self._flights.stuck, *self._watch(bool(own))]
 
@@ -248,7 +250,7 @@ class Execution:
             move = self._waiting.pop(0)
             self._ledger.failed(move, MoveState.DROPPED, too_big(move, free))
         self._waiting = [move for move in self._waiting if move not in chosen]
-        for dialect, moves in by_dialect(self._dialects, chosen):
+        for dialect, moves in by_dialect(self._platforms, chosen):
             if fitting := self._still_fit(dialect, moves):
                 self._flights.send(dialect, fitting)
 
@@ -257,7 +259,7 @@ class Execution:
             return {}
         return self._room(self._plan.moves, self._flights.moves)
 
-    def _foresee(self) -> None:
+    def _estimate(self) -> None:
         moves, waiting = self._ledger.moves, self._waiting
         if self._course.halted:
             waiting = []
@@ -265,7 +267,7 @@ class Execution:
         if left_s is not None:
             self._ledger.foreseen(left_s)
 
-    def _still_fit(self, dialect: Dialect, moves: Sequence[Move]) -> list[Move]:
+    def _still_fit(self, dialect: Platform, moves: Sequence[Move]) -> list[Move]:
         """Those whose partitions are as planned; others are dropped by name."""
         found: Mapping[PartitionId, Progress] = {}
         with self._course.asking():

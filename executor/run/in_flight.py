@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, assert_never
 
 from executor.client.responses import Answer, Verdict
-from executor.health.health_rules import Broken
+from executor.health.health_rules import BrokenStopRule
 from executor.platforms.move_progress import text
-from executor.platforms.platform import Dialect, Progress, Stage
+from executor.platforms.platform import Platform, Progress, Stage
 from executor.platforms.tiered_segments import RunSegments
 from executor.run.leader_outage import Stall
-from executor.run.move_state_machine import ATTEMPTS, Flight, Step
+from executor.run.move_state_machine import ATTEMPTS, MoveStateMachine, Step
 from executor.run.run_gate import Course
-from executor.run.run_state import Ledger
+from executor.run.run_state import LiveRunState
 from executor.schedule.concurrency import Concurrency
 from executor.throttle.run_throttle import RunThrottle
 from executor.timing import RunLimits, Timing
@@ -23,7 +23,7 @@ from model.snapshot.snapshot import StorageKind
 from model.stop_rules import Reaction, Rule
 from model.units import bytes_text
 
-_ASKING: Final = (
+_NEEDS_REQUEST: Final = (
     Step.HURRY,
     Step.SEND_NEXT,
     Step.SEND_AGAIN,
@@ -34,13 +34,13 @@ _ASKING: Final = (
 _log = logging.getLogger("plimsoll.executor")
 
 
-class Flights:
+class InFlightMoves:
     """Takes each move from its first request to its end."""
 
     def __init__(
         self,
-        dialects: Mapping[StorageKind, Dialect],
-        ledger: Ledger,
+        dialects: Mapping[StorageKind, Platform],
+        ledger: LiveRunState,
         course: Course,
         *,
         concurrency: Concurrency,
@@ -49,7 +49,7 @@ class Flights:
         throttle: RunThrottle,
         segments: RunSegments,
     ) -> None:
-        self._dialects = dialects
+        self._platforms = dialects
         self._ledger = ledger
         self._course = course
         self._concurrency = concurrency
@@ -57,8 +57,8 @@ class Flights:
         self._timing = timing
         self._throttle = throttle
         self._segments = segments
-        self._flights: dict[PartitionId, Flight] = {}
-        self._stuck: dict[PartitionId, Broken] = {}
+        self._flights: dict[PartitionId, MoveStateMachine] = {}
+        self._stuck: dict[PartitionId, BrokenStopRule] = {}
 
     @property
     def moves(self) -> list[Move]:
@@ -66,14 +66,14 @@ class Flights:
         return [flight.move for flight in self._flights.values()]
 
     @property
-    def stuck(self) -> list[Broken]:
+    def stuck(self) -> list[BrokenStopRule]:
         """What is waited for although it does not come on."""
         return list(self._stuck.values())
 
     def adopt(self, move: Move, *, cancelling: bool = False) -> None:
         """One that was sent before is still under way, or on its way back."""
         self._ledger.adopted(move)
-        flight = Flight(move, self._stuck_s(move))
+        flight = MoveStateMachine(move, self._stuck_s(move))
         flight.sent(self._timing.steady_s(), Verdict.ACCEPTED)
         if cancelling:
             flight.cancel_sent(self._timing.steady_s(), Verdict.UNKNOWN)
@@ -85,10 +85,10 @@ class Flights:
             return
         now_s = self._timing.steady_s()
         moves = [f.move for f in self._flights.values() if f.may_cancel(now_s)]
-        for dialect, group in by_dialect(self._dialects, moves):
+        for dialect, group in by_dialect(self._platforms, moves):
             self._cancel(dialect, group)
 
-    def _cancel(self, dialect: Dialect, moves: Sequence[Move]) -> None:
+    def _cancel(self, dialect: Platform, moves: Sequence[Move]) -> None:
         self._ledger.cancelling(moves)
         answers: Mapping[PartitionId, Answer] = {}
         sent_at_s = self._timing.steady_s()
@@ -102,7 +102,7 @@ class Flights:
                 self._ledger.noted(move, f"not cancelled: {answer.reason}", {})
 
     def send(
-        self, dialect: Dialect, moves: Sequence[Move], *, again: bool = False
+        self, dialect: Platform, moves: Sequence[Move], *, again: bool = False
     ) -> None:
         """Ask for the next step of each."""
         sent_at_s = self._timing.steady_s()
@@ -117,11 +117,11 @@ class Flights:
             if answer.verdict is Verdict.REFUSED:
                 self._fail(move, MoveState.DROPPED, f"refused: {answer.reason}")
                 if answer.by_policy:
-                    self._course.halt_for(f"{move.id} was refused: {answer.reason}")
+                    self._course.halt(f"{move.id} was refused: {answer.reason}")
                 continue
             stall = Stall(move.leader_before, sent_at_s)
             flight = self._flights.setdefault(
-                move.id, Flight(move, self._stuck_s(move), stall)
+                move.id, MoveStateMachine(move, self._stuck_s(move), stall)
             )
             flight.sent(sent_at_s, answer.verdict)
 
@@ -131,7 +131,7 @@ class Flights:
         if not self._course.barred:
             with self._course.barring():
                 self._throttle.adjust()
-        for dialect, moves in by_dialect(self._dialects, self.moves):
+        for dialect, moves in by_dialect(self._platforms, self.moves):
             with self._course.asking():
                 asked_s = self._timing.steady_s()
                 found = dialect.progress(moves)
@@ -143,13 +143,15 @@ class Flights:
             for move in self.moves:
                 self._fail(move, MoveState.STUCK, "its end was not seen")
 
-    def _follow(self, dialect: Dialect, flight: Flight, seen: Progress) -> None:
+    def _follow(
+        self, dialect: Platform, flight: MoveStateMachine, seen: Progress
+    ) -> None:
         move, now_s = flight.move, self._timing.steady_s()
         self._ledger.copied(move, seen.bytes_copied)
         match flight.see(seen, now_s):
             case Step.WAIT:
                 return
-            case step if self._course.barred and step in _ASKING:
+            case step if self._course.barred and step in _NEEDS_REQUEST:
                 self._leave(move, seen)
             case Step.SEND_NEXT | Step.SEND_AGAIN as step:
                 self.send(dialect, [move], again=step is Step.SEND_AGAIN)
@@ -170,7 +172,7 @@ class Flights:
 
     def _give_up(self, move: Move, end: Step, seen: Progress) -> None:
         if end is Step.CANCELLED:
-            words = f"cancelled {self._course.by_whom}"
+            words = f"cancelled {self._course.cancelled_by}"
             self._fail(move, MoveState.DROPPED, words + _halfway(seen))
         elif end is Step.GIVE_UP:
             reason = f"not begun after {ATTEMPTS} requests without an answer"
@@ -178,20 +180,20 @@ class Flights:
         elif end is Step.LOST:
             reason = seen.reason or f"somebody else cancelled the move of {move.id}"
             self._fail(move, MoveState.DROPPED, reason)
-            self._course.halt_for(reason)
+            self._course.halt(reason)
         else:
             self._hang(move)
 
     def _hang(self, move: Move) -> None:
         """A pause waits for it; a way back tries to cancel it first."""
         reason = f"{move.id} made no progress for {self._stuck_s(move):.0f} s"
-        broken = Broken(rule=Rule.NO_PROGRESS, reason=reason)
+        broken = BrokenStopRule(rule=Rule.NO_PROGRESS, reason=reason)
         reaction = self._course.reaction(broken)
         if reaction is Reaction.PAUSE and not self._course.halted:
             self._stuck[move.id] = broken
             return
         if reaction in (Reaction.STOP, Reaction.ROLL_BACK):
-            self._course.halt_for(reason, reaction)
+            self._course.halt(reason, reaction)
         now_s = self._timing.steady_s()
         if not (self._course.cancels and self._flights[move.id].may_cancel(now_s)):
             self._fail(move, MoveState.STUCK, reason)
@@ -201,7 +203,7 @@ class Flights:
             return self._limits.stuck_s
         return self._limits.stop_rules.no_progress_s
 
-    def _land(self, dialect: Dialect, flight: Flight) -> None:
+    def _land(self, dialect: Platform, flight: MoveStateMachine) -> None:
         move = flight.move
         # Where no answer comes, the next look does it again.
         with self._course.barring():
@@ -248,8 +250,8 @@ def _halfway(seen: Progress) -> str:
 
 
 def by_dialect(
-    dialects: Mapping[StorageKind, Dialect], moves: Sequence[Move]
-) -> Iterator[tuple[Dialect, list[Move]]]:
+    dialects: Mapping[StorageKind, Platform], moves: Sequence[Move]
+) -> Iterator[tuple[Platform, list[Move]]]:
     """Moves with the way that moves them."""
     for kind, dialect in dialects.items():
         if group := [move for move in moves if move.storage is kind]:

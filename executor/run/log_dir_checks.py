@@ -9,7 +9,7 @@ from executor.platforms.replica_log_dirs import (
     Seen,
     changed,
     coming,
-    lying,
+    dirs_holding,
     named,
     sizes_of,
 )
@@ -86,7 +86,7 @@ def drift(move: Move, seen: Seen) -> Iterator[str]:
     """Replicas that lie in another directory than the plan expects, in words."""
     told = zip(move.replicas_before, move.log_dirs_before, strict=False)
     for broker, expected in told:
-        lies = lying(move.id, seen.get(broker, ()))
+        lies = dirs_holding(move.id, seen.get(broker, ()))
         if lies and expected not in (ANY_DIR, *lies):
             yield (
                 f"{move.id} lies in {lies[0]} of broker {broker}, the plan expects "

@@ -47,7 +47,7 @@ class Step(Enum):
 
 
 @dataclass(slots=True)
-class Flight:
+class MoveStateMachine:
     """A move that was sent."""
 
     move: Move
@@ -115,7 +115,7 @@ class Flight:
     def see(self, now: Progress, now_s: float) -> Step:
         """What one look at the cluster asks for."""
         self._note_progress(now, now_s)
-        if self._falls_back(now):
+        if self._has_regressed(now):
             # A broker that lags shows what was; if all go on to, somebody undid it.
             is_undone = now_s - self._forward_at_s >= SETTLE_S
             return Step.LOST if is_undone else Step.WAIT
@@ -130,7 +130,7 @@ class Flight:
         match now.stage:
             case Stage.DONE:
                 return Step.DONE
-            case stage if self._comes_back and stage in _BACK:
+            case stage if self._is_cancelling and stage in _BACK:
                 return self._back(stage, now_s)
             case Stage.LOST | Stage.REVERTED:
                 return Step.LOST
@@ -147,7 +147,7 @@ class Flight:
                 return Step.FINISH
         return Step.WAIT
 
-    def _falls_back(self, now: Progress) -> bool:
+    def _has_regressed(self, now: Progress) -> bool:
         lists = (self.move.replicas_before, *steps(self.move))
         if now.view is None or now.view.replicas not in lists:
             return False
@@ -173,7 +173,7 @@ class Flight:
         return now.bytes_left is not None and since_s >= _LAGS_S
 
     @property
-    def _comes_back(self) -> bool:
+    def _is_cancelling(self) -> bool:
         return bool(self._cancel_sent_at_s) and self._cancel is not Verdict.REFUSED
 
     def _back(self, stage: Stage, now_s: float) -> Step:

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from executor.client.cluster_admin import Admin
 from executor.journal.run_history import PastRun
-from executor.journal.run_journal import Journal
-from executor.platforms.automq_balancer import Balancer, RunBalancer
-from executor.platforms.tiered_segments import RunSegments, Segments
+from executor.journal.run_journal import RunJournal
+from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
+from executor.platforms.tiered_segments import RunSegments, SegmentSettings
 from executor.run.operator_control import Steering
 from executor.throttle.quota import Throttle
 from executor.throttle.rates import RunRates, consumed_of
@@ -28,11 +28,11 @@ class RunSettings:
 
     def requests(self, moves: Sequence[Move]) -> list[str]:
         """The requests that precede the moves, as text."""
-        balancer = Balancer(self._admin, self._timing).plan(moves)
+        balancer = AutoMQBalancer(self._admin, self._timing).plan(moves)
         shortens = moves if self._limits.shorten_segments else ()
         return [
             *(balancer.requests() if balancer else ()),
-            *Segments(self._admin, self._timing).plan(shortens).requests(),
+            *SegmentSettings(self._admin, self._timing).plan(shortens).requests(),
         ]
 
     def rates(self, plan: Plan, limits: RunLimits) -> RunRates:
@@ -41,7 +41,7 @@ class RunSettings:
 
     def throttle(
         self,
-        journal: Journal,
+        journal: RunJournal,
         rates: RunRates,
         steering: Steering,
         past: PastRun | None,
@@ -56,25 +56,25 @@ class RunSettings:
             past.throttled if past else None,
         )
 
-    def balancer(self, journal: Journal, past: PastRun | None) -> RunBalancer:
+    def balancer(self, journal: RunJournal, past: PastRun | None) -> RunBalancer:
         """AutoMQ's balancer during one run."""
         return RunBalancer(
-            Balancer(self._admin, self._timing),
+            AutoMQBalancer(self._admin, self._timing),
             journal,
             consent=self._limits.stand_down_balancer,
             held=past.stood_down if past else None,
         )
 
-    def segments(self, journal: Journal, past: PastRun | None) -> RunSegments:
+    def segments(self, journal: RunJournal, past: PastRun | None) -> RunSegments:
         """Segments of tiered topics during one run."""
         return RunSegments(
-            Segments(self._admin, self._timing),
+            SegmentSettings(self._admin, self._timing),
             journal,
             consent=self._limits.shorten_segments,
             held=past.shortened if past else None,
         )
 
-    def undo(self, journal: Journal, past: PastRun) -> Iterator[str]:
+    def undo(self, journal: RunJournal, past: PastRun) -> Iterator[str]:
         """Take back what an interrupted run has left set; what it did, in words."""
         if past.throttled is not None:
             rates = self.rates(past.plan, self._limits)
@@ -85,7 +85,7 @@ class RunSettings:
             balancer = self.balancer(journal, past)
             words = balancer.end()
             restored = _with("AutoMQ's own balancer is restored", words)
-            yield words if balancer.stands_down else restored
+            yield words if balancer.is_suspended else restored
         if past.shortened is not None:
             segments = self.segments(journal, past)
             words = segments.end()

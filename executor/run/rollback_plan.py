@@ -30,7 +30,7 @@ _LONGEST_S: Final = 120
 one that hangs, and it does so every 30 s."""
 
 
-def plan_back(
+def plan_rollback(
     past: PastRun,
     found: Mapping[PartitionId, Progress],
     alive: Collection[BrokerId],
@@ -54,14 +54,14 @@ def plan_back(
                 f"{move.id} is still being moved by the run {past.run_id}. Wait until "
                 "that has ended, or say run --resume, then roll back."
             )
-        _refuse_hasty(past, move, now_ms)
+        _refuse_too_early(past, move, now_ms)
         undoing = _reversed(move, seen.view, seen.log_dirs, past.run_id)
         if not _changes_nothing(undoing):
             back.append(undoing)
     return _plan_of(past, tuple(reversed(back)), found, alive), left
 
 
-def refuse_turning_back(past: PastRun) -> None:
+def refuse_undoing_rollback(past: PastRun) -> None:
     """Refuse to undo a rollback by default before it has finished.
 
     Whoever repeats a rollback that was interrupted wants its end, not the moves that
@@ -129,7 +129,7 @@ def _only_lags(
     return past.moves[move.id].state is MoveState.DONE or behind.isdisjoint(alive)
 
 
-def _refuse_hasty(past: PastRun, move: Move, now_ms: int) -> None:
+def _refuse_too_early(past: PastRun, move: Move, now_ms: int) -> None:
     calm_s = _CALM_S - (now_ms - _ended_ms(past.moves[move.id], now_ms)) / 1000
     if move.storage is StorageKind.SHARED and calm_s > 0:
         raise GuardrailRefused(
@@ -232,7 +232,7 @@ def _brokers(
     replicas = Counter(b for view in views.values() for b in view.replicas)
     replicas.subtract(Counter(b for m in plan.moves for b in m.replicas_after))
     return tuple(
-        _turned(change).model_copy(
+        _reversed_change(change).model_copy(
             update={
                 "before": left[change.id].achieved,
                 "deviation_before": change.deviation_after
@@ -241,13 +241,13 @@ def _brokers(
             }
         )
         if left[change.id].achieved != change.after
-        else _turned(change)
+        else _reversed_change(change)
         for change in plan.brokers
         if change.id in left
     )
 
 
-def _turned(change: BrokerChange) -> BrokerChange:
+def _reversed_change(change: BrokerChange) -> BrokerChange:
     return change.model_copy(
         update={
             "before": change.after,

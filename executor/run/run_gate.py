@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from executor.health.health_rules import Broken
+from executor.health.health_rules import BrokenStopRule
 from executor.run.operator_control import Steering
-from executor.run.run_state import Ledger
+from executor.run.run_state import LiveRunState
 from executor.timing import RunLimits, Timing
 from model.errors import ClusterUnreachable, WriterBarred
 from model.stop_rules import Reaction, Rule
@@ -29,12 +29,12 @@ class Course:
 
     def __init__(
         self,
-        ledger: Ledger,
+        ledger: LiveRunState,
         *,
         steering: Steering,
         limits: RunLimits,
         timing: Timing,
-        health: Callable[[], Sequence[Broken]],
+        health: Callable[[], Sequence[BrokenStopRule]],
     ) -> None:
         self._ledger = ledger
         self._steering = steering
@@ -60,7 +60,7 @@ class Course:
         """Whether what was finished is to be moved back."""
 
     @property
-    def by_whom(self) -> str:
+    def cancelled_by(self) -> str:
         """Who ended or cancelled something, in words."""
         return "since the run is rolled back" if self.rolls_back else "by the operator"
 
@@ -87,7 +87,7 @@ class Course:
         if self._steering.aborting and (waiting or flying):
             self._halt_for_abort()
         elif self._steering.stopping.is_set() and waiting:
-            self.halt_for(STOPPED)
+            self.halt(STOPPED)
         now_s = self._timing.steady_s()
         if self.halted or now_s - self._healthy_at_s < self._limits.health_s:
             return self._is_open
@@ -100,18 +100,18 @@ class Course:
         """Without a journal no request may be sent; moves in flight need none."""
         if self._ledger.unwritable:
             self.barred = True
-            self.halt_for(self._ledger.unwritable)
+            self.halt(self._ledger.unwritable)
 
     @property
     def _is_open(self) -> bool:
         return not (self.halted or self._paused or self._steering.paused)
 
-    def _weigh(self, found: Sequence[Broken], now_s: float) -> None:
+    def _weigh(self, found: Sequence[BrokenStopRule], now_s: float) -> None:
         """The hardest reaction to what is broken counts."""
         by_reaction = {self.reaction(b): b for b in reversed(found)}
         for final in (Reaction.ROLL_BACK, Reaction.STOP):
             if final in by_reaction:
-                self.halt_for(by_reaction[final].reason, final)
+                self.halt(by_reaction[final].reason, final)
                 return
         holding = by_reaction.get(Reaction.PAUSE)
         if holding is not None:
@@ -125,7 +125,7 @@ class Course:
             self._paused = ""
             self._ledger.went_on()
 
-    def reaction(self, broken: Broken) -> Reaction:
+    def reaction(self, broken: BrokenStopRule) -> Reaction:
         """What is done about it."""
         wanted = self._rules.reaction(broken.rule)
         if broken.is_own and wanted is Reaction.OFF:
@@ -140,9 +140,9 @@ class Course:
         limit_s = self._rules.pause_limit_s
         endless = rule is None or rule is Rule.WINDOW
         if not endless and now_s - self._paused_at_s >= limit_s:
-            self.halt_for(f"{self._paused}; not better after {seconds_text(limit_s)}")
+            self.halt(f"{self._paused}; not better after {seconds_text(limit_s)}")
 
-    def halt_for(self, reason: str, how: Reaction = Reaction.STOP) -> None:
+    def halt(self, reason: str, how: Reaction = Reaction.STOP) -> None:
         """Start nothing further; the first reason stays."""
         if not self.halted:
             _log.info("the run stops: %s", reason)
@@ -153,7 +153,7 @@ class Course:
     def _halt_for_abort(self) -> None:
         if self.halted == STOPPED:
             self.halted = ""
-        self.halt_for(ABORTED)
+        self.halt(ABORTED)
 
     @contextmanager
     def asking(self) -> Iterator[None]:
@@ -165,7 +165,7 @@ class Course:
             silent_s = self._timing.steady_s() - self._answered_at_s
             if silent_s >= self._limits.unreachable_s:
                 self.is_lost = True
-                self.halt_for(f"no answer for {silent_s:.0f} s: {exc}")
+                self.halt(f"no answer for {silent_s:.0f} s: {exc}")
         else:
             self._answered_at_s = self._timing.steady_s()
 
@@ -179,4 +179,4 @@ class Course:
             told = str(exc)
             if _RESUME not in told:
                 told = f"{told}; continue with {_RESUME} once that is possible again"
-            self.halt_for(told)
+            self.halt(told)

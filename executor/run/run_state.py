@@ -6,7 +6,7 @@ from typing import Any
 
 from executor.journal.lost_settings import MAY_BE_SET
 from executor.journal.run_history import PastRun
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.run.leader_outage import Stall
 from executor.timing import Timing
 from model.plan.plan import Move, Plan
@@ -21,13 +21,13 @@ from model.run import (
 )
 
 
-class Ledger:
+class LiveRunState:
     """Keeps where each move stands, writes the journal and tells the observer."""
 
     def __init__(
         self,
         plan: Plan,
-        journal: Journal,
+        journal: RunJournal,
         timing: Timing,
         observe: Callable[[RunProgress], None],
         past: PastRun | None = None,
@@ -182,7 +182,7 @@ class Ledger:
 
     def went_on(self) -> None:
         """A pause has ended."""
-        self._journal.write(JournalEvent.WENT_ON)
+        self._journal.write(JournalEvent.PAUSE_ENDED)
         self._change_run(state=RunState.RUNNING, reason="")
         self.tell()
 

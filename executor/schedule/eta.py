@@ -8,7 +8,7 @@ from typing import Final
 
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.order import schedule, urgent_of
-from executor.schedule.simulate import on_paper
+from executor.schedule.simulate import simulated
 from executor.schedule.task import NO_SIZES, Lane, Sizes, Terms, works
 from executor.schedule.throughput import MUCH, Pace, through
 from executor.timing import RunLimits, Timing
@@ -22,7 +22,7 @@ _EVERY_S: Final = 10.0
 _MANY: Final = 1000
 _MARKS: Final = 7
 """Estimates over which the speed is taken."""
-_NEWS: Final = 0.2
+_CHANGE: Final = 0.2
 """Share of what is left by which the end has to shift to be told of again."""
 _log = logging.getLogger("plimsoll.executor")
 
@@ -30,7 +30,7 @@ Look = Callable[[Sequence[Move]], Sizes]
 """Finds out what replicas hold that are to be copied inside their brokers."""
 
 
-class Outlook:
+class WeeklyForecast:
     """Runs what is left of a plan on paper, at the speed that is seen."""
 
     def __init__(
@@ -83,7 +83,7 @@ class Outlook:
         self._due_s = now_s + _EVERY_S * max(1.0, len(waiting) / _MANY)
         self._observe(moves, now_s)
         running = [at for at in moves if at.state is MoveState.ISSUED]
-        left_s = on_paper(
+        left_s = simulated(
             works(waiting, self._sizes),
             self._speed,
             concurrency,
@@ -96,7 +96,7 @@ class Outlook:
     def _tell(self, ends_s: float, left_s: float) -> None:
         """Log an end that is not the one told last."""
         later_s = ends_s - self._told_s
-        if abs(later_s) > _NEWS * left_s + _EVERY_S:
+        if abs(later_s) > _CHANGE * left_s + _EVERY_S:
             _log.info(
                 "the run will end in about %s, %s %s than expected",
                 seconds_text(left_s),

@@ -25,7 +25,7 @@ _UNITS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Exact:
+class ExactSchedule:
     """What CP-SAT found."""
 
     begins: Mapping[PartitionId, float]
@@ -56,7 +56,7 @@ def prove(
 
 def solve(
     works: Sequence[Work], terms: Terms, least_s: float, *, parted: bool
-) -> Exact:
+) -> ExactSchedule:
     """The quickest schedule of a few moves, of which `least_s` is proved already.
 
     Where copies are not `parted`, lanes carry any number of them at full speed: that is
@@ -65,9 +65,9 @@ def solve(
     """
     model = _Model(works, terms, least_s)
     if parted:
-        model.part_copies()
-    model.keep_slots()
-    model.keep_room()
+        model.separate_copies()
+    model.limit_concurrency()
+    model.limit_disk_usage()
     return model.solve(urgent=parted)
 
 
@@ -90,7 +90,7 @@ class _Model:
         for work in works:
             self._add(work)
 
-    def part_copies(self) -> None:
+    def separate_copies(self) -> None:
         """One copy at a time in each lane."""
         busy: dict[Lane, list[cp_model.IntervalVar]] = defaultdict(list)
         speed = self._terms.speed
@@ -104,7 +104,7 @@ class _Model:
         for intervals in busy.values():
             self._model.add_no_overlap(intervals)
 
-    def keep_slots(self) -> None:
+    def limit_concurrency(self) -> None:
         """No more moves at once than the limits let, in the cluster and on a broker."""
         limits = self._terms.limits
         at: dict[BrokerId, list[cp_model.IntervalVar]] = defaultdict(list)
@@ -115,7 +115,7 @@ class _Model:
         for intervals in at.values():
             self._cap(intervals, limits.moves_per_broker)
 
-    def keep_room(self) -> None:
+    def limit_disk_usage(self) -> None:
         """What comes lies on a disk from the beginning, what goes until the end."""
         for broker, free in self._terms.free_bytes.items():
             changes = [*self._changes(broker)]
@@ -125,7 +125,7 @@ class _Model:
             gone = sum(size for size in sizes if size < 0)
             self._model.add_reservoir_constraint(times, sizes, gone, free)
 
-    def solve(self, *, urgent: bool) -> Exact:
+    def solve(self, *, urgent: bool) -> ExactSchedule:
         """Find it; with one thread and a seed, the same each time."""
         objective: cp_model.LinearExprT = self._makespan
         last = self._urgent_end() if urgent else None
@@ -135,9 +135,9 @@ class _Model:
         solver = _new_solver(self._least_s)
         status = solver.solve(self._model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
-            return Exact(begins={}, least_s=0.0)
+            return ExactSchedule(begins={}, least_s=0.0)
         bound = 0.0 if last is not None else solver.best_objective_bound
-        return Exact(
+        return ExactSchedule(
             begins={
                 pid: solver.value(begin) / self._per_s
                 for pid, begin in self._begin.items()

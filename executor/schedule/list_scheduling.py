@@ -13,9 +13,7 @@ from model.ids import BrokerId
 _Key = tuple[bool, bool, float, float]
 
 
-def idle_lanes_first(
-    works: Sequence[Work], terms: Terms, *, slack: float
-) -> list[Work]:
+def list_schedule(works: Sequence[Work], terms: Terms, *, slack: float) -> list[Work]:
     """Moves in the order in which they would begin with one copy in each lane.
 
     Of those whose lanes are idle the urgent ones begin first, then those of a lane, or

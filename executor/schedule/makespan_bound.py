@@ -5,13 +5,13 @@ from collections.abc import Sequence
 
 from executor.schedule.admission import brokers_of
 from executor.schedule.concurrency import GOOD_S, Concurrency
-from executor.schedule.task import Lane, Speed, Work
+from executor.schedule.task import CopySpeed, Lane, Work
 from executor.timing import RunLimits
 from model.ids import BrokerId
 from model.snapshot.snapshot import StorageKind
 
 
-def least_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float:
+def least_s(works: Sequence[Work], limits: RunLimits, speed: CopySpeed) -> float:
     """Seconds that these moves take at least, however they are ordered.
 
     The busiest lane has to carry its bytes, and the last move through it then to end;
@@ -21,13 +21,13 @@ def least_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float:
     beside = [work for work in works if not work.is_alone]
     alone_s = sum(work.alone_s(speed) for work in works if work.is_alone)
     return alone_s + max(
-        *_lanes_s(beside, speed).values(),
+        *_resources_s(beside, speed).values(),
         *_slots_s(beside, Concurrency(limits).widest, speed),
         _widening_s(beside, limits, speed),
     )
 
 
-def _lanes_s(works: Sequence[Work], speed: Speed) -> dict[Lane, float]:
+def _resources_s(works: Sequence[Work], speed: CopySpeed) -> dict[Lane, float]:
     """Seconds that each lane is busy for, and the last of its moves after that."""
     busy: dict[Lane, float] = defaultdict(float)
     last: dict[Lane, float] = {}
@@ -39,7 +39,7 @@ def _lanes_s(works: Sequence[Work], speed: Speed) -> dict[Lane, float]:
     return {lane: seconds + last[lane] for lane, seconds in busy.items()}
 
 
-def _slots_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> list[float]:
+def _slots_s(works: Sequence[Work], limits: RunLimits, speed: CopySpeed) -> list[float]:
     """The longest move, and all of them and those of each broker by their slots."""
     alone = [work.alone_s(speed) for work in works]
     held: dict[BrokerId, float] = defaultdict(float)
@@ -53,7 +53,7 @@ def _slots_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> list[flo
     ]
 
 
-def _widening_s(works: Sequence[Work], limits: RunLimits, speed: Speed) -> float:
+def _widening_s(works: Sequence[Work], limits: RunLimits, speed: CopySpeed) -> float:
     """What moves on shared storage take while they have shown little yet."""
     concurrency = Concurrency(limits)
     moves = [w.move for w in works if w.move.storage is StorageKind.SHARED]

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.makespan_bound import least_s
-from executor.schedule.simulate import Timeline, on_paper
+from executor.schedule.simulate import Timeline, simulated
 from executor.schedule.task import Terms, Work
 from model.ids import PartitionId
 from model.plan.plan import Plan
@@ -65,7 +65,7 @@ def schedule(works: Sequence[Work], terms: Terms) -> Schedule:
     if len(works) > _MANY or not any(work.copies for work in beside):
         orders = [sorted(beside, key=lambda w: w.move.id not in terms.urgent)]
     else:
-        orders = [idle_lanes_first(beside, terms, slack=s) for s in _SLACKS]
+        orders = [list_schedule(beside, terms, slack=s) for s in _SLACKS]
     tried = [_run([*order, *alone], terms) for order in orders]
     best = _best(tried, terms)
     unfit = {move.id for move, _ in best.timeline.unfit}
@@ -85,7 +85,7 @@ def schedule(works: Sequence[Work], terms: Terms) -> Schedule:
 
 def _run(order: Sequence[Work], terms: Terms) -> Schedule:
     concurrency = Concurrency(terms.limits)
-    timeline = on_paper(order, terms.speed, concurrency, terms.free_bytes)
+    timeline = simulated(order, terms.speed, concurrency, terms.free_bytes)
     return Schedule(order=tuple(order), timeline=timeline)
 
 

@@ -13,7 +13,7 @@ from executor.schedule.admission import (
     too_big,
 )
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.task import Copy, Lane, Speed, Way, Work
+from executor.schedule.task import Copy, CopySpeed, Lane, Way, Work
 from executor.throttle.fair_share import fair_rates
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -55,9 +55,9 @@ class Timeline:
     """Moves that never find room on a target's disk, and why."""
 
 
-def on_paper(
+def simulated(
     order: Sequence[Work],
-    speed: Speed,
+    speed: CopySpeed,
     concurrency: Concurrency,
     free_bytes: Mapping[BrokerId, int] = NO_LIMIT,
     under_way: Sequence[Work] = (),
@@ -68,7 +68,7 @@ def on_paper(
     Copies share brokers fairly. Those `under_way` have begun, and have `copied` so
     many bytes.
     """
-    paper = _Paper(speed, copy.deepcopy(concurrency), free_bytes)
+    paper = _Simulation(speed, copy.deepcopy(concurrency), free_bytes)
     for work in under_way:
         paper.begin(work, copied.get(work.move.id, 0.0))
     waiting = {work.move.id: work for work in order}
@@ -139,12 +139,12 @@ class _Tally:
         )
 
 
-class _Paper:
+class _Simulation:
     """The moves under way, the time, and what brokers carry."""
 
     def __init__(
         self,
-        speed: Speed,
+        speed: CopySpeed,
         concurrency: Concurrency,
         free_bytes: Mapping[BrokerId, int],
     ) -> None:

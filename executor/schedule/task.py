@@ -45,7 +45,7 @@ class Copy:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speed:
+class CopySpeed:
     """What brokers copy in a second, and what a move takes apart from its bytes."""
 
     network: float
@@ -80,11 +80,11 @@ class Work:
         """Whether nothing may run beside it."""
         return is_internal(self.move)
 
-    def fixed_s(self, speed: Speed) -> float:
+    def fixed_s(self, speed: CopySpeed) -> float:
         """What it takes apart from its bytes."""
         return speed.seconds * max(1, len(self.move.added))
 
-    def alone_s(self, speed: Speed) -> float:
+    def alone_s(self, speed: CopySpeed) -> float:
         """What it takes where it shares nothing."""
         legs_s = sum(leg.size for leg in self.legs) / speed.network
         inside_s = max((c.size / speed.inside for c in self.inside), default=0.0)
@@ -102,7 +102,7 @@ class Terms:
     """What holds for every order of a run."""
 
     limits: RunLimits
-    speed: Speed
+    speed: CopySpeed
     free_bytes: Mapping[BrokerId, int]
     """Room on disks beside the reserve; brokers that do not say have no limit."""
     urgent: frozenset[PartitionId] = frozenset()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Final
 
-from executor.schedule.task import Lane, Speed, Way
+from executor.schedule.task import CopySpeed, Lane, Way
 from executor.timing import RunLimits
 from model.run import MoveProgress
 
@@ -50,10 +50,10 @@ class Pace:
             known=sum(len(run) for run in runs),
         )
 
-    def speed(self, limits: RunLimits) -> Speed:
+    def speed(self, limits: RunLimits) -> CopySpeed:
         """Under the throttle of a run, which copies inside a broker do not know."""
         throttle = limits.copy_bytes_per_s
-        return Speed(
+        return CopySpeed(
             network=min(throttle, self.bytes_per_s),
             inside=self.bytes_per_s,
             seconds=self.seconds,

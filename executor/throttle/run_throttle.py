@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Final
 
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.run.operator_control import Steering
 from executor.throttle.quota import (
     FOLLOWER_RATE,
@@ -40,7 +40,7 @@ class RunThrottle:
     def __init__(
         self,
         throttle: Throttle,
-        journal: Journal,
+        journal: RunJournal,
         rates: RunRates,
         timing: Timing,
         steering: Steering,
@@ -91,14 +91,14 @@ class RunThrottle:
         Brokers that were away are set once a minute, too.
         """
         for rate in self._steering.asked_rates()[-1:]:
-            with _going_on() as failed:
+            with _keeping_rates() as failed:
                 self.set_rate(rate)
             self._steering.answer("; ".join(failed))
         now_s = self._timing.steady_s()
         if self._held is None or now_s - self._looked_at_s < _EVERY_S:
             return
         self._looked_at_s = now_s
-        with _going_on():
+        with _keeping_rates():
             if self._rates.follows:
                 self._rates.measure(list(self._open.values()))
             why = "following what clients leave free"
@@ -174,7 +174,7 @@ class RunThrottle:
         failed = self._throttle.set_rates(wanted, rates)
         under_way = [move for move in moves if move.id in self._begun]
         self._throttle.limit(under_way, wanted)
-        self._steering.record(f"throttle set: {_rates_words(rates)}")
+        self._steering.record(f"throttle set: {_rates_text(rates)}")
         return failed
 
     def _found(self, brokers: Collection[BrokerId]) -> Rates:
@@ -183,7 +183,7 @@ class RunThrottle:
     def _apply(self, rates: Rates, why: str) -> int | None:
         """Set what differs enough, and is still ours; the highest of what was set."""
         done: list[int] = []
-        with _going_on():
+        with _keeping_rates():
             done += self._change(rates, why)
         return max(done, default=None)
 
@@ -196,7 +196,7 @@ class RunThrottle:
         self._write(self._held.with_rates(changes))
         for words in self._throttle.set_rates(self._held, changes):
             _log.warning("%s", words)
-        self._steering.record(f"throttle changed {why}: {_rates_words(changes)}")
+        self._steering.record(f"throttle changed {why}: {_rates_text(changes)}")
         for broker, of in changes.items():
             _log.info(
                 "throttle of broker %s: %s",
@@ -229,7 +229,7 @@ class RunThrottle:
         self._held = wanted
 
 
-def _rates_words(rates: Rates) -> str:
+def _rates_text(rates: Rates) -> str:
     """Which brokers, and the lowest and the highest of their rates."""
     found = [rate for of in rates.values() for rate in of.values()]
     low, high = rate_text(min(found)), rate_text(max(found))
@@ -240,7 +240,7 @@ def _rates_words(rates: Rates) -> str:
 
 
 @contextmanager
-def _going_on() -> Iterator[list[str]]:
+def _keeping_rates() -> Iterator[list[str]]:
     """Moves under way go on under the rates of before where others cannot be set.
 
     What failed, in words.

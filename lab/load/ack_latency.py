@@ -4,7 +4,7 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Final
 
-_WORTH_TELLING_S: Final = 0.05
+_LEAST_STALL_S: Final = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +58,7 @@ class PartitionGaps:
             self._note(now_s)
         begin_s, length_s = self._longest
         self._longest = (0.0, 0.0)
-        return (begin_s, length_s) if length_s >= _WORTH_TELLING_S else None
+        return (begin_s, length_s) if length_s >= _LEAST_STALL_S else None
 
     def _note(self, now_s: float) -> None:
         begin_s = max(self._acknowledged_at_s, self._sent_at_s[0])

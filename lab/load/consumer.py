@@ -111,7 +111,7 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
         return
     consumer = CountingConsumer(order)
     write_line(sys.stdout.buffer, consumer.report())
-    final = _read_until_told(consumer, inbox)
+    final = _read_until_message(consumer, inbox)
     if final is not None:
         ends = consumer.ends()
         while not consumer.has_read(ends):
@@ -120,7 +120,7 @@ def run(inbox: SimpleQueue[Line | None]) -> None:
         write_line(sys.stdout.buffer, consumer.balance(final))
 
 
-def _read_until_told(
+def _read_until_message(
     consumer: CountingConsumer, inbox: SimpleQueue[Line | None]
 ) -> Line | None:
     reported_s = time.monotonic()

@@ -132,7 +132,7 @@ class BrokerSettings:
         return tuple(self.folder / name for name in names)
 
     @property
-    def told_port(self) -> int:
+    def advertised_port(self) -> int:
         """The port that clients are told."""
         return self.proxy_port or self.port
 
@@ -196,7 +196,7 @@ def _listeners(
     cluster: ClusterSettings, broker: BrokerSettings
 ) -> dict[str, str | int]:
     clients = f"{'SASL_SSL' if cluster.guard else 'PLAINTEXT'}://{HOST}"
-    bound, told = [f"{clients}:{broker.port}"], [f"{clients}:{broker.told_port}"]
+    bound, told = [f"{clients}:{broker.port}"], [f"{clients}:{broker.advertised_port}"]
     found: dict[str, str | int] = {"process.roles": "broker"}
     if broker.tls_port is not None:
         tls = f"SSL://{HOST}:{broker.tls_port}"

@@ -84,7 +84,7 @@ class LocalKafka:
     @property
     def bootstrap(self) -> str:
         """Host and port of every broker, as clients take them."""
-        return _bootstrap(broker.told_port for broker in self._brokers.values())
+        return _bootstrap(broker.advertised_port for broker in self._brokers.values())
 
     @property
     def inner_bootstrap(self) -> str:

@@ -53,7 +53,7 @@ _EVENTS: Final = ("changed", "closed", "created", "enriched", "failed", "raw")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorldOrder:
+class DemoClusterOptions:
     """How large a cluster, and when."""
 
     brokers: int
@@ -68,7 +68,7 @@ class WorldOrder:
         return round(MOST_PARTITIONS * (self.brokers / MOST_BROKERS) ** 2)
 
 
-def world(order: WorldOrder) -> Snapshot:
+def world(order: DemoClusterOptions) -> Snapshot:
     """Mean loads and placement; what some brokers lead has grown since then."""
     shape = ClusterShape(
         brokers=order.brokers,
@@ -84,7 +84,7 @@ def world(order: WorldOrder) -> Snapshot:
     grown = np.exp(rng.normal(0.0, GROWTH, order.brokers))
     columns = placed.partitions
     loads = np.rint(columns.loads * grown[columns.leader][:, None])
-    return _in_small(placed, loads)
+    return _scaled_down(placed, loads)
 
 
 def simulated(of: Snapshot, rates: list[float]) -> SimulatedCluster:
@@ -121,7 +121,7 @@ def _curve(rates: list[float], row: int) -> Curve:
     return lambda _: rates[row]
 
 
-def _in_small(of: Snapshot, loads: Floats) -> Snapshot:
+def _scaled_down(of: Snapshot, loads: Floats) -> Snapshot:
     """With fewer bytes on disks, with CPU, and with names that one can tell apart."""
     header = of.header
     disk = np.rint(np.minimum(KEPT * loads[:, 2], MOST_BYTES))

@@ -14,7 +14,7 @@ class Lost(Enum):
     """It is done, and nobody is told."""
 
 
-def _tell_nobody(call: str, *, made: bool) -> None:
+def _ignore(call: str, *, made: bool) -> None:
     """By default nobody listens."""
 
 
@@ -34,5 +34,5 @@ class Faults:
     """The words with which a call is refused, by its name."""
     most_partitions: int | None = None
     """A request for more replica lists violates a policy."""
-    on_call: Callable[..., None] = _tell_nobody
+    on_call: Callable[..., None] = _ignore
     """Told of every call before (`made=False`) and after it has effect; may raise."""

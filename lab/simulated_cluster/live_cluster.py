@@ -9,7 +9,7 @@ from typing import Final, Self, TypeVar
 import numpy as np
 
 from executor.timing import Timing
-from lab.simulated_cluster.demo_cluster import WorldOrder, simulated, world
+from lab.simulated_cluster.demo_cluster import DemoClusterOptions, simulated, world
 from lab.simulated_cluster.faults import Faults
 from lab.simulated_cluster.simulated_admin import SimulatedAdmin
 from lab.simulated_cluster.swell import Swell
@@ -35,7 +35,7 @@ class LiveCluster(Closing):
     Whoever else asks it anything holds `lock` meanwhile.
     """
 
-    def __init__(self, order: WorldOrder, *, speed: float) -> None:
+    def __init__(self, order: DemoClusterOptions, *, speed: float) -> None:
         self.lock = threading.RLock()
         self.speed = speed
         self._mean = world(order)
@@ -45,7 +45,9 @@ class LiveCluster(Closing):
         self._swell = Swell.of(self._mean.partitions.topic, rng)
         self.cluster = simulated(self._mean, self._rates)
         self._closing = threading.Event()
-        self._clock = threading.Thread(target=self._go_on, name="clock", daemon=True)
+        self._clock = threading.Thread(
+            target=self._run_clock, name="clock", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._clock.start()
@@ -122,7 +124,7 @@ class LiveCluster(Closing):
         while not self._closing.wait(wait_s) and self.now_s() < until_s:
             wait_s = _STEP_S
 
-    def _go_on(self) -> None:
+    def _run_clock(self) -> None:
         began_s, at_s = time.monotonic(), self.cluster.now_s
         took_s = 0.0
         while not self._closing.wait(max(_STEP_S, _REST * took_s)):
@@ -168,20 +170,20 @@ class LiveObserver:
 
     def brokers(self) -> tuple[Broker, ...]:
         """All of them serve."""
-        return self._looked()[0].header.brokers
+        return self._poll()[0].header.brokers
 
     def replication(self) -> Replication:
         """Known from the beginning."""
-        return self._looked()[1]
+        return self._poll()[1]
 
     def snapshot(self) -> Snapshot:
         """Known from the beginning."""
-        return self._looked()[0]
+        return self._poll()[0]
 
     def close(self) -> None:
         """Nothing is open."""
 
-    def _looked(self) -> tuple[Snapshot, Replication]:
+    def _poll(self) -> tuple[Snapshot, Replication]:
         now_s = time.monotonic()
         if self._seen is None or now_s - self._seen_at_s >= self._every_s:
             self._seen = (self._of.snapshot(), self._of.replication())

@@ -279,7 +279,7 @@ class SimulatedAdmin:
 
     def _refuse_dead(self, broker: BrokerId) -> None:
         if broker not in self._cluster.alive:
-            raise self._nobody()
+            raise self._no_response()
 
     def _read(self, call: str, ask: Callable[[], _T]) -> _T:
         self._meet(call)
@@ -291,23 +291,23 @@ class SimulatedAdmin:
         self._meet(call)
         lost = self._faults.lost.get(number)
         if lost is Lost.REQUEST:
-            raise self._nobody()
+            raise self._no_response()
         if call != "reassign" and (words := self._faults.refusals.get(call)):
             raise ExecutionStopped(f"the cluster did not {call}: {words}")
         answer = ask()
         self._faults.on_call(call, made=True)
         if lost is Lost.ANSWER:
-            raise self._nobody()
+            raise self._no_response()
         return answer
 
     def _meet(self, call: str) -> None:
         if self._faults.away:
-            raise self._nobody()
+            raise self._no_response()
         self._cluster.advance(self._answer_s + self._faults.slow_s)
         if call in self._faults.denied:
             raise RightsMissing(f"The cluster refused to {call}.")
 
-    def _nobody(self) -> ClusterUnreachable:
+    def _no_response(self) -> ClusterUnreachable:
         self._cluster.advance(_TIMEOUT_S)
         return ClusterUnreachable("No broker answers.")
 

@@ -13,7 +13,7 @@ import numpy as np
 from lab.synthetic.shape import ClusterShape
 from model.snapshot.snapshot import Floats, Ints
 
-LEVEL_NET_IN: Final = 40e6
+MEAN_NET_IN: Final = 40e6
 """Mean bytes per second into a broker."""
 LARGEST: Final = 0.1
 """Largest partition that is no giant, as a share of a broker's level of net_in."""
@@ -66,7 +66,7 @@ def _net_in(
         chosen = rng.choice(len(counts), max(1, round(HOT_TOPICS * len(counts))), False)
         rate[chosen] *= HOT
     share = _giants(shape, rng, _capped(shape, rate[topic] * within))
-    return np.maximum(1.0, np.rint(share * LEVEL_NET_IN))
+    return np.maximum(1.0, np.rint(share * MEAN_NET_IN))
 
 
 def _capped(shape: ClusterShape, weight: Floats) -> Floats:

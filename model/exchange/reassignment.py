@@ -99,7 +99,7 @@ def topics(plan: Plan) -> dict[str, Any]:
     return {"version": 1, "topics": [{"topic": name} for name in names]}
 
 
-def write_stock(folder: Path, plan: Plan) -> None:
+def write_reassignment_json(folder: Path, plan: Plan) -> None:
     """Write the plan for the stock tools, one file each; equal plans, equal bytes.
 
     Raises

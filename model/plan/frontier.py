@@ -118,7 +118,7 @@ def undominated(points: Iterable[FrontierPoint]) -> tuple[FrontierPoint, ...]:
     return tuple(kept)
 
 
-def knee_of(points: Sequence[FrontierPoint]) -> int | None:
+def best_trade_off(points: Sequence[FrontierPoint]) -> int | None:
     """The point farthest under the chord from the first to the last."""
     if len(points) < 3:
         return None

@@ -37,7 +37,7 @@ class PlanStatus(StrEnum):
 
     OPTIMAL = "optimal"
     IMPROVED = "improved"
-    LEVEL_ALREADY = "level already"
+    ALREADY_BALANCED = "level already"
     NO_IMPROVEMENT = "no improvement worth its cost"
     INFEASIBLE = "infeasible"
     NONE_IN_TIME = "none in time"

@@ -16,7 +16,7 @@ from model.files import (
     validate_document,
     write_document,
 )
-from model.plausible import check_header, check_sizes
+from model.plausible import check_header, check_ranges
 from model.snapshot.snapshot import (
     Floats,
     Ints,
@@ -73,7 +73,7 @@ def of_document(document: Any) -> Snapshot:
 def _checked(file: SnapshotFile) -> Snapshot:
     check_header(file.header)
     snapshot = Snapshot(file.header, _from_columns(file))
-    check_sizes(snapshot)
+    check_ranges(snapshot)
     return snapshot
 
 

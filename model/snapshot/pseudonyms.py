@@ -67,7 +67,7 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def kept_key(path: Path) -> bytes:
+def own_key(path: Path) -> bytes:
     """The key in a file of ours, which is made the first time.
 
     Raises

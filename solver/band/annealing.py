@@ -37,7 +37,7 @@ PHASES: Final = ((0.03, 0.01, 30.0), (0.02, 0.002, 1_000.0))
 steepest of the prices that prove the bound. First cheap enough to cross the edge of a
 band, then dear enough to end inside. Hotter walks lose what the program knows and come
 back to worse."""
-MENDING: Final = (1.0, 100)
+EXCESS_REPAIR: Final = (1.0, 100)
 """Reach, in prices of a move, and effort where excess is left: small rows mend it."""
 LEAST_GAIN: Final = 1e-6
 """Share of the price of a move that a better placement gains at least."""
@@ -45,14 +45,14 @@ EVEN_SHARE: Final = 0.05
 """Share of all work that evening out may take."""
 EVEN_PAIRS: Final = 30_000
 """Candidates that it chooses from at most."""
-EVEN_HEAT: Final = (1.0, 1e-3)
+EVEN_TEMPERATURES: Final = (1.0, 1e-3)
 """Its first and last temperature, in what an average broker costs in a dimension."""
 EVEN_PRICE: Final = 1e-3
 """What all unevenness costs, in prices of a move: less than any move saves."""
 NOISE: Final = 4096
 
 
-class Walking:
+class BandAnnealing:
     """Walks one after the other, each from the start or from the best so far."""
 
     def __init__(
@@ -75,7 +75,7 @@ class Walking:
                 return
             at = self._phase(at, pairs, phase, EFFORT)
         if self._has_excess and not self._search.over():
-            far, effort = MENDING
+            far, effort = EXCESS_REPAIR
             pairs = candidates.pairs(max(reach, far * price))
             self._phase(self.best(), pairs, PHASES[-1], effort)
 
@@ -114,7 +114,7 @@ class Walking:
         pairs = candidates.pairs(min(needed, candidates.reach(EVEN_PAIRS)))
         most = EVEN_SHARE * search.limits.work / self._work_of_try
         steps = round(min(STEPS, most, EFFORT * len(pairs[0])))
-        heat = price * uneven / dual.home.size * _cooling(*EVEN_HEAT)
+        heat = price * uneven / dual.home.size * _cooling(*EVEN_TEMPERATURES)
         at = self._walk(self.best(), pairs, (dual.most, level), heat, steps)
         placement = self._allowed(at)
         if placement is None or self._uneven(placement) >= uneven:

@@ -10,7 +10,7 @@ from model.snapshot.snapshot import Floats
 from solver.band.load_prices import BandDual
 from solver.problem.problem import Problem
 
-ALIKE: Final = 1e-9
+SAME_PRICE: Final = 1e-9
 """Prices that differ by no more than this share are equal."""
 
 
@@ -32,18 +32,18 @@ class Lift:
         """The bound of F that a bound of P + E / slack proves."""
         if self.step <= 0.0 or math.isinf(bound):
             return bound
-        below = math.floor(bound / self.step + ALIKE) * self.step
-        if bound <= below * (1 + ALIKE):
+        below = math.floor(bound / self.step + SAME_PRICE) * self.step
+        if bound <= below * (1 + SAME_PRICE):
             return bound
         # Less by what float arithmetic may err in the steps.
-        above = (below + self.step) * (1 - ALIKE / 10)
+        above = (below + self.step) * (1 - SAME_PRICE / 10)
         return max(bound, min(above, below + self.slack * (bound - below)))
 
     def needed(self, value: float) -> float:
         """The least bound of P + E / slack that proves F >= value."""
         if self.step <= 0.0 or math.isinf(value):
             return value
-        below = (math.ceil(value / self.step - ALIKE) - 1) * self.step
+        below = (math.ceil(value / self.step - SAME_PRICE) - 1) * self.step
         return min(value, below + self.step / self.slack)
 
 
@@ -56,7 +56,7 @@ def find_lift(dual: BandDual, prices: Floats) -> Lift:
         if price > 0
     ]
     step = price_step(dual.problem)
-    return Lift(step=step, slack=max(1.0, min(slack, default=1.0) * (1 - ALIKE)))
+    return Lift(step=step, slack=max(1.0, min(slack, default=1.0) * (1 - SAME_PRICE)))
 
 
 def price_step(problem: Problem) -> float:
@@ -66,7 +66,7 @@ def price_step(problem: Problem) -> float:
     """
     free = problem.may.why_fixed == 0
     prices, leader = problem.prices.replica[free], problem.prices.leader
-    if not len(prices) or np.ptp(prices) > ALIKE * prices.max():
+    if not len(prices) or np.ptp(prices) > SAME_PRICE * prices.max():
         return 0.0
     price = float(prices[0])
     if (problem.rf[free] == 1).all() and not problem.may.forced.any():
@@ -74,5 +74,5 @@ def price_step(problem: Problem) -> float:
     if leader == 0:
         return price
     steps = price / leader
-    whole = abs(steps - round(steps)) <= ALIKE * steps
+    whole = abs(steps - round(steps)) <= SAME_PRICE * steps
     return leader if whole else 0.0

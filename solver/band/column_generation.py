@@ -25,9 +25,9 @@ CLOSE: Final = 1e-5
 """Share of the program's value that its gap may keep."""
 WORTH: Final = 1e-7
 """A placement with a reduced cost above minus this is not worth a column."""
-DEAR: Final = 25.0
+FIRST_EXCESS_PRICE: Final = 25.0
 """First price of excess, in prices of the average moves that would end it."""
-STEEPER: Final = 5.0
+EXCESS_PRICE_FACTOR: Final = 5.0
 """Factor on the price of excess while there is excess."""
 WORK_OF_STEP: Final = 4e-8
 """Work of a simplex step, by row of the program; measured."""
@@ -38,7 +38,7 @@ WORK_OF_COLUMN: Final = 3e-5
 
 
 @dataclass(slots=True, kw_only=True)
-class Grown:
+class GeneratedColumns:
     """Where the growth ended."""
 
     bound: float
@@ -77,11 +77,11 @@ class Growth:
         self._known: set[tuple[int, bytes]] = set()
         self._steps = 0
 
-    def run(self) -> Grown:
+    def run(self) -> GeneratedColumns:
         """Grow until nothing is gained, or until its share of the work is used up."""
         search, dual = self._search, self._dual
         prices = self._first_prices()
-        best = Grown(
+        best = GeneratedColumns(
             bound=-np.inf,
             prices=prices,
             excess=np.inf,
@@ -116,7 +116,7 @@ class Growth:
         search.prove_by_prices(best.bound, dual.certificate(best.prices))
         return best
 
-    def _try(self, best: Grown, prices: Floats) -> None:
+    def _try(self, best: GeneratedColumns, prices: Floats) -> None:
         c = self._dual.columns
         value = self._dual.value(prices)
         self._search.work += WORK_OF_PRICE * len(c.rf) * c.scale.size
@@ -188,7 +188,7 @@ class Growth:
                 found[p], most[p] = at[i], part
         return found
 
-    def _is_close(self, solution: LinearSolution, best: Grown) -> bool:
+    def _is_close(self, solution: LinearSolution, best: GeneratedColumns) -> bool:
         value = solution.objective - self._dual.refund
         return value - best.bound <= CLOSE * max(1.0, abs(value))
 
@@ -196,7 +196,7 @@ class Growth:
         """Let excess cost more, if there is some; whether it could."""
         if solution.excess <= WORTH or self._price >= self._dual.most.max():
             return False
-        self._price *= STEEPER
+        self._price *= EXCESS_PRICE_FACTOR
         self._program.price_excess(self._excess_prices())
         return True
 
@@ -222,11 +222,11 @@ class Growth:
         if not len(size):
             return float(self._dual.most.max(initial=0.0))
         cost = np.sort(c.price[c.free])[c.free.sum() // 2] + c.leader_price
-        return DEAR * float(max(cost, 1e-9) / size[len(size) // 2])
+        return FIRST_EXCESS_PRICE * float(max(cost, 1e-9) / size[len(size) // 2])
 
     def _first_prices(self) -> Floats:
         """Prices on what lies outside its band."""
         dual = self._dual
         outside = np.sign(dual.home) * (np.abs(dual.home) > dual.tolerance)
-        price = np.minimum(dual.most, self._price / (5 * DEAR))
+        price = np.minimum(dual.most, self._price / (5 * FIRST_EXCESS_PRICE))
         return outside * price * self._levelled

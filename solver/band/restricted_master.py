@@ -13,16 +13,16 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from model.snapshot.snapshot import Floats, Ints
-from solver.band.column_generation import WORTH, Grown
+from solver.band.column_generation import WORTH, GeneratedColumns
 from solver.band.load_prices import BandDual
 from solver.band.row_placements import Placements, describe
 from solver.cpsat.model import new_solver
-from solver.cpsat.stopping import solve_heeding
+from solver.cpsat.stopping import solve_stoppable
 from solver.kernels.problem_arrays import Columns
 from solver.problem.placement import Placement, is_allowed
 from solver.search.search import Search
 
-LEVEL_UNITS: Final = 10**7
+MEAN_UNITS: Final = 10**7
 """Units of one level: rounding takes under 0.1 % of a band of 2 % from 200 moves."""
 PRICE_UNITS: Final = 10**6
 """Units of the price of a move."""
@@ -39,7 +39,7 @@ WORK_OF_PLACEMENT: Final = 1e-4
 class Master:
     """The placements known, and what they cost at the prices that prove the bound."""
 
-    def __init__(self, dual: BandDual, grown: Grown) -> None:
+    def __init__(self, dual: BandDual, grown: GeneratedColumns) -> None:
         self._dual, self._prices = dual, grown.prices
         self._elastic = grown.excess > WORTH
         self._known = _distinct(dual.columns, grown.row, grown.at)
@@ -67,7 +67,7 @@ class Master:
         solver = new_solver(search.limits, work / WORK_OF_TIME)
         # The relaxation over all constraints is what guides it best here.
         solver.parameters.linearization_level = 2
-        status = solve_heeding(search, solver, model, rate=WORK_OF_TIME)
+        status = solve_stoppable(search, solver, model, rate=WORK_OF_TIME)
         if status == cp_model.MODEL_INVALID:
             raise ValueError(model.validate())
         if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -105,7 +105,7 @@ class Master:
         unit = PRICE_UNITS / self._dual.problem.prices.move
         cost = [min(MOST_UNITS, round(p * unit)) for p in among.price.tolist()]
         excess, price = self._post_bands(model, among, takes)
-        price = [min(MOST_UNITS, round(p * unit / LEVEL_UNITS)) for p in price]
+        price = [min(MOST_UNITS, round(p * unit / MEAN_UNITS)) for p in price]
         model.minimize(cp_model.LinearExpr.weighted_sum(takes + excess, cost + price))
         return model, takes
 
@@ -119,9 +119,9 @@ class Master:
         for broker, d, at, by in _shifted(among):
             home, tolerance = float(dual.home[broker, d]), float(dual.tolerance[d])
             # Rounded shifts must not hide that a band is left.
-            narrower = len(set(among.row[at].tolist())) / 2 / LEVEL_UNITS
-            low = math.ceil((narrower - tolerance - home) * LEVEL_UNITS)
-            high = math.floor((tolerance - narrower - home) * LEVEL_UNITS)
+            narrower = len(set(among.row[at].tolist())) / 2 / MEAN_UNITS
+            low = math.ceil((narrower - tolerance - home) * MEAN_UNITS)
+            high = math.floor((tolerance - narrower - home) * MEAN_UNITS)
             terms, factors = [takes[i] for i in at.tolist()], list(by)
             if self._elastic or low > high:
                 over, under = (model.new_int_var(0, MOST_UNITS, "") for _ in range(2))
@@ -183,6 +183,6 @@ def _shifted(among: Placements) -> Iterator[tuple[int, int, Ints, list[int]]]:
     for broker in range(int(among.broker.max(initial=-1)) + 1):
         for d in range(among.shift.shape[2]):
             at, e = np.nonzero((among.broker == broker) & (among.shift[:, :, d] != 0))
-            units = [round(x * LEVEL_UNITS) for x in among.shift[at, e, d].tolist()]
+            units = [round(x * MEAN_UNITS) for x in among.shift[at, e, d].tolist()]
             if len(at):
                 yield broker, d, at, units

@@ -6,10 +6,10 @@ from typing import Final
 
 import numpy as np
 
-from solver.band.annealing import EVEN_SHARE, Walking
+from solver.band.annealing import EVEN_SHARE, BandAnnealing
 from solver.band.bound_lifting import Lift, find_lift
 from solver.band.candidates import Candidates, find_candidates
-from solver.band.column_generation import Grown, Growth
+from solver.band.column_generation import GeneratedColumns, Growth
 from solver.band.load_prices import BandDual
 from solver.band.restricted_master import Master
 from solver.cpsat.model import (
@@ -29,13 +29,13 @@ SIZES: Final = (300, 1_000, 3_000, 10_000, 30_000, 100_000)
 """Pairs of row and broker besides home, in the models one after the other."""
 REACHES: Final = (0.03, 0.1, 0.3)
 """Costs over the bound, in prices of a move, of what walks and masters may use."""
-HOPE: Final = (0.1, 3.0)
+MOST_OVER_BOUND: Final = (0.1, 3.0)
 """A model looks for plans that are dearer than the bound by no more than this share
 and so many moves: the less room, the faster."""
 PART: Final = 0.3
 """Share of the work left for each model that proves nothing of the whole."""
 
-TURN: Final = 1e-3
+LEAST_TURN: Final = 1e-3
 """Share of all work under which a turn has nothing left to try."""
 
 
@@ -74,7 +74,7 @@ def _even_out(search: Search) -> None:
     if search.best is not None:
         dual = BandDual(search.problem)
         prices = np.zeros(dual.home.shape)
-        walking = Walking(search, dual, prices, dual.columns.home)
+        walking = BandAnnealing(search, dual, prices, dual.columns.home)
         walking.even_out(find_candidates(dual, prices), float("inf"))
 
 
@@ -82,11 +82,17 @@ class _Rounds:
     """Walks, integer programs and exact models, over more and more candidates."""
 
     def __init__(
-        self, search: Search, grown: Grown, lift: Lift, candidates: Candidates
+        self,
+        search: Search,
+        grown: GeneratedColumns,
+        lift: Lift,
+        candidates: Candidates,
     ) -> None:
         self._search, self._grown, self._lift = search, grown, lift
         self._candidates = candidates
-        self._walking = Walking(search, candidates.dual, grown.prices, grown.rounded)
+        self._walking = BandAnnealing(
+            search, candidates.dual, grown.prices, grown.rounded
+        )
         self._master = Master(candidates.dual, grown)
         self._turns = 0
 
@@ -107,7 +113,9 @@ class _Rounds:
             )
             self._improve()
         before = -math.inf
-        while not self._done and search.work - before >= TURN * search.limits.work:
+        while (
+            not self._done and search.work - before >= LEAST_TURN * search.limits.work
+        ):
             before = search.work
             self._improve()
 
@@ -150,8 +158,8 @@ class _Rounds:
         return max(0.0, self._lift.needed(value) - self._grown.bound)
 
     @property
-    def _hope(self) -> float:
-        share, moves = HOPE
+    def _cost_limit(self) -> float:
+        share, moves = MOST_OVER_BOUND
         price = self._search.problem.prices.move
         return self._search.bound * (1 + share) + moves * price
 
@@ -162,7 +170,9 @@ class _Rounds:
         reach = min(self._candidates.reach(size), needed)
         work = search.work_left * (1.0 if reach >= needed else PART)
         known = self._candidates.within(reach, search.best)
-        model = ExactModel(search.problem, min(search.objective, self._hope), known)
+        model = ExactModel(
+            search.problem, min(search.objective, self._cost_limit), known
+        )
         proved = model.solve_part(search, work)
         # What the model leaves out costs more than its reach over the bound.
         outside = self._lift.of(self._grown.bound + reach)

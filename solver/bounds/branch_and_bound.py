@@ -41,22 +41,22 @@ NODES: Final = 300
 WORK_PER_NEIGHBOURHOOD: Final = 3e-4
 """Work of setting rows free, whatever the search among them takes; measured."""
 
-IDLE: Final = 150
+MOST_IDLE: Final = 150
 """Neighbourhoods without a gain after which the proof gets all work left."""
 
 FIRST: Final = 0.05
 """Share of the work left in which easy problems are proved at once."""
 
-COUNTING: Final = 0.7
+COUNTING_SHARE: Final = 0.7
 """Share of the work then left in which numbers of moves are tried."""
 
-ANNEALING: Final = 0.4
+ANNEALING_SHARE: Final = 0.4
 """Share of the work then left that goes to annealing."""
 
 ARMS: Final = tuple(product((0.1, 0.3, 0.03), (0.3, 0.1)))
 """Reduced costs of the configurations, and first temperatures: in prices of a move."""
 
-COLDEST: Final = 0.01
+LAST_TEMPERATURE: Final = 0.01
 """The last temperature, likewise."""
 
 STEPS: Final = 300_000
@@ -64,7 +64,7 @@ STEPS: Final = 300_000
 
 WORK_PER_STEP: Final = 2e-7
 
-IMPROVING: Final = 0.6
+IMPROVING_SHARE: Final = 0.6
 """Share of the work left that goes to neighbourhoods before a proof is tried."""
 
 RAISES: Final = (1 / 64, 1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
@@ -83,13 +83,13 @@ def branch_and_bound(local: LocalSearch) -> bool:
     if listed is None:
         return False
     b, search = begin(local, listed), local.search
-    _raise(b, search.work + FIRST * search.work_left)
-    prove_by_counts(b, search.work + COUNTING * search.work_left)
-    _anneal(b, search.work + ANNEALING * search.work_left)
+    _raise_cutoffs(b, search.work + FIRST * search.work_left)
+    prove_by_counts(b, search.work + COUNTING_SHARE * search.work_left)
+    _anneal(b, search.work + ANNEALING_SHARE * search.work_left)
     while not search.proved and not search.over():
-        idle = _improve(b, search.work + IMPROVING * search.work_left)
-        share = 1.0 if idle else IMPROVING
-        if not _raise(b, search.work + share * search.work_left) and idle:
+        idle = _improve(b, search.work + IMPROVING_SHARE * search.work_left)
+        share = 1.0 if idle else IMPROVING_SHARE
+        if not _raise_cutoffs(b, search.work + share * search.work_left) and idle:
             break
     return True
 
@@ -103,7 +103,7 @@ def _suits(local: LocalSearch) -> bool:
 def _anneal(b: Chosen, end: float) -> None:
     """Anneal over configurations of small reduced cost, arm after arm."""
     search, price = b.local.search, b.local.relaxation.price
-    reduced = _reduced(b)
+    reduced = _reduced_costs(b)
     for within, hot in cycle(ARMS):
         if search.proved or search.over(end):
             return
@@ -117,7 +117,7 @@ def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
     start = np.searchsorted(may, c.start).astype(np.int64)
     firsts = [reduced[s:e].argmin() for s, e in pairwise(c.start.tolist())]
     chosen = c.start[:-1] + np.array(firsts, np.int64)
-    cold = COLDEST * b.local.relaxation.price
+    cold = LAST_TEMPERATURE * b.local.relaxation.price
     cooling = exponential(-logarithm(hot / cold) / STEPS)
     random = b.rng.integers(1, 2**63, 1, dtype=np.uint64)
     anneal_choice(c, b.listed.fixed, start, may, chosen, STEPS, hot, cooling, random)
@@ -125,7 +125,7 @@ def _annealed(b: Chosen, reduced: Floats, within: float, hot: float) -> Ints:
     return chosen
 
 
-def _reduced(b: Chosen) -> Floats:
+def _reduced_costs(b: Chosen) -> Floats:
     """(N,) how much dearer each configuration is than its row's cheapest one."""
     c = b.listed.configurations
     cost = c.price.copy()
@@ -139,7 +139,7 @@ def _reduced(b: Chosen) -> Floats:
 def _improve(b: Chosen, end: float) -> bool:
     """Look for better choices of some rows at a time; whether that ran idle."""
     search, idle = b.local.search, 0
-    while idle < IDLE and not search.proved and not search.over(end):
+    while idle < MOST_IDLE and not search.proved and not search.over(end):
         before = search.objective
         size = min(b.free, len(b.listed.rows))
         free = np.sort(b.rng.choice(len(b.listed.rows), size, replace=False))
@@ -147,7 +147,7 @@ def _improve(b: Chosen, end: float) -> bool:
         b.free = b.free + 1 if ended else max(FEWEST_FREE, b.free - 1)
         b.free = min(b.free, len(b.listed.rows))
         idle = idle + 1 if search.objective >= before else 0
-    return idle >= IDLE
+    return idle >= MOST_IDLE
 
 
 def _neighbourhood(b: Chosen, free: Ints) -> bool:
@@ -178,7 +178,7 @@ def _neighbourhood(b: Chosen, free: Ints) -> bool:
     return bool(found == EXHAUSTED)
 
 
-def _raise(b: Chosen, end: float) -> bool:
+def _raise_cutoffs(b: Chosen, end: float) -> bool:
     """Prove that nothing lies under a cutoff, ever higher ones; whether all ended."""
     search = b.local.search
     bound = search.bound
@@ -186,12 +186,12 @@ def _raise(b: Chosen, end: float) -> bool:
         cutoff = min(b.goal, bound + share * (b.goal - bound))
         if cutoff <= search.bound:
             continue
-        if not _under(b, cutoff, end):
+        if not _exhaust_below(b, cutoff, end):
             return False
     return True
 
 
-def _under(b: Chosen, cutoff: float, end: float) -> bool:
+def _exhaust_below(b: Chosen, cutoff: float, end: float) -> bool:
     """Find every better plan under a cutoff; whether the search ended."""
     tree = new_tree(b.listed.configurations, b.listed.fixed, b.prices)
     tree.figure[CUTOFF] = cutoff

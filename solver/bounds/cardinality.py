@@ -25,7 +25,7 @@ from solver.kernels.node_bound import (
     new_tree,
 )
 
-STIFF: Final = 1e3
+STIFFNESS: Final = 1e3
 """What a number that is one off costs, in prices of a move."""
 
 COSTLY: Final = 0.5
@@ -65,7 +65,7 @@ class _Counts:
     def of(cls, best: Chosen) -> "_Counts":
         price = best.local.relaxation.price
         costly = best.listed.configurations.price >= COSTLY * price
-        stiffness = float(np.sqrt(STIFF * price))
+        stiffness = float(np.sqrt(STIFFNESS * price))
         listed = best.listed.counted(costly, stiffness)
         return cls(best=best, listed=listed, costly=costly, stiffness=stiffness)
 

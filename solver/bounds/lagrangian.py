@@ -40,7 +40,7 @@ from solver.search.local_search import LocalSearch
 
 METHOD: Final = "brokers kept whole"
 
-GIANT_SHARE: Final = 0.7
+LARGE_PARTITION_SHARE: Final = 0.7
 """Share of the work for branch and bound on giants, where there are any."""
 
 WORK_PER_OPERATION: Final = 3e-9
@@ -55,19 +55,19 @@ MOST_BRANCHED: Final = 64_000
 EXACT: Final = 1e-3
 """How exactly brokers and master are solved, in prices of a move."""
 
-SETS: Final = 40
+KEPT_SETS: Final = 40
 """Sets that are kept of each broker."""
 
-LENGTHS: Final = (0.08, 0.16, 0.3, 0.5, 0.75, 1.0)
+GRID_LENGTHS: Final = (0.08, 0.16, 0.3, 0.5, 0.75, 1.0)
 """Of the grid's prices, as shares of the largest that can matter."""
 
 MOST_PAIRED: Final = 8
 """Dimensions up to which the grid has prices of two dimensions at once."""
 
-REACH: Final = 0.02
+FIRST_REACH: Final = 0.02
 """First weight of the proximal term: how far a step goes, in prices of a move."""
 
-SERIOUS: Final = 0.1
+SERIOUS_STEP: Final = 0.1
 """Share of the promised ascent from which on a step is taken."""
 
 MOST_NULL_STEPS: Final = 60
@@ -111,7 +111,7 @@ def improve_bound(local: LocalSearch, work: float) -> None:
         return
     end = search.work + work
     if local.tree is not None:
-        grow(local.tree, work * GIANT_SHARE)
+        grow(local.tree, work * LARGE_PARTITION_SHARE)
     if search.stopped or search.proved:
         return
     found = find_choices(search, c, r)
@@ -138,7 +138,7 @@ def _begin(local: LocalSearch, o: Choices) -> Ascent:
         )
     )
     longest = 4 * (len(o.rows) // len(c.scale)) + 100
-    master = new_master(len(c.scale), SETS, longest)
+    master = new_master(len(c.scale), KEPT_SETS, longest)
     assert search.best is not None  # noqa: S101  # asked for at the entrance
     held = search.best.leader[o.rows[row]] == broker
     add_sets(master, problems, held)
@@ -152,7 +152,7 @@ def _begin(local: LocalSearch, o: Choices) -> Ascent:
         eta=local.relaxation.prices.copy(),
         held=held,
         centre=o.between.copy(),
-        reach=REACH * local.relaxation.price,
+        reach=FIRST_REACH * local.relaxation.price,
     )
 
 
@@ -164,7 +164,7 @@ def directions(dims: int) -> Floats:
     if dims <= MOST_PAIRED:
         pairs = product(combinations(range(dims), 2), ratios, signs)
         found += [_unit(dims, {d: s * x, e: t * y}) for (d, e), (x, y), (s, t) in pairs]
-    return np.array([unit * length for unit in found for length in LENGTHS])
+    return np.array([unit * length for unit in found for length in GRID_LENGTHS])
 
 
 def _unit(dims: int, parts: dict[int, int]) -> Floats:
@@ -221,7 +221,7 @@ def _judge(a: Ascent, bound: float, open_: float) -> None:
     """Take the step or not; how far the next one goes, and how exact it is."""
     promised = a.model - a.value
     first = np.isinf(a.value)
-    if first or bound - a.value >= SERIOUS * promised:
+    if first or bound - a.value >= SERIOUS_STEP * promised:
         if not first and bound - a.value >= 0.5 * promised:
             a.reach *= 1.6
         a.centre, a.value, a.null_steps = a.mu.copy(), bound, 0

@@ -30,7 +30,7 @@ METHOD: Final = "giants kept whole"
 
 WORK_PER_OPERATION: Final = 3e-9
 
-WITHIN: Final = 0.003
+NODE_ACCURACY: Final = 0.003
 """How exactly nodes are solved, as a share of the best F."""
 
 SMALL: Final = 1e-6
@@ -113,7 +113,7 @@ class Tree:
     """Of least bound first."""
 
 
-def plant(search: Search, c: Columns, r: Relaxation) -> Tree:
+def plant_tree(search: Search, c: Columns, r: Relaxation) -> Tree:
     """The tree with its root, at the prices of the relaxation.
 
     Rows must have one replica each (`choices.has_choices`).
@@ -206,7 +206,7 @@ def _solve(tree: Tree, node: Node, cut: float) -> float:
         above = above.parent
     p = node.point
     restore(x, p.at, p.row, p.broker, p.mass)
-    within = WITHIN * tree.search.objective
+    within = NODE_ACCURACY * tree.search.objective
     left = int(tree.search.work_left / WORK_PER_OPERATION)
     most = MOST_LOOKS, min(MOST_EFFORT, left)
     bound, _, effort = relax(x, within, cut, *most, SMALL * tree.price)

@@ -7,7 +7,7 @@ from ortools.sat.python import cp_model
 from model.goals.goals import SolveLimits
 from solver.cpsat.constraints import ALWAYS, LIMITS
 from solver.cpsat.objective import Objective
-from solver.cpsat.stopping import Solutions, solve_heeding
+from solver.cpsat.stopping import Solutions, solve_stoppable
 from solver.cpsat.symmetry import Symmetry
 from solver.cpsat.variables import Choices, Variables, make_variables
 from solver.problem.placement import Placement
@@ -107,7 +107,7 @@ class ExactModel:
         if not self._follows_hints:
             solver.parameters.hint_conflict_limit = 0
         found = _Placements(self.variables, search)
-        status = solve_heeding(search, solver, self.variables.model, found, rate=rate)
+        status = solve_stoppable(search, solver, self.variables.model, found, rate=rate)
         if status == cp_model.MODEL_INVALID:
             raise ValueError(self.variables.model.validate())
         if status == cp_model.INFEASIBLE:
@@ -136,7 +136,7 @@ class ExactModel:
             search.limits.gap / 4 * self.objective.units
         )
         found = _Placements(self.variables, search)
-        status = solve_heeding(
+        status = solve_stoppable(
             search, solver, self.variables.model, found, rate=CUTS_WORK
         )
         if status == cp_model.MODEL_INVALID:

@@ -15,7 +15,7 @@ from typing import Final
 import numpy as np
 from ortools.sat.python import cp_model
 
-from solver.cpsat.topic_terms import topic_terms, worst_of_topics
+from solver.cpsat.topic_terms import topic_terms, worst_topic_cost
 from solver.cpsat.variables import Known, Variables
 from solver.problem.placement import (
     Placement,
@@ -25,7 +25,7 @@ from solver.problem.placement import (
 )
 from solver.problem.problem import Problem
 
-LEVEL_UNITS: Final = 2**26
+MEAN_UNITS: Final = 2**26
 """Parts of a level that deviations are counted in. Rounding the loads of 60 rows errs
 by 2e-7 of a level on average, and F by that times twice the deviation: far under 1e-6.
 Coarser units were no faster."""
@@ -50,7 +50,7 @@ up to 60 %; between two of them the square is underrated by at most 2.3 %."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Term:
+class DeviationTerm:
     """What the deviation of one broker in one counted dimension costs."""
 
     broker: int
@@ -116,7 +116,7 @@ class Objective:
         weighed = np.flatnonzero(self._problem.weight > 0).tolist()
         return [(b, k) for b in holding for k in weighed]
 
-    def _term(self, b: int, k: int) -> Term:
+    def _term(self, b: int, k: int) -> DeviationTerm:
         variables, held = self._variables, self._variables.terms.get(b, [])
         units, start, error = self._scaled(b, k)
         names = f"{self._problem.keys[k]},{self._problem.brokers[b]}"
@@ -138,7 +138,7 @@ class Objective:
 
         most = math.ceil(self.most * self.units) + 1
         cost = variables.integer(0, most, f"cost[{names}]", highest)
-        term = Term(
+        term = DeviationTerm(
             broker=b,
             goal=k,
             weight=float(self._problem.weight[k]),
@@ -158,42 +158,42 @@ class Objective:
         if problem.band:
             reach = float(problem.tolerance[k]) + error
             reach += self.most / (weight * excess_price(problem))
-        return math.ceil(reach * LEVEL_UNITS * (1 + 1e-9)) + 1
+        return math.ceil(reach * MEAN_UNITS * (1 + 1e-9)) + 1
 
     def _scaled(self, b: int, k: int) -> tuple[list[int], int, float]:
         """Loads of one broker in `LEVEL_UNITS`: of each term, at the start, error."""
         problem, variables = self._problem, self._variables
-        column, slope = problem.column[k], problem.slope[b, k] * LEVEL_UNITS
+        column, slope = problem.column[k], problem.slope[b, k] * MEAN_UNITS
         exact = [float(load[column] * slope) for _, load in variables.terms.get(b, [])]
-        at = float(variables.fixed[b, column] * slope) - LEVEL_UNITS
+        at = float(variables.fixed[b, column] * slope) - MEAN_UNITS
         units = [round(value) for value in exact]
         errors = [
             abs(e - u) for e, u in zip([*exact, at], [*units, round(at)], strict=True)
         ]
-        return units, round(at), sum(errors) / LEVEL_UNITS
+        return units, round(at), sum(errors) / MEAN_UNITS
 
-    def add_tangent(self, term: Term, deviation: float) -> bool:
+    def add_tangent(self, term: DeviationTerm, deviation: float) -> bool:
         """Add the tangent that touches near a deviation; whether it is new."""
-        steep = 2 * term.weight * self.units / LEVEL_UNITS
+        steep = 2 * term.weight * self.units / MEAN_UNITS
         slope = round(steep * deviation)
         if slope in term.tangents:
             return False
         # The tangent with this slope touches at slope / steep, wherever that is.
-        height = -(slope * slope / steep * LEVEL_UNITS / 2)
-        height -= abs(slope) * LEVEL_UNITS * term.error
+        height = -(slope * slope / steep * MEAN_UNITS / 2)
+        height -= abs(slope) * MEAN_UNITS * term.error
         term.tangents[slope] = math.floor(height) - 1
         self._variables.model.add(
             term.cost >= slope * term.deviation + term.tangents[slope]
         )
         return True
 
-    def _add_band(self, term: Term) -> None:
+    def _add_band(self, term: DeviationTerm) -> None:
         """Add the two lines of what lies outside the band."""
         problem = self._problem
-        steep = term.weight * excess_price(problem) * self.units / LEVEL_UNITS
+        steep = term.weight * excess_price(problem) * self.units / MEAN_UNITS
         slope = math.floor(steep)
         inside = float(problem.tolerance[term.goal]) + term.error
-        height = -math.ceil(slope * inside * LEVEL_UNITS) - 1
+        height = -math.ceil(slope * inside * MEAN_UNITS) - 1
         for sign in (slope, -slope):
             term.tangents[sign] = height
             self._variables.model.add(term.cost >= sign * term.deviation + height)
@@ -234,5 +234,5 @@ def _worst(problem: Problem) -> float:
     most = np.maximum(1, most)
     cost = excess_price(problem) * most if problem.band else most**2
     moved = problem.prices.replica * problem.rf + problem.prices.leader
-    uneven = float((cost * problem.weight).sum()) + worst_of_topics(problem)
+    uneven = float((cost * problem.weight).sum()) + worst_topic_cost(problem)
     return uneven + float(moved.sum()) + 1

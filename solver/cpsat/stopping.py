@@ -39,7 +39,7 @@ class Solutions(cp_model.CpSolverSolutionCallback):
             self.stop_search()
 
 
-def solve_heeding(
+def solve_stoppable(
     budget: Budget,
     solver: cp_model.CpSolver,
     model: cp_model.CpModel,

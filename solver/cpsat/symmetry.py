@@ -9,7 +9,7 @@ from itertools import pairwise
 
 from ortools.sat.python import cp_model
 
-from solver.cpsat.objective import Term
+from solver.cpsat.objective import DeviationTerm
 from solver.cpsat.variables import Variables
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
@@ -19,7 +19,7 @@ class Symmetry:
     """The two orders, as constraints and as an exchange that brings them about."""
 
     def __init__(
-        self, problem: Problem, variables: Variables, terms: Iterable[Term]
+        self, problem: Problem, variables: Variables, terms: Iterable[DeviationTerm]
     ) -> None:
         self._problem, self._variables = problem, variables
         first = {t.broker: t.deviation for t in terms if t.goal == 0}

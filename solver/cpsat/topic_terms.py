@@ -40,7 +40,7 @@ def topic_terms(
     return costs, math.floor(constant)
 
 
-def worst_of_topics(problem: Problem) -> float:
+def worst_topic_cost(problem: Problem) -> float:
     """More than the levelling of topics can ever cost: all on one broker."""
     brokers = int(problem.may.holding.sum())
     return sum(weight for _, weight in problem.topic_share) * brokers * (brokers + 1)

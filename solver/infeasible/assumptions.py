@@ -53,7 +53,7 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Thing:
+class Requirement:
     """One thing; brokers, racks and rows are meant by position."""
 
     kind: Kind
@@ -61,9 +61,9 @@ class Thing:
     part: int = 0
 
 
-RACKS = Thing(Kind.RACKS)
-RETURN = Thing(Kind.RETURN)
-REPLICA_LIMIT = Thing(Kind.REPLICA_LIMIT)
+RACKS = Requirement(Kind.RACKS)
+RETURN = Requirement(Kind.RETURN)
+REPLICA_LIMIT = Requirement(Kind.REPLICA_LIMIT)
 
 
 @dataclass(frozen=True)
@@ -72,19 +72,19 @@ class Barriers:
 
     problem: Problem
 
-    def of(self, row: int, broker: int) -> Iterator[Thing]:
+    def of(self, row: int, broker: int) -> Iterator[Requirement]:
         """Things that forbid a row's replica on a broker after the plan."""
         may = self.problem.may
         home = broker in self.problem.replicas[row]
         if may.leaving[broker] or not (home or may.alive[broker]):
-            yield Thing(Kind.STATE, broker)
+            yield Requirement(Kind.STATE, broker)
         for pin in self._pins_of(row):
             if not self._pinned[pin, broker]:
-                yield Thing(Kind.PIN, pin)
+                yield Requirement(Kind.PIN, pin)
         if not home and broker in may.barred.get(row, ()):
             yield RETURN
 
-    def of_added(self, row: int, rack: int) -> Iterator[Thing]:
+    def of_added(self, row: int, rack: int) -> Iterator[Requirement]:
         """Pins that forbid a row's replica on a broker added in a rack.
 
         An added broker gets an id of its own, so it is in no pin that lists ids.
@@ -93,23 +93,23 @@ class Barriers:
         for number in self._pins_of(row):
             pin = self.problem.goals.pins[number]
             if pin.brokers or (pin.racks and name not in pin.racks):
-                yield Thing(Kind.PIN, number)
+                yield Requirement(Kind.PIN, number)
 
-    def of_leading(self, row: int, broker: int) -> Iterator[Thing]:
+    def of_leading(self, row: int, broker: int) -> Iterator[Requirement]:
         """Things that forbid a row to be led by a broker that holds it."""
         may = self.problem.may
         if not may.alive[broker] and self.problem.leader[row] != broker:
-            yield Thing(Kind.STATE, broker)
+            yield Requirement(Kind.STATE, broker)
 
-    def stays(self, row: int) -> Thing | None:
+    def stays(self, row: int) -> Requirement | None:
         """Why a row stays as it is, None if it may move."""
         why = int(self.problem.may.why_fixed[row])
-        return Thing(Kind.STAYS, why - 1) if why else None
+        return Requirement(Kind.STAYS, why - 1) if why else None
 
-    def placements_of(self, row: int) -> tuple[Thing, ...]:
+    def placements_of(self, row: int) -> tuple[Requirement, ...]:
         """The explicit placements that match a row; the first one binds it."""
         numbers = self._placements[self._topic(row)]
-        return tuple(Thing(Kind.PLACEMENT, number) for number in numbers)
+        return tuple(Requirement(Kind.PLACEMENT, number) for number in numbers)
 
     @cached_property
     def rack_mode(self) -> RackMode:

@@ -11,7 +11,7 @@ import numpy as np
 from ortools.sat.python import cp_model
 
 from model.plan.forced import rack_totals
-from solver.infeasible.assumptions import RACKS, Barriers, Kind, Thing
+from solver.infeasible.assumptions import RACKS, Barriers, Kind, Requirement
 from solver.problem.co_location import RackMode
 from solver.problem.problem import Problem
 
@@ -40,7 +40,7 @@ class Feasibility:
         self.problem, self.rows = problem, tuple(rows)
         self.added, self._next_rules = tuple(racks), next_rules
         self.model = cp_model.CpModel()
-        self.keeps: dict[Thing, cp_model.IntVar] = {}
+        self.keeps: dict[Requirement, cp_model.IntVar] = {}
         self.on: dict[tuple[int, int], cp_model.IntVar] = {}
         """By row and broker: a replica lies there."""
         self.lead: dict[tuple[int, int], cp_model.IntVar] = {}
@@ -52,7 +52,7 @@ class Feasibility:
             self._keep_racks(row)
 
     @property
-    def rules(self) -> list[Thing]:
+    def rules(self) -> list[Requirement]:
         """All things but rows, in order."""
         return sorted(t for t in self.keeps if t.kind is not Kind.ROW)
 
@@ -65,7 +65,7 @@ class Feasibility:
         """Brokers that hold a row before the plan."""
         return [b for b in self.problem.replicas[row].tolist() if b >= 0]
 
-    def keep(self, thing: Thing) -> cp_model.IntVar:
+    def keep(self, thing: Requirement) -> cp_model.IntVar:
         """The decision to keep a thing."""
         if thing not in self.keeps:
             name = f"keep[{thing.kind.name.lower()},{thing.at},{thing.part}]"
@@ -75,10 +75,10 @@ class Feasibility:
     def missing(self, row: int, variable: cp_model.IntVar) -> cp_model.IntVar:
         """At least 1 where a row is kept and a decision about it is not taken."""
         found = self.model.new_bool_var(f"not[{variable.name}]")
-        self.model.add(found >= self.keep(Thing(Kind.ROW, row)) - variable)
+        self.model.add(found >= self.keep(Requirement(Kind.ROW, row)) - variable)
         return found
 
-    def when(self, thing: Thing, posted: cp_model.Constraint) -> None:
+    def when(self, thing: Requirement, posted: cp_model.Constraint) -> None:
         """Let a constraint bind only where a thing is kept."""
         posted.only_enforce_if(self.keep(thing))
 
@@ -94,20 +94,20 @@ class Feasibility:
                 for thing in self._barriers.of_leading(row, b):
                     self.model.add_implication(self.keep(thing), ~lead)
 
-    def _barring(self, row: int, place: int) -> Iterator[Thing]:
+    def _barring(self, row: int, place: int) -> Iterator[Requirement]:
         """Things that forbid a row's replica on a broker, or on one that is added."""
         known = len(self.problem.brokers)
         if place < known:
             yield from self._barriers.of(row, place)
             return
         rack = self.added[place - known]
-        yield Thing(Kind.NEW_BROKER, rack)
+        yield Requirement(Kind.NEW_BROKER, rack)
         yield from self._barriers.of_added(row, rack)
 
     def _keep_row(self, row: int) -> None:
         on = [self.on[row, b] for b in self.places]
         lead = [self.lead[row, b] for b in self.places]
-        thing = Thing(Kind.ROW, row)
+        thing = Requirement(Kind.ROW, row)
         self.when(thing, self.model.add(sum(on) == int(self.problem.rf[row])))
         self.when(thing, self.model.add(sum(lead) == 1))
         for leads, holds in zip(lead, on, strict=True):
@@ -139,7 +139,7 @@ class Feasibility:
                     self.keep(RACKS), ~stays, *dropped, *literals
                 )
 
-    def _placements_of(self, row: int) -> tuple[Thing, ...]:
+    def _placements_of(self, row: int) -> tuple[Requirement, ...]:
         """The placements that match a row; the first one binds it."""
         found = self._barriers.placements_of(row)
         return found if self._next_rules else found[:1]
@@ -147,7 +147,7 @@ class Feasibility:
     def _keep_placement(
         self,
         row: int,
-        placement: Thing,
+        placement: Requirement,
         counts: list[Sum],
         dropped: Sequence[cp_model.LiteralT],
     ) -> None:
@@ -157,7 +157,7 @@ class Feasibility:
         wanted, names = Counter(rack_totals(rule)), self.problem.may.spreading.racks
         for rack, count in enumerate(counts):
             posted = self.model.add(count == wanted.pop(names[rack] or "", 0))
-            posted.only_enforce_if(*binds, self.keep(Thing(Kind.ROW, row)))
+            posted.only_enforce_if(*binds, self.keep(Requirement(Kind.ROW, row)))
         if wanted:
             # No broker names such a rack.
             self.model.add_bool_or([~literal for literal in binds])

@@ -16,7 +16,7 @@ from ortools.sat.python import cp_model
 
 from model.goals.goals import Budgets
 from model.snapshot.snapshot import Floats, Ints, Resource
-from solver.infeasible.assumptions import BUDGETS, REPLICA_LIMIT, Kind, Thing
+from solver.infeasible.assumptions import BUDGETS, REPLICA_LIMIT, Kind, Requirement
 from solver.infeasible.feasibility import Feasibility, Sum
 from solver.problem.problem import sum_loads
 
@@ -24,10 +24,10 @@ LOAD_UNITS: Final = 2**44
 """A dimension's whole load in whole units; sums of twice that over 1,000 brokers fit
 64 bits."""
 
-FORGIVEN: Final = 2e-9
+ROOM_SLACK: Final = 2e-9
 """Share by which room is taken for larger; more than the plain check forgives."""
 
-BUDGET_OF: Final = {name: Thing(Kind.BUDGET, i) for i, name in enumerate(BUDGETS)}
+BUDGET_OF: Final = {name: Requirement(Kind.BUDGET, i) for i, name in enumerate(BUDGETS)}
 
 Cells = Mapping[tuple[int, int], Sum]
 """Counts by row and broker."""
@@ -41,7 +41,7 @@ class LimitedSum:
     another limit x the sum may reach `nothing + each * x`.
     """
 
-    thing: Thing
+    thing: Requirement
     total: Sum
     room: int
     """By the limit, or as much as there is already."""
@@ -132,7 +132,7 @@ class _Loads:
         for b, alive in enumerate(found.problem.may.alive.tolist()):
             if not alive:
                 most = math.ceil(before[b] / self._unit) + 1
-                found.when(Thing(Kind.STATE, b), model.add(spare[b] <= most))
+                found.when(Requirement(Kind.STATE, b), model.add(spare[b] <= most))
         self._keep_staying(spare)
         return spare
 
@@ -144,7 +144,7 @@ class _Loads:
         each = {r - 1: self._before(self._rest[why == r]) for r in reasons}
         for b in range(len(found.problem.brokers)):
             kept = [
-                found.keep(Thing(Kind.STAYS, r)) * int(load[b] / self._unit)
+                found.keep(Requirement(Kind.STAYS, r)) * int(load[b] / self._unit)
                 for r, load in each.items()
                 if load[b] > 0
             ]
@@ -176,9 +176,9 @@ def _capacities(feasibility: Feasibility) -> Iterator[LimitedSum]:
         loads = _Loads(feasibility, problem.lead[:, d], problem.follow[:, d], unit)
         for b, most in tight.items():
             yield LimitedSum(
-                thing=Thing(Kind.CAPACITY, b, resources.index(resource)),
+                thing=Requirement(Kind.CAPACITY, b, resources.index(resource)),
                 total=loads.of(b),
-                room=math.ceil((most * (1 + FORGIVEN) - loads.stuck[b]) / unit),
+                room=math.ceil((most * (1 + ROOM_SLACK) - loads.stuck[b]) / unit),
                 nothing=math.ceil(-loads.stuck[b] / unit),
                 each=math.ceil(capacity[b] / 100 / unit),
                 now=int(limit * 100),

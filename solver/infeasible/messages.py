@@ -8,9 +8,9 @@ from model.goals.goals import RackRule
 from model.names import Names
 from model.snapshot.snapshot import BrokerState, Measure, Resource
 from model.units import bytes_text, count_text, percent_text, rate_text, seconds_text
-from solver.infeasible.assumptions import BUDGETS, Barriers, Kind, Thing
+from solver.infeasible.assumptions import BUDGETS, Barriers, Kind, Requirement
 from solver.infeasible.minimal_conflict import Conflict
-from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.eligibility import WHY, FixedReason
 from solver.problem.problem import Problem
 
 MOST_NAMED = 5
@@ -27,7 +27,7 @@ def conflict_words(problem: Problem, conflict: Conflict) -> tuple[str, ...]:
     kinds = {t.kind for t in conflict.things}
     if len(conflict.rows) == 1 and kinds <= _OF_ONE_ROW:
         return ("; ".join(_one_row(problem, conflict)),)
-    told = [_rows(problem, conflict.rows), *thing_words(problem, conflict)]
+    told = [_rows(problem, conflict.rows), *requirement_texts(problem, conflict)]
     if not conflict.smallest:
         told.append("a smaller conflict may exist")
     return ("; ".join([*told, "not all of this can be kept"]),)
@@ -51,7 +51,7 @@ def _one_row(problem: Problem, conflict: Conflict) -> Iterator[str]:
     if {t.kind for t in conflict.things} == {Kind.STATE}:
         yield _left(problem, able, states)
     else:
-        yield from thing_words(problem, conflict)
+        yield from requirement_texts(problem, conflict)
         ids = [str(problem.brokers[b]) for b in able]
         who = f"only {named('broker', ids)}" if able else "no broker"
         yield f"{who} may hold one"
@@ -87,9 +87,9 @@ def _rows(problem: Problem, rows: Sequence[int]) -> str:
     return f"{listed(names)} {'has' if len(rows) == 1 else 'have'} to be placed"
 
 
-def thing_words(problem: Problem, conflict: Conflict) -> Iterator[str]:
+def requirement_texts(problem: Problem, conflict: Conflict) -> Iterator[str]:
     """A clause for each kind of thing in a conflict."""
-    by_kind: dict[Kind, list[Thing]] = defaultdict(list)
+    by_kind: dict[Kind, list[Requirement]] = defaultdict(list)
     for thing in conflict.things:
         by_kind[thing.kind].append(thing)
     for kind, things in sorted(by_kind.items()):
@@ -97,7 +97,7 @@ def thing_words(problem: Problem, conflict: Conflict) -> Iterator[str]:
 
 
 def _told(
-    problem: Problem, kind: Kind, things: Sequence[Thing], rows: Sequence[int]
+    problem: Problem, kind: Kind, things: Sequence[Requirement], rows: Sequence[int]
 ) -> Iterator[str]:
     match kind:
         case Kind.STATE:
@@ -122,7 +122,7 @@ def _told(
             yield from _capacities(problem, things)
 
 
-def _states(problem: Problem, things: Sequence[Thing]) -> Iterator[str]:
+def _states(problem: Problem, things: Sequence[Requirement]) -> Iterator[str]:
     by_state: dict[BrokerState, list[int]] = defaultdict(list)
     for thing in things:
         by_state[problem.snapshot.header.brokers[thing.at].state].append(thing.at)
@@ -131,7 +131,7 @@ def _states(problem: Problem, things: Sequence[Thing]) -> Iterator[str]:
         yield f"{named('broker', ids)} {_be(ids)} {state}"
 
 
-def _capacities(problem: Problem, things: Sequence[Thing]) -> Iterator[str]:
+def _capacities(problem: Problem, things: Sequence[Requirement]) -> Iterator[str]:
     by_resource: dict[Resource, list[str]] = defaultdict(list)
     for thing in things:
         resource = problem.snapshot.header.resources[thing.part]
@@ -159,12 +159,12 @@ def _returns(problem: Problem, rows: Sequence[int]) -> Iterator[str]:
         )
 
 
-def _staying(problem: Problem, thing: Thing) -> str:
+def _staying(problem: Problem, thing: Requirement) -> str:
     count = int((problem.may.why_fixed == thing.at + 1).sum())
     return staying_text(count, WHY[thing.at])
 
 
-def staying_text(count: int, why: WhyFixed) -> str:
+def staying_text(count: int, why: FixedReason) -> str:
     """`1 partition rests after a recent move`, `2 partitions have no leader`."""
     verb, _, rest = why.partition(" ")
     if count == 1:
@@ -206,7 +206,7 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
     return f"no broker is in rack {rack!r} ({told})"
 
 
-def budget_text(problem: Problem, thing: Thing, limit: int | None = None) -> str:
+def budget_text(problem: Problem, thing: Requirement, limit: int | None = None) -> str:
     """A budget with its unit: `10 moves`; as it is, or as it would be."""
     name = BUDGETS[thing.at]
     most = getattr(problem.goals.budgets, name) if limit is None else limit

@@ -19,8 +19,8 @@ from ortools.sat.python import cp_model
 
 from solver.budget import Budget
 from solver.cpsat.model import new_solver
-from solver.cpsat.stopping import solve_heeding
-from solver.infeasible.assumptions import Kind, Thing
+from solver.cpsat.stopping import solve_stoppable
+from solver.infeasible.assumptions import Kind, Requirement
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.problem.problem import Problem
@@ -60,7 +60,7 @@ _ONE: Final = 1_000_000
 class Conflict:
     """Things that cannot all be kept."""
 
-    things: tuple[Thing, ...]
+    things: tuple[Requirement, ...]
     """None of them can be left out."""
     rows: tuple[int, ...]
     """The rows that cannot all be placed under them."""
@@ -88,7 +88,7 @@ def conflict_of_rows(
     feasibility = Feasibility(problem, rows)
     keep_limits(feasibility)
     try:
-        return _Core(feasibility, budget).conflict()
+        return _ConflictSearch(feasibility, budget).conflict()
     except _BudgetError:
         return None
 
@@ -131,13 +131,13 @@ class _BudgetError(Exception):
     """The search budget is exhausted, or the observer asks to stop."""
 
 
-class _Core:
+class _ConflictSearch:
     """Solves the same model with this or that kept."""
 
     def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
         self._feasibility, self._budget = feasibility, budget
         self._rules = feasibility.rules
-        self._rows = [Thing(Kind.ROW, row) for row in feasibility.rows]
+        self._rows = [Requirement(Kind.ROW, row) for row in feasibility.rows]
 
     def conflict(self) -> Conflict | None:
         if not self._conflicts([*self._rules, *self._rows]):
@@ -168,10 +168,10 @@ class _Core:
 
     def _needed(
         self,
-        things: Sequence[Thing],
-        conflicts: Callable[[Collection[Thing]], bool],
+        things: Sequence[Requirement],
+        conflicts: Callable[[Collection[Requirement]], bool],
         most: int | None = None,
-    ) -> list[Thing]:
+    ) -> list[Requirement]:
         """Things that conflict, of which none can be left out, by halving.
 
         Raises
@@ -179,11 +179,11 @@ class _Core:
         _TooManyError
             More than `most` are needed.
         """
-        found: list[Thing] = []
+        found: list[Requirement] = []
 
         def search(
-            known: list[Thing], added: bool, left: Sequence[Thing]
-        ) -> list[Thing]:
+            known: list[Requirement], added: bool, left: Sequence[Requirement]
+        ) -> list[Requirement]:
             if added and conflicts(known):
                 return []
             if len(left) == 1:
@@ -200,10 +200,12 @@ class _Core:
             return []
         return search([], False, things)
 
-    def _needed_rows(self, rules: Sequence[Thing]) -> tuple[list[Thing], bool]:
+    def _needed_rows(
+        self, rules: Sequence[Requirement]
+    ) -> tuple[list[Requirement], bool]:
         """The rows in conflict, and whether none of them can be left out."""
 
-        def conflicts(kept: Collection[Thing]) -> bool:
+        def conflicts(kept: Collection[Requirement]) -> bool:
             return self._conflicts([*rules, *kept])
 
         forced = self._feasibility.problem.may.forced
@@ -219,15 +221,15 @@ class _Core:
 
     # ---- the smallest set
 
-    def _smallest(self, known: int) -> list[Thing] | None:
+    def _smallest(self, known: int) -> list[Requirement] | None:
         """The smallest set of rules that conflict over all rows.
 
         known: the size of a set that conflicts.
         """
-        missed: list[set[Thing]] = []
+        missed: list[set[Requirement]] = []
         for _ in range(MOST_ROUNDS):
-            tried = self._least_that_meets(missed)
-            kept = self._most_beside(tried)
+            tried = self._minimum_hitting_set(missed)
+            kept = self._largest_feasible_with(tried)
             if kept is None:
                 return tried
             if len(tried) > known:
@@ -235,7 +237,9 @@ class _Core:
             missed.append(set(self._rules) - kept)
         return None
 
-    def _least_that_meets(self, sets: Sequence[set[Thing]]) -> list[Thing]:
+    def _minimum_hitting_set(
+        self, sets: Sequence[set[Requirement]]
+    ) -> list[Requirement]:
         model = cp_model.CpModel()
         takes = {t: model.new_bool_var("") for t in self._rules}
         for members in sets:
@@ -247,7 +251,9 @@ class _Core:
             raise _BudgetError
         return [t for t in self._rules if solver.value(takes[t])]
 
-    def _most_beside(self, tried: Sequence[Thing]) -> set[Thing] | None:
+    def _largest_feasible_with(
+        self, tried: Sequence[Requirement]
+    ) -> set[Requirement] | None:
         """The most rules that can be kept beside these and all rows; None if none."""
         keeps, model = self._feasibility.keeps, self._feasibility.model
         self._fix([*tried, *self._rows], others=None)
@@ -263,13 +269,13 @@ class _Core:
 
     # ---- questions
 
-    def _conflicts(self, kept: Iterable[Thing]) -> bool:
+    def _conflicts(self, kept: Iterable[Requirement]) -> bool:
         """Whether these cannot all be kept, whatever else is dropped."""
         self._fix(kept, others=0)
         status = self._solve(self._solver(), self._feasibility.model)
         return status == cp_model.INFEASIBLE
 
-    def _fix(self, kept: Iterable[Thing], *, others: int | None) -> None:
+    def _fix(self, kept: Iterable[Requirement], *, others: int | None) -> None:
         """Keep these, and drop all others or leave them open."""
         keeps, variables = (
             self._feasibility.keeps,
@@ -288,4 +294,4 @@ class _Core:
 
     def _solve(self, solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
         self._budget.work += WORK_OF_KEEP * len(self._feasibility.keeps)
-        return int(solve_heeding(self._budget, solver, model, rate=WORK_OF_TIME))
+        return int(solve_stoppable(self._budget, solver, model, rate=WORK_OF_TIME))

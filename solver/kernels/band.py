@@ -8,13 +8,13 @@ import numpy as np
 
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import compiled
-from solver.kernels.pricing import Scratch, cheapest, price_row, stays_cheapest
+from solver.kernels.pricing import PricingScratch, cheapest, price_row, stays_cheapest
 from solver.kernels.problem_arrays import Columns
 
 
 @compiled
 def cheapest_of_all(
-    c: Columns, q: Floats, best: Ints, least: Floats, r: Scratch
+    c: Columns, q: Floats, best: Ints, least: Floats, r: PricingScratch
 ) -> None:
     """Find the cheapest placement of every row that may change.
 
@@ -119,7 +119,9 @@ def _leaves(c: Columns, p: int, b: int, follow: Floats, chosen: Ints, kept: int)
 
 
 @compiled
-def least_with(c: Columns, q: Floats, holds: Floats, leads: Floats, r: Scratch) -> None:
+def least_with(
+    c: Columns, q: Floats, holds: Floats, leads: Floats, r: PricingScratch
+) -> None:
     """Find the least cost of each row with a given broker in it.
 
     Parameters

@@ -55,7 +55,7 @@ WalkStruct, WalkReference = reference_to(Walk)
 
 
 @compiled
-def _link_walk(parts: Any) -> Any:
+def _link_scratch(parts: Any) -> Any:
     return WalkReference(*parts)
 
 
@@ -76,7 +76,7 @@ def new_walk(
         size=np.zeros(1, np.int64),
         random=np.array([2 * seed + 0x9E3779B97F4A7C15], np.uint64),
     )
-    return linked(_link_walk, record)
+    return linked(_link_scratch, record)
 
 
 @compiled
@@ -212,7 +212,7 @@ def _try(
             p, b = row[at], broker[at]
         else:
             p = w.changed[below(w.random, w.length[0])]
-            b = _elsewhere(c, w, p, broker, start)
+            b = _random_broker(c, w, p, broker, start)
         if p == first:
             break
         first = p
@@ -225,7 +225,7 @@ def _try(
 
 
 @compiled
-def _elsewhere(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> int:
+def _random_broker(c: Columns, w: Walk, p: int, broker: Ints, start: Ints) -> int:
     """One of the brokers that a row may use, those of its home among them."""
     listed = start[p + 1] - start[p]
     at = below(w.random, listed + c.rf[p])

@@ -12,7 +12,7 @@ from solver.kernels.compiled import compiled
 from solver.kernels.conjugate_gradient import UNSPLIT, mix
 from solver.kernels.relaxed_point import Relaxed, may, price_of, quote
 
-LOOK_EVERY = 4
+CHECK_EVERY = 4
 """Looks at all rows from one comparison of value and bound to the next."""
 
 STEPS = 150
@@ -167,7 +167,7 @@ def relax(
             for b in range(len(x.fixed)):
                 for d in range(len(x.weight)):
                     x.prices[b, d] = 2.0 * x.weight[d] * x.v[b, d]
-        if k % LOOK_EVERY == LOOK_EVERY - 1:
+        if k % CHECK_EVERY == CHECK_EVERY - 1:
             value = relaxed_value(x)
         if best >= cut or value - best < within or effort >= most:
             break

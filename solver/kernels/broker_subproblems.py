@@ -16,7 +16,7 @@ import numpy as np
 
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.kernels.compiled import compiled, linked, reference_to
-from solver.kernels.pricing import Scratch, price_row
+from solver.kernels.pricing import PricingScratch, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.single_broker_bnb import (
     LEAST_GAIN,
@@ -74,7 +74,7 @@ def link_subproblems(record: Subproblems) -> Subproblems:
 
 
 @compiled
-def choice_costs(c: Columns, rows: Ints, r: Scratch, cost: Floats) -> None:
+def choice_costs(c: Columns, rows: Ints, r: PricingScratch, cost: Floats) -> None:
     """Fill cost (rows, B): price of each row on each broker; infinite where barred."""
     free = np.zeros((c.lead.shape[1], len(c.scale)))
     for i in range(len(rows)):

@@ -135,7 +135,7 @@ def _count_changed(c: Columns, s: State, p: int, sign: int) -> None:
 
 
 @compiled
-def switch(c: Columns, s: State, p: int, to: Array) -> None:
+def reassign(c: Columns, s: State, p: int, to: Array) -> None:
     """Bring a whole row to a configuration."""
     _count(c, s, p, -1)
     for k in range(c.rf[p]):
@@ -229,7 +229,7 @@ def move_delta(c: Columns, s: State, p: int, k: int, j: int) -> float:
 
 
 @compiled
-def meeting_delta(
+def interaction_delta(
     c: Columns, s: State, p: int, k: int, q: int, k2: int, back: bool
 ) -> float:
     """What two moves together change F beyond what each does alone.

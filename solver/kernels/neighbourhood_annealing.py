@@ -17,12 +17,12 @@ from solver.kernels.move_deltas import (
     fits,
     hand_over,
     holds,
+    interaction_delta,
     lead_delta,
-    meeting_delta,
     move,
     move_delta,
     racks_hold,
-    switch,
+    reassign,
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.reduced_cost_candidates import HOLD, LEAD, Candidates
@@ -71,7 +71,7 @@ RoomStruct, RoomReference = reference_to(Room)
 
 
 @compiled
-def _link_room(parts: Any) -> Any:
+def _link_scratch(parts: Any) -> Any:
     return RoomReference(*parts)
 
 
@@ -84,12 +84,12 @@ def exponential_quantiles(count: int) -> Array:
     return found
 
 
-def new_room(c: Columns, x: Candidates, brokers: int) -> Room:
+def new_annealing_scratch(c: Columns, x: Candidates, brokers: int) -> Room:
     """Room for subsets of up to `brokers` brokers."""
     most, rows = c.home.shape[1], max(1, len(x.row))
     items = rows * most
     return linked(
-        _link_room,
+        _link_scratch,
         Room(
             sub=np.full(len(c.scale), -1, np.int64),
             item_row=np.empty(items, np.int64),
@@ -214,7 +214,7 @@ def anneal(
             w.now[1] = 0
     for z in range(w.now[1]):
         i = w.changed[z]
-        switch(c, s, x.row[i], w.best[i])
+        reassign(c, s, x.row[i], w.best[i])
     for z in range(len(subset)):
         w.sub[subset[z]] = -1
     return best, steps
@@ -339,7 +339,7 @@ def _try_chain(
         if not _open_to(c, s, x, i2, k2, last):
             return 0.0
     change += move_delta(c, s, q, k2, last)
-    change += meeting_delta(c, s, p, k, q, k2, last == source)
+    change += interaction_delta(c, s, p, k, q, k2, last == source)
     if change > limit:
         return 0.0
     _keep(c, s, x, i, w)

@@ -220,7 +220,7 @@ def _direct(c: Configurations, t: Tree, level: int, heat: float) -> float:
     dims = len(t.slope)
     t.bend[:] = 0.0
     for r in range(t.open[level]):
-        _bend(c, t, level, r)
+        _add_curvature(c, t, level, r)
     for j in range(dims):
         for k in range(j + 1):
             t.bend[j, k] /= heat
@@ -235,7 +235,7 @@ def _direct(c: Configurations, t: Tree, level: int, heat: float) -> float:
 
 
 @compiled
-def _bend(c: Configurations, t: Tree, level: int, r: int) -> None:
+def _add_curvature(c: Configurations, t: Tree, level: int, r: int) -> None:
     """Add the covariance of a row's load to the lower half of `bend`."""
     first, end = t.start[level, r], t.start[level, r + 1]
     for s in range(first, end):

@@ -15,7 +15,7 @@ from solver.kernels.problem_arrays import Columns
 INFINITE = np.inf
 
 
-class Scratch(NamedTuple):
+class PricingScratch(NamedTuple):
     """Room for the prices of one row."""
 
     follow: Array
@@ -30,20 +30,20 @@ class Scratch(NamedTuple):
     """(Q,) replicas chosen in each rack."""
 
 
-ScratchStruct, ScratchReference = reference_to(Scratch)
+PricingScratchStruct, PricingScratchReference = reference_to(PricingScratch)
 
 
 @compiled
 def _link_scratch(parts: Any) -> Any:
-    return ScratchReference(*parts)
+    return PricingScratchReference(*parts)
 
 
-def scratch(c: Columns) -> Scratch:
+def scratch(c: Columns) -> PricingScratch:
     """Room for columns of this size."""
     brokers, most, racks = len(c.scale), c.home.shape[1], c.usable.shape[1]
     return linked(
         _link_scratch,
-        Scratch(
+        PricingScratch(
             follow=np.empty(brokers),
             lead=np.empty(brokers),
             best=np.empty(most, np.int64),
@@ -90,7 +90,7 @@ def less(price: float, discount: float) -> float:
 
 
 @compiled
-def price_row(c: Columns, q: Array, p: int, discount: float, r: Scratch) -> None:
+def price_row(c: Columns, q: Array, p: int, discount: float, r: PricingScratch) -> None:
     """Fill `r.follow`, `r.lead`: loads at prices q (K, B), plus what changes cost.
 
     `discount` is taken off the prices of changes, as `less` does.
@@ -127,7 +127,7 @@ def price_row(c: Columns, q: Array, p: int, discount: float, r: Scratch) -> None
 
 
 @compiled
-def _price_home(c: Columns, q: Array, p: int, change: float, r: Scratch) -> None:
+def _price_home(c: Columns, q: Array, p: int, change: float, r: PricingScratch) -> None:
     g = c.group[p]
     for k in range(c.rf[p]):
         b = c.home[p, k]
@@ -147,7 +147,7 @@ def _price_home(c: Columns, q: Array, p: int, change: float, r: Scratch) -> None
 
 
 @compiled
-def cheapest(c: Columns, p: int, r: Scratch) -> float:
+def cheapest(c: Columns, p: int, r: PricingScratch) -> float:
     """Cost of the cheapest configuration of a priced row; `r.best` holds it."""
     if c.rf[p] == 1:
         at = 0
@@ -160,7 +160,7 @@ def cheapest(c: Columns, p: int, r: Scratch) -> float:
 
 
 @compiled
-def _cheapest_set(c: Columns, p: int, r: Scratch) -> float:
+def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
     rf, g = c.rf[p], c.group[p]
     cost, full = _greedy(c, p, r)
     if not full:
@@ -187,7 +187,7 @@ def _cheapest_set(c: Columns, p: int, r: Scratch) -> float:
 
 
 @compiled
-def _greedy(c: Columns, p: int, r: Scratch) -> tuple[float, bool]:
+def _greedy(c: Columns, p: int, r: PricingScratch) -> tuple[float, bool]:
     """The rf cheapest followers that the racks' caps allow, and their cost."""
     rf, g = c.rf[p], c.group[p]
     for q in range(len(r.in_rack)):
@@ -214,7 +214,7 @@ def _greedy(c: Columns, p: int, r: Scratch) -> tuple[float, bool]:
 
 
 @compiled
-def _exchanged(c: Columns, g: int, rf: int, b: int, r: Scratch) -> int:
+def _exchanged(c: Columns, g: int, rf: int, b: int, r: PricingScratch) -> int:
     """Which of the chosen gives way to leader b: itself, one in its rack, the last."""
     rack = c.rack[b]
     full = r.in_rack[rack] >= c.most[g, rack]
@@ -228,7 +228,7 @@ def _exchanged(c: Columns, g: int, rf: int, b: int, r: Scratch) -> int:
 
 
 @compiled
-def _or_home(c: Columns, p: int, r: Scratch, least: float) -> float:
+def _or_home(c: Columns, p: int, r: PricingScratch, least: float) -> float:
     """Staying is allowed also where racks would not let a row move there."""
     rf = c.rf[p]
     if c.forced[p] or c.mode[c.group[p]] == 3:
@@ -288,7 +288,7 @@ def stays_cheapest(
 
 @compiled
 def forced_costs(
-    c: Columns, q: Array, p: int, r: Scratch, hold: Array, lead: Array
+    c: Columns, q: Array, p: int, r: PricingScratch, hold: Array, lead: Array
 ) -> float:
     """Least cost of row p with each broker in its set, (B,), and as its leader, (B,).
 

@@ -12,7 +12,7 @@ import numpy as np
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.move_deltas import may_lead, may_take
 from solver.kernels.pricing import (
-    Scratch,
+    PricingScratch,
     cheapest,
     had,
     lowest_prices,
@@ -54,7 +54,7 @@ def find_candidates(
     rows: Array,
     within: float,
     lead_within: float,
-    r: Scratch,
+    r: PricingScratch,
     row: Array,
     may: Array,
 ) -> int:
@@ -96,7 +96,12 @@ def find_candidates(
 
 @compiled
 def _set_candidates(
-    c: Columns, p: int, within: float, lead_within: float, r: Scratch, bits: Array
+    c: Columns,
+    p: int,
+    within: float,
+    lead_within: float,
+    r: PricingScratch,
+    bits: Array,
 ) -> int:
     """Single exchanges with the cheapest configuration; how many differ from home."""
     rf, g = c.rf[p], c.group[p]
@@ -116,7 +121,7 @@ def _set_candidates(
 
 @compiled
 def _exchange_costs(
-    c: Columns, g: int, rf: int, b: int, leader: int, r: Scratch
+    c: Columns, g: int, rf: int, b: int, leader: int, r: PricingScratch
 ) -> tuple[float, float]:
     """Reduced cost of broker b as a follower, and as the leader."""
     if r.follow[b] == np.inf:

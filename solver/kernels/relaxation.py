@@ -14,7 +14,7 @@ import numpy as np
 
 from solver.kernels.compiled import Array, compiled, linked, reference_to
 from solver.kernels.pricing import (
-    Scratch,
+    PricingScratch,
     cheapest,
     lowest_prices,
     paid,
@@ -96,7 +96,7 @@ def _drop_node(m: Masses, p: int, node: int) -> None:
 
 
 @compiled
-def cost_of(r: Scratch, at: Array, rf: int) -> float:
+def cost_of(r: PricingScratch, at: Array, rf: int) -> float:
     """Cost of one configuration of the priced row."""
     total = r.lead[at[0]]
     for k in range(1, rf):
@@ -156,7 +156,7 @@ def _curvature(c: Columns, p: int, old: Array, new: Array) -> float:
 
 
 @compiled
-def begin(c: Columns, m: Masses, v: Array, q: Array, r: Scratch) -> bool:
+def begin(c: Columns, m: Masses, v: Array, q: Array, r: PricingScratch) -> bool:
     """Take rows that may not stay to their cheapest configuration."""
     lowest = np.full(v.shape[1], -np.inf)
     for p in range(len(c.home)):
@@ -173,7 +173,9 @@ def begin(c: Columns, m: Masses, v: Array, q: Array, r: Scratch) -> bool:
 
 
 @compiled
-def sweep(c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: Scratch) -> int:
+def sweep(
+    c: Columns, m: Masses, v: Array, q: Array, rows: Array, r: PricingScratch
+) -> int:
     """Visit rows in order, once; how many were priced."""
     lowest = lowest_prices(q)
     priced = 0
@@ -196,7 +198,7 @@ def _exchange(
     lowest: Array,
     p: int,
     best: float,
-    r: Scratch,
+    r: PricingScratch,
 ) -> None:
     """One pairwise step of a priced row, whose cheapest configuration costs `best`."""
     rf = c.rf[p]
@@ -265,7 +267,7 @@ def _shift(
 
 
 @compiled
-def tidy(c: Columns, m: Masses, rows: Array) -> None:
+def drop_empty(c: Columns, m: Masses, rows: Array) -> None:
     """Drop configurations that have lost their mass."""
     for i in range(len(rows)):
         p = rows[i]
@@ -295,7 +297,7 @@ def relaxed_prices(c: Columns, m: Masses) -> float:
 
 @compiled
 def price_all(
-    c: Columns, m: Masses, q: Array, rows: Array, near: float, r: Scratch
+    c: Columns, m: Masses, q: Array, rows: Array, near: float, r: PricingScratch
 ) -> tuple[int, int]:
     """Look for configurations that rows could be split over, at prices q, (K, B).
 
@@ -346,7 +348,7 @@ def _stay_cost(c: Columns, q: Array, p: int) -> float:
 
 
 @compiled
-def dual_value(c: Columns, pi: Array, r: Scratch) -> float:
+def dual_value(c: Columns, pi: Array, r: PricingScratch) -> float:
     """The bound that prices pi (B, K) prove, less the refund of forced moves.
 
     It is less by `ROUNDING` of the magnitudes that were summed.

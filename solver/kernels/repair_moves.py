@@ -16,7 +16,7 @@ from solver.kernels.move_deltas import (
     may_take,
     move,
     move_delta,
-    switch,
+    reassign,
 )
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.rounding import allowed_now
@@ -161,7 +161,7 @@ def _consider(c: Columns, s: State, m: Limits, p: int, to: Array) -> None:
     m.tried[0] += 1
     back, rf = s.at[p].copy(), c.rf[p]
     before = _touched(s, m, back, to, rf)
-    switch(c, s, p, to)
+    reassign(c, s, p, to)
     change = _touched(s, m, back, to, rf) - before
     height = -np.inf
     for k in range(rf):
@@ -172,7 +172,7 @@ def _consider(c: Columns, s: State, m: Limits, p: int, to: Array) -> None:
     if better and change < -GAIN and allowed_now(c, s, p):
         m.change[0], m.change[1] = change, height
         m.at[:] = to
-    switch(c, s, p, back)
+    reassign(c, s, p, back)
 
 
 @compiled

@@ -8,9 +8,9 @@ from solver.kernels.move_deltas import (
     affordable,
     fits,
     racks_hold,
-    switch,
+    reassign,
 )
-from solver.kernels.pricing import Scratch, cheapest, paid, price_row
+from solver.kernels.pricing import PricingScratch, cheapest, paid, price_row
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import NONE, Masses
 
@@ -58,12 +58,12 @@ def _switch_cost(c: Columns, s: State, p: int, to: Array, held: Array) -> float:
             held[n] = b
             n += 1
     before = _local_cost(c, s, held, n) + paid(c, p, s.at[p])
-    switch(c, s, p, to)
+    reassign(c, s, p, to)
     return _local_cost(c, s, held, n) + paid(c, p, s.at[p]) - before
 
 
 @compiled
-def evacuate(c: Columns, s: State, rows: Array, r: Scratch) -> bool:
+def place_forced(c: Columns, s: State, rows: Array, r: PricingScratch) -> bool:
     """Bring rows that may not stay to where F rises least, in this order.
 
     Each row is priced at the present deviations plus half of what it adds itself, so
@@ -86,7 +86,7 @@ def evacuate(c: Columns, s: State, rows: Array, r: Scratch) -> bool:
 
 
 @compiled
-def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: Scratch) -> bool:
+def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: PricingScratch) -> bool:
     """Take the cheapest configuration that fits; brokers that do not are struck off."""
     rf = c.rf[p]
     back = s.at[p].copy()
@@ -94,7 +94,7 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: Scratch) -> bool:
     for _ in range(64):
         if cheapest(c, p, r) == np.inf:
             return False
-        switch(c, s, p, r.best)
+        reassign(c, s, p, r.best)
         if allowed_now(c, s, p):
             return True
         struck = False
@@ -104,14 +104,14 @@ def _to_cheapest(c: Columns, s: State, p: int, q: Array, r: Scratch) -> bool:
                 r.follow[b] = np.inf
                 r.lead[b] = np.inf
                 struck = True
-        switch(c, s, p, back)
+        reassign(c, s, p, back)
         if not struck:
             return False
     return False
 
 
 @compiled
-def round_off(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> None:
+def round_relaxed(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> None:
     """Bring each row to the best of the configurations that it is split over.
 
     whole: (n,) rows that lie in one configuration alone; they go there if that is
@@ -140,9 +140,9 @@ def round_off(c: Columns, m: Masses, s: State, order: Array, whole: Array) -> No
                 if here < least and allowed_now(c, s, p):
                     least = here
                     best[:] = s.at[p]
-            switch(c, s, p, best)
+            reassign(c, s, p, best)
             if not allowed_now(c, s, p):
-                switch(c, s, p, back)
+                reassign(c, s, p, back)
 
 
 @compiled
@@ -164,6 +164,6 @@ def bring(c: Columns, s: State, rows: Array, to: Array) -> None:
         back = s.at[rows[i]].copy()
         target[:] = back
         target[0] = to[i]
-        switch(c, s, rows[i], target)
+        reassign(c, s, rows[i], target)
         if not allowed_now(c, s, rows[i]):
-            switch(c, s, rows[i], back)
+            reassign(c, s, rows[i], back)

@@ -30,7 +30,7 @@ TIE = 1e-3
 
 
 @compiled
-def _narrow(c: Configurations, t: Tree, level: int, bound: float) -> None:
+def _prune(c: Configurations, t: Tree, level: int, bound: float) -> None:
     """Leave out what no better choice uses; find the row to branch on."""
     kept, rows, highest = 0, 0, -1.0
     for r in range(t.open[level]):
@@ -84,7 +84,7 @@ def _split(c: Configurations, t: Tree, level: int, first: int, end: int) -> floa
 
 
 @compiled
-def _breed(t: Tree, level: int, bound: float) -> None:
+def _list_children(t: Tree, level: int, bound: float) -> None:
     """List the configurations of the row branched on, cheapest first."""
     r = t.branch[level]
     first, end = t.start[level, r], t.start[level, r + 1]
@@ -127,9 +127,9 @@ def _enter(c: Configurations, t: Tree, level: int, heat: float) -> bool:
     t.counter[NODES] += 1
     bound = bound_node(c, t, level, heat)
     if bound < t.figure[CUTOFF]:
-        _narrow(c, t, level, bound)
+        _prune(c, t, level, bound)
         if t.open[level]:
-            _breed(t, level, bound)
+            _list_children(t, level, bound)
             return False
         bound = t.decided[level]
         for j in range(t.v.shape[1]):

@@ -13,7 +13,7 @@ from solver.budget import Budget
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs, find_dirs
 from solver.log_dirs.dual_bound import price_bound
 from solver.log_dirs.exact_directories import fit, is_small, solve_exactly
-from solver.log_dirs.gains import Levelled, change_words, gains, paths_of
+from solver.log_dirs.gains import BalancedBroker, change_words, gains, paths_of
 from solver.log_dirs.moves_and_swaps import improve, settle
 from solver.problem.placement import Placement
 from solver.problem.problem import Problem
@@ -146,24 +146,24 @@ def keep_directories(
 
 def _with_named(
     problem: Problem, dirs: BrokerDirs, named: Mapping[tuple[int, BrokerId], str]
-) -> Levelled:
+) -> BalancedBroker:
     broker, paths = problem.brokers[dirs.broker], paths_of(problem, dirs)
     where = dirs.home.copy()
     for i, row in enumerate(dirs.row.tolist()):
         if (row, broker) in named:
             where[i] = paths.index(named[row, broker])
     lies = where >= 0
-    return Levelled(
+    return BalancedBroker(
         dirs=dirs.only(lies),
         where=where[lies],
         homeless=tuple(dirs.row[~lies].tolist()),
     )
 
 
-def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:
+def _level(dirs: BrokerDirs, budget: Budget) -> BalancedBroker:
     if not dirs.counts(dirs.total):
         stays = dirs.home >= 0
-        return Levelled(dirs=dirs.only(stays), where=dirs.home[stays])
+        return BalancedBroker(dirs=dirs.only(stays), where=dirs.home[stays])
     steps = budget.part(budget.work_left + FREE_WORK)
     where = settle(dirs, steps)
     work = budget.work_left * BROKER_SHARE
@@ -181,7 +181,7 @@ def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:
         bound = max(bound, proved)
     budget.spend(steps)
     budget.spend(exact)
-    return Levelled(
+    return BalancedBroker(
         dirs=dirs,
         where=where,
         bound=min(bound, dirs.objective(where)),
@@ -190,7 +190,7 @@ def _level(dirs: BrokerDirs, budget: Budget) -> Levelled:
 
 
 def _gather(
-    problem: Problem, placement: Placement, levelled: list[Levelled], work: float
+    problem: Problem, placement: Placement, levelled: list[BalancedBroker], work: float
 ) -> Directories:
     chosen: dict[int, dict[BrokerId, str]] = {}
     reason: dict[int, str] = {}
@@ -227,7 +227,7 @@ def _cost_before(problem: Problem) -> float:
     return sum(dirs.uneven(dirs.before) for dirs in find_dirs(problem, home))
 
 
-def _use(problem: Problem, found: Levelled) -> Iterator[DirectoryUse]:
+def _use(problem: Problem, found: BalancedBroker) -> Iterator[DirectoryUse]:
     dirs, used = found.dirs, found.used
     listed = problem.snapshot.header.brokers[dirs.broker].log_dirs
     before, after = dirs.deviation(dirs.before), dirs.deviation(used)

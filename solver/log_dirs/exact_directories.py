@@ -16,10 +16,10 @@ from solver.cpsat.model import new_solver
 from solver.cpsat.objective import (
     F_BITS,
     FIRST_TANGENTS,
-    LEVEL_UNITS,
+    MEAN_UNITS,
     MOST_BITS,
 )
-from solver.cpsat.stopping import solve_heeding
+from solver.cpsat.stopping import solve_stoppable
 from solver.log_dirs.broker_dirs import CLOSE, BrokerDirs
 
 MAX_PAIRS: Final = 400
@@ -92,7 +92,7 @@ def fit(dirs: BrokerDirs, where: Ints, budget: Budget) -> Ints:
     placed = cp_model.LinearExpr.weighted_sum(list(choices.on.values()), parts)
     choices.model.maximize(placed)
     solver = new_solver(budget.limits, budget.work_left)
-    status = solve_heeding(budget, solver, choices.model)
+    status = solve_stoppable(budget, solver, choices.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         return where
     found = choices.where(solver)
@@ -112,7 +112,7 @@ def solve_exactly(dirs: BrokerDirs, where: Ints, budget: Budget) -> tuple[Ints, 
         solver = new_solver(budget.limits, budget.work_left)
         solver.parameters.absolute_gap_limit = gap / 4 * model.units
         model.choices.hint(best)
-        status = solve_heeding(budget, solver, model.choices.model)
+        status = solve_stoppable(budget, solver, model.choices.model)
         if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
             break
         bound = max(bound, model.bound(solver.best_objective_bound))
@@ -161,14 +161,14 @@ class _Model:
     def _term(self, j: int) -> tuple[cp_model.IntVar, float, cp_model.IntVar]:
         """Deviation in `LEVEL_UNITS`, by how much rounding shifts it, cost."""
         dirs, model = self.dirs, self.choices.model
-        slope = float(dirs.slope[j]) * LEVEL_UNITS
+        slope = float(dirs.slope[j]) * MEAN_UNITS
         held = [(v, dirs.size[i]) for (i, k), v in self.choices.on.items() if k == j]
         exact = [float(size) * slope for _, size in held]
-        start = float(dirs.fixed[j]) * slope - LEVEL_UNITS
+        start = float(dirs.fixed[j]) * slope - MEAN_UNITS
         units = [round(value) for value in exact]
         pairs = zip([*exact, start], [*units, round(start)], strict=True)
-        error = sum(abs(e - u) for e, u in pairs) / LEVEL_UNITS
-        reach = math.ceil(self._reach(error) * LEVEL_UNITS) + 1
+        error = sum(abs(e - u) for e, u in pairs) / MEAN_UNITS
+        reach = math.ceil(self._reach(error) * MEAN_UNITS) + 1
         low = max(round(start), -reach)
         high = max(low, min(round(start) + sum(units), reach))
         deviation = model.new_int_var(low, high, f"deviation[{j}]")
@@ -187,20 +187,20 @@ class _Model:
 
     def _add_tangent(self, j: int, deviation: float) -> bool:
         """Add the tangent that touches near a deviation; whether it is new."""
-        steep = 2 * self.dirs.weight * self.units / LEVEL_UNITS
+        steep = 2 * self.dirs.weight * self.units / MEAN_UNITS
         slope = round(steep * deviation)
         if slope in self._slopes[j]:
             return False
-        height = -(slope * slope / steep * LEVEL_UNITS / 2)
-        height -= abs(slope) * LEVEL_UNITS * self._error[j]
+        height = -(slope * slope / steep * MEAN_UNITS / 2)
+        height -= abs(slope) * MEAN_UNITS * self._error[j]
         self._add_line(j, slope, math.floor(height) - 1)
         return True
 
     def _add_band(self, j: int, excess: float) -> None:
         """Add the two lines of what lies outside the band."""
-        slope = math.floor(self.dirs.weight * excess * self.units / LEVEL_UNITS)
+        slope = math.floor(self.dirs.weight * excess * self.units / MEAN_UNITS)
         inside = self.dirs.tolerance + self._error[j]
-        height = -math.ceil(slope * inside * LEVEL_UNITS) - 1
+        height = -math.ceil(slope * inside * MEAN_UNITS) - 1
         for sign in (slope, -slope):
             self._add_line(j, sign, height)
 

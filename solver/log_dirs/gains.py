@@ -10,11 +10,11 @@ from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.log_dirs.broker_dirs import BrokerDirs
 from solver.problem.placement import Placement, changed_rows
 from solver.problem.problem import Problem
-from solver.report.reasons import to_level
+from solver.report.reasons import deviation_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Levelled:
+class BalancedBroker:
     """One broker, solved."""
 
     dirs: BrokerDirs
@@ -44,7 +44,7 @@ def paths_of(problem: Problem, dirs: BrokerDirs) -> list[str]:
     return [d.path for d in listed]
 
 
-def change_words(problem: Problem, found: Levelled, item: int) -> str:
+def change_words(problem: Problem, found: BalancedBroker, item: int) -> str:
     """Why one replica changes its directory, by how full both were before."""
     pair = int(found.dirs.home[item]), int(found.where[item])
     source, target = (paths_of(problem, found.dirs)[j] for j in pair)
@@ -53,12 +53,12 @@ def change_words(problem: Problem, found: Levelled, item: int) -> str:
     broker = problem.brokers[found.dirs.broker]
     return (
         f"{'relieves' if over > 0 else 'takes from'} {source} of broker {broker} "
-        f"(disk {to_level(over)}); {target} is {to_level(under)}"
+        f"(disk {deviation_text(over)}); {target} is {deviation_text(under)}"
     )
 
 
 def gains(
-    problem: Problem, placement: Placement, levelled: list[Levelled]
+    problem: Problem, placement: Placement, levelled: list[BalancedBroker]
 ) -> dict[int, float]:
     """By changed row: what cost and prices would rise by if it stayed as it was."""
     used = {found.dirs.broker: found.used for found in levelled}
@@ -77,7 +77,7 @@ def gains(
 
 
 def _told(
-    levelled: list[Levelled],
+    levelled: list[BalancedBroker],
 ) -> tuple[dict[int, dict[int, int]], dict[int, float]]:
     """By row: the directory told on each broker, by position; prices paid."""
     told: dict[int, dict[int, int]] = defaultdict(dict)

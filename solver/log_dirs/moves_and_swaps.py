@@ -94,7 +94,7 @@ class _Search:
         now = self._cost(used)
         delta = self._cost(taken) - now + (left - now[j])[:, None]
         for k in range(len(used)):
-            delta[:, k] += self._dearer(items, j, k)
+            delta[:, k] += self._cost_increase(items, j, k)
         return np.where(may, delta, np.inf)
 
     def _by_swap(self) -> bool:
@@ -128,7 +128,7 @@ class _Search:
         may: Bools = (less <= dirs.limit[j]) & (more <= dirs.limit[k])
         cost = dirs.cost(less * slope[j] - 1.0) + dirs.cost(more * slope[k] - 1.0)
         delta = cost - self._cost(used)[[j, k]].sum()
-        delta += self._dearer(a, j, k)[:, None] + self._dearer(b, k, j)
+        delta += self._cost_increase(a, j, k)[:, None] + self._cost_increase(b, k, j)
         return np.where(may, delta, np.inf)
 
     def _tried(self, j: int, k: int) -> tuple[Ints, Ints]:
@@ -140,12 +140,16 @@ class _Search:
         if not len(a) or not len(b):
             return a, b
         rate = self.dirs.cost_slope(self._used * self._slope - 1.0) * self._slope
-        promised_a = self._dearer(a, j, k) - self.dirs.size[a] * (rate[j] - rate[k])
-        promised_b = self._dearer(b, k, j) + self.dirs.size[b] * (rate[j] - rate[k])
+        promised_a = self._cost_increase(a, j, k) - self.dirs.size[a] * (
+            rate[j] - rate[k]
+        )
+        promised_b = self._cost_increase(b, k, j) + self.dirs.size[b] * (
+            rate[j] - rate[k]
+        )
         least_a, least_b = promised_a.min(), promised_b.min()
         return (
-            _hopeful(a, promised_a, -WORTH - least_b),
-            _hopeful(b, promised_b, -WORTH - least_a),
+            _most_promising(a, promised_a, -WORTH - least_b),
+            _most_promising(b, promised_b, -WORTH - least_a),
         )
 
     def _tradable(self, j: int, k: int) -> Ints:
@@ -154,7 +158,7 @@ class _Search:
         tradable: Ints = items[self.dirs.open[k] | (self.dirs.home[items] == k)]
         return tradable
 
-    def _dearer(self, items: Ints, j: int, k: int) -> Floats:
+    def _cost_increase(self, items: Ints, j: int, k: int) -> Floats:
         """(items,) what prices rise by when items go from j to k."""
         home, price = self.dirs.home[items], self.dirs.price[items]
         return np.where(home == j, price, np.where(home == k, -price, 0.0))
@@ -179,7 +183,7 @@ class _Search:
         self.where[item] = k
 
 
-def _hopeful(items: Ints, promised: Floats, below: float) -> Ints:
+def _most_promising(items: Ints, promised: Floats, below: float) -> Ints:
     """Those that promise less than a figure, the least first, at most `SWAPPED`."""
     order = np.argsort(promised, kind="stable")[:SWAPPED]
     found: Ints = items[order[promised[order] < below]]

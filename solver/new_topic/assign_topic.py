@@ -43,7 +43,7 @@ from solver.new_topic.topic_problem import (
     Evenness,
     LoadEvenness,
     NewTopic,
-    Placing,
+    TopicAssignment,
 )
 from solver.problem.co_location import RackMode, Spreading, find_spreading
 from solver.problem.problem import Problem, compile_problem
@@ -92,7 +92,7 @@ def place(
     topic: NewTopic,
     limits: SolveLimits | None = None,
     observer: SolveObserver | None = None,
-) -> Placing:
+) -> TopicAssignment:
     """Place the partitions of a new topic.
 
     limits, observer: end the search for better leaders; lists are dealt in any case.
@@ -122,12 +122,12 @@ def place(
         able = np.any([group.able for group in groups], axis=0)
     brokers = tuple(problem.brokers[b] for b in np.flatnonzero(able))
     if reasons:
-        return Placing(topic=topic, brokers=brokers, reasons=reasons)
+        return TopicAssignment(topic=topic, brokers=brokers, reasons=reasons)
     lists = _lists(problem, topic, groups, load, budget)
     if lists is None:
         words = "no leaders were found that keep every limit; place fewer partitions"
         limited = f" ({_limited(budget)})" if budget.over() else ""
-        return Placing(topic=topic, brokers=brokers, reasons=(words + limited,))
+        return TopicAssignment(topic=topic, brokers=brokers, reasons=(words + limited,))
     found = _judged(problem, topic, load, groups, lists)
     return replace(found, limited_by=_limited(budget) if budget.over() else "")
 
@@ -270,7 +270,7 @@ def _lists(
         if not room.enough:
             return None
         count = level(room, now.replica)
-        dealt = _dealt(count, group, now, budget)
+        dealt = _best_deal(count, group, now, budget)
         if dealt is None:
             return None
         replicas, leader = dealt
@@ -281,7 +281,7 @@ def _lists(
     return lists
 
 
-def _dealt(
+def _best_deal(
     count: Ints, group: _Group, load: TopicLoad, budget: Budget
 ) -> tuple[Ints, Ints] | None:
     """Lists, (n, M), and leaders, (n,), of the best of several deals."""
@@ -314,7 +314,7 @@ def _judged(
     load: TopicLoad,
     groups: tuple[_Group, ...],
     lists: dict[int, tuple[int, ...]],
-) -> Placing:
+) -> TopicAssignment:
     """The placement beside what no placement can do."""
     size = len(problem.brokers)
     rows = [lists[number] for number in sorted(lists)]
@@ -322,7 +322,7 @@ def _judged(
     led = np.bincount([row[0] for row in rows], minlength=size)
     room, lead_room = _all_room(groups, topic, load), _lead_room(groups, load)
     ids = problem.brokers
-    return Placing(
+    return TopicAssignment(
         topic=topic,
         brokers=tuple(ids[b] for b in np.flatnonzero(room.cap > 0).tolist()),
         replicas=tuple(tuple(ids[b] for b in row) for row in rows),

@@ -43,7 +43,7 @@ class TopicLoad:
 
 def expected_load(problem: Problem, topic: NewTopic) -> TopicLoad:
     """Room and cost of a new topic."""
-    fill = _fill_ranks(problem)
+    fill = _load_ranks(problem)
     replicas = topic.partitions * topic.replication_factor
     taken = _terms(problem, Resource.NET_IN, topic.taken, replicas)
     served = _terms(problem, Resource.NET_OUT, topic.served, topic.partitions)
@@ -135,7 +135,7 @@ def _fitting(problem: Problem, resource: Resource, load: float) -> Ints:
     return most.astype(np.int64)
 
 
-def _fill_ranks(problem: Problem) -> Floats:
+def _load_ranks(problem: Problem) -> Floats:
     """(B,) place of each broker among all, the emptiest first, as a share of 1."""
     size = len(problem.brokers)
     fill = np.bincount(problem.replicas[problem.replicas >= 0], minlength=size).astype(

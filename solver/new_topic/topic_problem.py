@@ -96,7 +96,7 @@ class LoadEvenness:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Placing:
+class TopicAssignment:
     """Where the partitions of a new topic should lie, or why they cannot."""
 
     topic: NewTopic

@@ -23,7 +23,7 @@ class Prices:
     """(n,) what is given back for replicas that are new in any case: these are free."""
 
 
-def find_prices(
+def find_change_costs(
     snapshot: Snapshot, goals: Goals, counted: tuple[Goal, ...], may: Eligibility
 ) -> Prices:
     """Prices from the goals, or the defaults of docs/explanation/planning.md."""

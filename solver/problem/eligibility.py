@@ -29,18 +29,18 @@ from model.snapshot.snapshot import (
 from solver.problem.co_location import Spreading, find_spreading
 
 
-class WhyFixed(StrEnum):
+class FixedReason(StrEnum):
     """Why partitions stay, as what is said of several of them."""
 
     NO_LEADER = "have no leader"
     EXCLUDED = "are of excluded topics"
     INTERNAL = "are of internal topics"
     UNKNOWN = "have a load that is not known yet"
-    RESTING = "rest after a recent move"
+    IN_COOLDOWN = "rest after a recent move"
     KEPT = "are to stay"
 
 
-WHY = tuple(WhyFixed)
+WHY = tuple(FixedReason)
 """Reasons by number - 1; 0 stands for a row that may move."""
 
 
@@ -69,12 +69,12 @@ class Eligibility:
     """Brokers that a row left too lately to go back to."""
 
     @property
-    def fixed(self) -> dict[int, WhyFixed]:
+    def fixed(self) -> dict[int, FixedReason]:
         """Rows that stay, and why."""
         rows = np.flatnonzero(self.why_fixed).tolist()
         return {row: WHY[self.why_fixed[row] - 1] for row in rows}
 
-    def fixed_counts(self) -> Counter[WhyFixed]:
+    def fixed_counts(self) -> Counter[FixedReason]:
         """How many rows stay for each reason."""
         found = np.bincount(self.why_fixed, minlength=len(WHY) + 1)[1:].tolist()
         return Counter({why: c for why, c in zip(WHY, found, strict=True) if c})
@@ -103,7 +103,7 @@ class Eligibility:
         return may
 
 
-def find_eligible(
+def find_eligibility(
     snapshot: Snapshot, goals: Goals, replicas: Ints, leader: Ints
 ) -> Eligibility:
     """Work out what is allowed from states, pins, exclusions and recent moves."""
@@ -153,27 +153,27 @@ def _why_fixed(snapshot: Snapshot, goals: Goals, leader: Ints, forced: Ints) -> 
         np.int64,
     )
     why = by_topic[topic] if len(topic) else np.zeros(0, np.int64)
-    why[(why == 0) & _unknown(snapshot, goals)] = _number(WhyFixed.UNKNOWN)
+    why[(why == 0) & _unknown(snapshot, goals)] = _number(FixedReason.UNKNOWN)
     resting = np.zeros(len(why), np.bool_)
     resting[list(_resting(snapshot, goals))] = True
-    why[(why == 0) & resting] = _number(WhyFixed.RESTING)
+    why[(why == 0) & resting] = _number(FixedReason.IN_COOLDOWN)
     kept = np.zeros(len(why), np.bool_)
     kept[list(_rows(snapshot, (*goals.stay, *goals.deferred)))] = True
-    why[(why == 0) & kept] = _number(WhyFixed.KEPT)
+    why[(why == 0) & kept] = _number(FixedReason.KEPT)
     why[forced > 0] = 0
-    why[leader < 0] = _number(WhyFixed.NO_LEADER)
+    why[leader < 0] = _number(FixedReason.NO_LEADER)
     return why
 
 
-def _number(why: WhyFixed) -> int:
+def _number(why: FixedReason) -> int:
     return 1 + WHY.index(why)
 
 
 def _why_topic(goals: Goals, name: str, storage: StorageKind, *, internal: bool) -> int:
     if goals.excludes(name):
-        return _number(WhyFixed.EXCLUDED)
+        return _number(FixedReason.EXCLUDED)
     if internal and storage is not StorageKind.SHARED:
-        return _number(WhyFixed.INTERNAL)
+        return _number(FixedReason.INTERNAL)
     return 0
 
 

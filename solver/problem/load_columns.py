@@ -33,7 +33,7 @@ class Dimension:
     """Its name in plans: `net_in`, `net_in@monday 9h`."""
 
 
-def find_dimensions(snapshot: Snapshot, goals: Goals) -> tuple[Dimension, ...]:
+def find_load_columns(snapshot: Snapshot, goals: Goals) -> tuple[Dimension, ...]:
     """Measured resources that a goal or a capacity asks for, at each slot; counts."""
     header = snapshot.header
     wanted = {goal.resource for goal in goals.balance}
@@ -61,7 +61,7 @@ def find_dimensions(snapshot: Snapshot, goals: Goals) -> tuple[Dimension, ...]:
     return tuple(found)
 
 
-def weight_of(goal: Goal, snapshot: Snapshot) -> float:
+def column_weight(goal: Goal, snapshot: Snapshot) -> float:
     """A goal's weight in one of its dimensions."""
     slots = len(snapshot.header.slots)
     alone = goal.resource in (Count.REPLICAS, Count.LEADERS)

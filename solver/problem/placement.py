@@ -11,7 +11,7 @@ from solver.budget import Budget
 from solver.problem.problem import (
     CAPACITY_SLACK,
     Problem,
-    spread_out,
+    membership,
     sum_loads,
 )
 from solver.problem.rack_rule import keeps_racks
@@ -46,7 +46,7 @@ class Placement:
 
     def on(self, brokers: int) -> Bools:
         """(n, B) where replicas lie; for problems of the exact model's size."""
-        return spread_out(self.replicas, brokers)
+        return membership(self.replicas, brokers)
 
     def holders(self, row: int) -> list[int]:
         """Brokers of one row, by position, ascending."""
@@ -141,12 +141,12 @@ def excess_price(problem: Problem) -> float:
 def topic_cost(problem: Problem, placement: Placement) -> float:
     """The part of F that levels topics one by one."""
     return sum(
-        weight * float(topic_unevenness(problem, placement, measure).sum())
+        weight * float(topic_imbalance(problem, placement, measure).sum())
         for measure, weight in problem.topic_share
     )
 
 
-def topic_unevenness(problem: Problem, placement: Placement, measure: Count) -> Floats:
+def topic_imbalance(problem: Problem, placement: Placement, measure: Count) -> Floats:
     """(topics,) share x squared deviations of a topic's counts from its level."""
     count = topic_counts(problem, placement, measure)[:, problem.may.holding]
     total = topic_totals(problem, measure)
@@ -307,7 +307,7 @@ def usage(problem: Problem, placement: Placement) -> dict[str, int]:
     }
 
 
-def without_needless(
+def revert_needless(
     problem: Problem, placement: Placement, budget: Budget
 ) -> Placement:
     """The placement less those changes that F does not miss, within a budget."""

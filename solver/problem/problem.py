@@ -20,14 +20,14 @@ from model.snapshot.snapshot import (
     Snapshot,
     StorageKind,
 )
-from solver.problem.change_costs import Prices, find_prices
-from solver.problem.eligibility import Eligibility, find_eligible
+from solver.problem.change_costs import Prices, find_change_costs
+from solver.problem.eligibility import Eligibility, find_eligibility
 from solver.problem.load_columns import (
     PER_TOPIC,
     Dimension,
-    find_dimensions,
+    column_weight,
+    find_load_columns,
     replica_loads,
-    weight_of,
 )
 
 CAPACITY_SLACK = 5e-10
@@ -137,7 +137,7 @@ class Problem:
     @cached_property
     def home(self) -> Bools:
         """(n, B) where replicas lie; for problems of the exact model's size."""
-        return spread_out(self.replicas, len(self.brokers))
+        return membership(self.replicas, len(self.brokers))
 
     @cached_property
     def hold(self) -> Bools:
@@ -157,12 +157,12 @@ class Problem:
 
 def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
     """Compile a snapshot and goals into columns."""
-    dimensions = find_dimensions(snapshot, goals)
+    dimensions = find_load_columns(snapshot, goals)
     replicas, leader = _placement(snapshot)
     lead, follow = replica_loads(snapshot, dimensions)
     brokers = snapshot.header.brokers
     before = sum_loads(replicas, leader, lead, follow, len(brokers))
-    may = find_eligible(snapshot, goals, replicas, leader)
+    may = find_eligibility(snapshot, goals, replicas, leader)
     total = before.sum(axis=0)
     counted = _counted(goals, dimensions, total, int(may.holding.sum()))
     column = np.array([d for _, d in counted], np.int64)
@@ -180,7 +180,7 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
         follow=follow,
         counted=tuple(goal for goal, _ in counted),
         column=column,
-        weight=np.array([weight_of(g, snapshot) for g, _ in counted], np.float64),
+        weight=np.array([column_weight(g, snapshot) for g, _ in counted], np.float64),
         slope=_slopes(snapshot, dimensions, column, total, may.holding),
         level=total[column] / max(1, int(may.holding.sum())),
         topic_goals=topics,
@@ -188,7 +188,9 @@ def compile_problem(snapshot: Snapshot, goals: Goals) -> Problem:
         allowed=np.where(np.isfinite(limit), np.maximum(limit, before), np.inf),
         allowed_replicas=np.maximum(goals.replicas_per_broker, held).astype(np.int64),
         may=may,
-        prices=find_prices(snapshot, goals, (*(g for g, _ in counted), *topics), may),
+        prices=find_change_costs(
+            snapshot, goals, (*(g for g, _ in counted), *topics), may
+        ),
         loads_before=before,
     )
 
@@ -208,7 +210,7 @@ def sum_loads(
     return loads
 
 
-def spread_out(replicas: Ints, brokers: int) -> Bools:
+def membership(replicas: Ints, brokers: int) -> Bools:
     """(n, B) truth of lists of positions, (n, M) with -1 for none."""
     on = np.zeros((len(replicas), brokers), np.bool_)
     rows, at = np.nonzero(replicas >= 0)

@@ -8,20 +8,20 @@ import numpy as np
 from model.files import rounded
 from model.plan.remaining import OverLimit, RackViolation
 from model.snapshot.snapshot import Bools, Floats, Ints, Resource
-from solver.problem.eligibility import WhyFixed
+from solver.problem.eligibility import FixedReason
 from solver.problem.placement import Placement, loads_of
 from solver.problem.problem import Problem
 
 ROUNDING: Final = 1e-9
 """Share of a limit by which a load may be over it, as the plain half has it."""
 
-WHY_LEFT: Final[Mapping[WhyFixed, str]] = {
-    WhyFixed.NO_LEADER: "it has no leader",
-    WhyFixed.EXCLUDED: "its topic is excluded",
-    WhyFixed.INTERNAL: "its topic is internal",
-    WhyFixed.UNKNOWN: "its load is not known yet",
-    WhyFixed.RESTING: "it is in cooldown after a recent move",
-    WhyFixed.KEPT: "the goals let it stay",
+REASON_NOT_REPAIRED: Final[Mapping[FixedReason, str]] = {
+    FixedReason.NO_LEADER: "it has no leader",
+    FixedReason.EXCLUDED: "its topic is excluded",
+    FixedReason.INTERNAL: "its topic is internal",
+    FixedReason.UNKNOWN: "its load is not known yet",
+    FixedReason.IN_COOLDOWN: "it is in cooldown after a recent move",
+    FixedReason.KEPT: "the goals let it stay",
 }
 """Why a row's racks are not repaired, where it may not move at all."""
 
@@ -88,7 +88,11 @@ def rack_violations(
     found = []
     for row in before.tolist():
         pid = problem.snapshot.id(row)
-        why = WHY_LEFT[fixed[row]] if row in fixed else reasons.get(row, NOT_ASKED)
+        why = (
+            REASON_NOT_REPAIRED[fixed[row]]
+            if row in fixed
+            else reasons.get(row, NOT_ASKED)
+        )
         found.append(
             RackViolation(
                 topic=pid.topic,

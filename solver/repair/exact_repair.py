@@ -11,7 +11,7 @@ from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools
 from solver.cpsat.constraints import ALWAYS, LIMITS
 from solver.cpsat.model import WORK_OF_PAIR, new_solver, pairs
-from solver.cpsat.stopping import solve_heeding
+from solver.cpsat.stopping import solve_stoppable
 from solver.cpsat.variables import Variables, make_variables
 from solver.problem.placement import Placement, is_allowed
 from solver.problem.problem import Problem
@@ -69,7 +69,7 @@ def repair_exactly(
     solver = new_solver(limits, work - done)
     limits = limits.model_copy(update={"work": work - done})
     search = Search(problem=problem, limits=limits, observer=observer)
-    status = solve_heeding(search, solver, variables.model)
+    status = solve_stoppable(search, solver, variables.model)
     done += search.work
     if status == cp_model.MODEL_INVALID:
         raise ValueError(variables.model.validate())

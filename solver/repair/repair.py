@@ -15,8 +15,8 @@ import numpy as np
 from model.goals.goals import SolveLimits
 from model.snapshot.snapshot import Bools, Floats, Ints
 from solver.cpsat.model import pairs
-from solver.kernels.move_deltas import State, new_state, switch
-from solver.kernels.pricing import Scratch, scratch
+from solver.kernels.move_deltas import State, new_state, reassign
+from solver.kernels.pricing import PricingScratch, scratch
 from solver.kernels.problem_arrays import (
     NO_BUDGET,
     Columns,
@@ -34,7 +34,7 @@ from solver.kernels.repair_moves import (
     spread,
     swap,
 )
-from solver.kernels.rounding import evacuate
+from solver.kernels.rounding import place_forced
 from solver.problem.placement import (
     NOTHING,
     Placement,
@@ -68,7 +68,7 @@ ROWS_AT_ONCE: Final = 1_000
 MOST_EXPLAINED: Final = 1_000
 """Rows left as they are of which each is asked what stands in its way."""
 
-IN_THE_WAY: Final = {
+REASONS_UNREPAIRED: Final = {
     "budgets": "the budgets of the plan leave no move for it",
     "limits": "no broker in another rack has room below its limits",
     "both": "no broker in another rack has room within limits and budgets",
@@ -107,16 +107,16 @@ def find_repair(
     broken = repairable(problem)
     if not is_broken(problem):
         return Repair(problem=problem)
-    task = _Task(problem, broken, limits.work * SHARE, observer)
+    task = _RepairSearch(problem, broken, limits.work * SHARE, observer)
     found = task.run()
     proved = found is not None and _complete(problem, broken, found)
     if not proved and pairs(problem) <= EXACT_PAIRS and not task.ended:
         exact = repair_exactly(problem, broken, found, limits, observer, task.left)
         found, proved, task.work = exact.placement, exact.proved, task.work + exact.work
     if found is None:
-        why = dict.fromkeys(np.flatnonzero(broken).tolist(), IN_THE_WAY["work"])
+        why = dict.fromkeys(np.flatnonzero(broken).tolist(), REASONS_UNREPAIRED["work"])
         return Repair(problem=problem, proved=False, unrepaired=why, work=task.work)
-    kept = _binding(problem, broken, found)
+    kept = _keeping_repairs(problem, broken, found)
     if not is_allowed(kept, found):
         raise AssertionError("a repair breaks a rule")
     left = np.flatnonzero(broken & sharing(problem, found.replicas))
@@ -142,7 +142,7 @@ def repairable(problem: Problem) -> Bools:
     return np.asarray(sharing(problem, problem.replicas) & (problem.may.why_fixed == 0))
 
 
-def _binding(problem: Problem, broken: Bools, found: Placement) -> Problem:
+def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Problem:
     """The problem whose plans repair as much as a placement does."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
     mended = broken & ~sharing(problem, found.replicas)
@@ -189,7 +189,7 @@ def _least(problem: Problem, broken: Bools, found: Placement) -> bool:
     return True
 
 
-class _Task:
+class _RepairSearch:
     """One search for a repair: greedy, one change at a time, then exchanges."""
 
     def __init__(
@@ -218,7 +218,7 @@ class _Task:
         forced, room = largest_first(c, np.flatnonzero(c.forced)), scratch(c)
         for start in range(0, len(forced), ROWS_AT_ONCE):
             rows = forced[start : start + ROWS_AT_ONCE]
-            if self.ended or not evacuate(c, state, rows, room):
+            if self.ended or not place_forced(c, state, rows, room):
                 return None
         state = self._racks(state)
         state = self._limits(state)
@@ -232,19 +232,21 @@ class _Task:
         rows = np.flatnonzero(self._broken & here)
         if not len(rows):
             return state
-        c = find_columns(_forcing(problem, rows))
+        c = find_columns(_forced_to_change(problem, rows))
         state, room = new_state(c, state.at), scratch(c)
         for row in _order(c, rows).tolist():
             if self.ended:
                 break
-            self._mended(c, state, row, room)
+            self._repair_row(c, state, row, room)
         return state
 
     def _limits(self, state: State) -> State:
         """Take load off the brokers that are over a limit, the worst first."""
         problem = self._problem
         here = sharing(problem, _placement(problem, state).replicas)
-        c = find_columns(_forcing(problem, np.flatnonzero(self._broken & ~here)))
+        c = find_columns(
+            _forced_to_change(problem, np.flatnonzero(self._broken & ~here))
+        )
         state, m = new_state(c, state.at), _limits_of(problem, c)
         rest = [b for b in range(len(c.scale)) if excess_of(state, m, b) > ROUNDING]
         while rest and not self.ended:
@@ -261,7 +263,7 @@ class _Task:
         before = int(m.tried[0])
         row = relieve(c, state, m, b, rows)
         if row >= 0:
-            switch(c, state, row, m.at.copy())
+            reassign(c, state, row, m.at.copy())
         else:
             found = self._exchanged(c, state, m, b, rows)
             row = 0 if found else -1
@@ -287,7 +289,7 @@ class _Task:
         if not len(rows):
             return
         self._most = self.work + EXPLAINING_SHARE * self._most
-        problem = _forcing(self._problem, rows)
+        problem = _forced_to_change(self._problem, rows)
         c = find_columns(problem)
         at = leader_first(c, found.replicas, found.leader)
         ways = {
@@ -297,24 +299,26 @@ class _Task:
         for i, row in enumerate(rows.tolist()):
             words = "work" if self.ended or i >= MOST_EXPLAINED else "brokers"
             if words == "brokers":
-                able = (n for n, way in ways.items() if self._could(way, row))
+                able = (n for n, way in ways.items() if self._can_repair(way, row))
                 words = next(able, words)
-            yield IN_THE_WAY[words]
+            yield REASONS_UNREPAIRED[words]
 
-    def _could(self, way: tuple[Columns, State, Scratch], row: int) -> bool:
+    def _can_repair(self, way: tuple[Columns, State, PricingScratch], row: int) -> bool:
         """Whether a row can be mended; it is left as it is."""
         c, state, room = way
         back = state.at[row].copy()
-        could = self._mended(c, state, row, room)
+        could = self._repair_row(c, state, row, room)
         if could:
-            switch(c, state, row, back)
+            reassign(c, state, row, back)
         return could
 
-    def _mended(self, c: Columns, state: State, row: int, room: Scratch) -> bool:
+    def _repair_row(
+        self, c: Columns, state: State, row: int, room: PricingScratch
+    ) -> bool:
         """Move one replica of a row, else all it takes; whether that was allowed."""
         self.work += WORK_PER_TRY * c.scale.shape[0] * c.home.shape[1]
         rows = np.array([row], np.int64)
-        return bool(spread(c, state, row) or evacuate(c, state, rows, room))
+        return bool(spread(c, state, row) or place_forced(c, state, rows, room))
 
 
 def ruled_out(problem: Problem, placement: Placement) -> str:
@@ -356,7 +360,7 @@ def _order(c: Columns, rows: Ints) -> Ints:
     return rows[np.argsort(c.bytes_[rows], kind="stable")]
 
 
-def _forcing(problem: Problem, rows: Ints) -> Problem:
+def _forced_to_change(problem: Problem, rows: Ints) -> Problem:
     """The problem in which these rows may not stay as they are."""
     forced = problem.may.forced.copy()
     forced[rows] = np.maximum(forced[rows], 1)

@@ -32,7 +32,7 @@ from solver.problem.rack_rule import observers_last
 from solver.problem.remaining_violations import over_limits, rack_violations
 from solver.report.proof_status import limited_by
 from solver.report.reasons import Reasons
-from solver.search.leaders_only import leaders_alone
+from solver.search.leaders_only import plan_leaders_only
 from solver.search.search import Search
 
 _DOWN: Final = Context(prec=DIGITS, rounding=ROUND_FLOOR)
@@ -80,7 +80,7 @@ def build_plan(
         warnings=plan_warnings(
             problem.snapshot, problem.goals, ignored_goals(problem), moves
         ),
-        leaders_only=leaders_alone(problem, placement),
+        leaders_only=plan_leaders_only(problem, placement),
         over_limit=over_limits(problem, placement),
         rack_violations=rack_violations(problem, placement, search.unrepaired),
     ).seal()

@@ -17,7 +17,7 @@ from solver.problem.placement import (
     row_shift,
 )
 from solver.problem.problem import Problem
-from solver.report.reasons import served, to_level
+from solver.report.reasons import deviation_text, served
 
 # ---- moves that are made
 
@@ -37,7 +37,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worth:
+class MoveValue:
     """What one move of a plan does."""
 
     number: int
@@ -70,7 +70,9 @@ def placement_of(problem: Problem, plan: Plan) -> Placement:
     return Placement(replicas=replicas, leader=leader)
 
 
-def worths(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[Worth]:
+def move_values(
+    problem: Problem, plan: Plan, numbers: Sequence[int]
+) -> Iterator[MoveValue]:
     """What moves of a plan do, by their numbers in it, from 1."""
     placement = placement_of(problem, plan)
     before = deviations(problem, problem.loads_before)
@@ -81,7 +83,7 @@ def worths(problem: Problem, plan: Plan, numbers: Sequence[int]) -> Iterator[Wor
         brokers, shift = row_shift(problem, placement, row)
         without = after[brokers] - shift[:, problem.column] * problem.slope[brokers]
         found = served(problem, placement, row)
-        yield Worth(
+        yield MoveValue(
             number=number,
             partition=move.id,
             gain=move.gain,
@@ -134,11 +136,11 @@ def why_not(snapshot: Snapshot, plan: Plan, row: int, broker: BrokerId) -> WhyNo
     known = {v.words for v in now.violations}
     tried = [
         (_new_faults(found, known), found, change)
-        for change in _ways(planned, row, broker)
+        for change in _alternatives(planned, row, broker)
         for found in [_with(planned, change)]
     ]
     if not tried:
-        return _already(planned, row, broker)
+        return _already_there(planned, row, broker)
     faults, found, change = min(tried, key=lambda t: (len(t[0]), t[1].objective))
     cost, price = found.objective - now.objective, found.prices - now.prices
     return WhyNot(
@@ -160,7 +162,7 @@ def _planned(proposal: Proposal, row: int) -> Change:
     return proposal.changed.get(row, Change(row, here.replicas, here.leader))
 
 
-def _ways(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Change]:
+def _alternatives(proposal: Proposal, row: int, broker: BrokerId) -> Iterator[Change]:
     """In place of each replica, leading or not; only the lead where it holds one."""
     now = _planned(proposal, row)
     if broker in now.replicas:
@@ -185,7 +187,7 @@ def _with(proposal: Proposal, change: Change) -> Evaluation:
     return evaluate_proposal(Proposal(proposal.snapshot, proposal.goals, changes))
 
 
-def _already(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
+def _already_there(proposal: Proposal, row: int, broker: BrokerId) -> WhyNot:
     pid = proposal.snapshot.id(row)
     moved = row in proposal.changed
     where = (
@@ -256,8 +258,8 @@ def _shifts(
     further, after, broker, key, before = max(changes, default=(0.0, 0.0, 0, "", 0.0))
     if further > 0:
         yield (
-            f"broker {broker} would be {to_level(after)} in {key}, with the plan it is "
-            f"{to_level(before)}"
+            f"broker {broker} would be {deviation_text(after)} in {key}, with the plan "
+            f"it is {deviation_text(before)}"
         )
 
 

@@ -28,12 +28,12 @@ def verdict(search: Search, placement: Placement) -> tuple[PlanStatus, tuple[str
         return PlanStatus.OPTIMAL if best else PlanStatus.IMPROVED, left
     idle = tuple(nothing_to_balance(problem))
     if idle:
-        return PlanStatus.LEVEL_ALREADY, (*idle, *_remaining(search, placement))
+        return PlanStatus.ALREADY_BALANCED, (*idle, *_remaining(search, placement))
     if within_band(problem):
-        return PlanStatus.LEVEL_ALREADY, (_band(problem), *_staying(problem), *left)
+        return PlanStatus.ALREADY_BALANCED, (_band(problem), *_staying(problem), *left)
     if search.objective - search.bound > max(problem.prices.move, search.limits.gap):
         return PlanStatus.NONE_IN_TIME, (_unproved(search), *_staying(problem), *left)
-    reasons = [ruled_out(problem, placement) or _too_dear(search)]
+    reasons = [ruled_out(problem, placement) or _not_worth_it(search)]
     if problem.may.why_fixed.all():
         reasons = []
     return PlanStatus.NO_IMPROVEMENT, (*reasons, *_staying(problem), *left)
@@ -116,7 +116,7 @@ def _staying(problem: Problem) -> Iterator[str]:
         yield f"{count} of {count_text(total, 'partition')} {why}"
 
 
-def _too_dear(search: Search) -> str:
+def _not_worth_it(search: Search) -> str:
     prices = search.problem.prices
     if search.proved:
         price = f"{prices.move + prices.leader:.3g}"

@@ -192,12 +192,12 @@ def _balance(problem: Problem, placement: Placement, row: int) -> str:
     return (
         f"{'relieves' if over > 0 else 'takes from'} "
         f"broker {problem.brokers[found.source]} "
-        f"({problem.keys[found.goal]} {to_level(over)}); "
-        f"broker {problem.brokers[found.target]} is {to_level(under)}"
+        f"({problem.keys[found.goal]} {deviation_text(over)}); "
+        f"broker {problem.brokers[found.target]} is {deviation_text(under)}"
     )
 
 
-def to_level(deviation: float) -> str:
+def deviation_text(deviation: float) -> str:
     """`+200 % over level`, `100 % under it`, `at level`."""
     percent = round(100 * abs(deviation))
     if percent == 0:

@@ -20,7 +20,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 
 
-def keep_the_rest(
+def without_removed_moves(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, plan: Plan
 ) -> Result | None:
     """The plan less the moves of partitions that `goals.stay` now keeps.

@@ -14,11 +14,11 @@ import numpy as np
 
 from model.snapshot.snapshot import LEAVING, TAKING, Bools, Floats, Ints
 from solver.infeasible.messages import named, staying_text
-from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.eligibility import WHY, FixedReason
 from solver.problem.placement import deviations
 from solver.problem.problem import Problem, sum_loads
 
-WORTH_TELLING: Final = 0.1
+REPORTED_SHARE: Final = 0.1
 """Share of the imbalance that is told, where it cannot be removed."""
 
 _HALVINGS: Final = 200
@@ -58,7 +58,7 @@ def unmovable_words(problem: Problem) -> tuple[str, ...]:
     """What keeps a good part of the imbalance, in words; empty if little does."""
     before, left = imbalance(problem), unmovable(problem)
     whole = sum(part.deviation for part in left)
-    if whole <= WORTH_TELLING * before or not left:
+    if whole <= REPORTED_SHARE * before or not left:
         return ()
     told = "; ".join(f"{part.deviation:.3g} since {part.cause}" for part in left)
     share = min(1.0, whole / before) if before > 0 else 1.0
@@ -90,14 +90,16 @@ def least_deviation(problem: Problem, stays: Bools, *, states_bind: bool) -> flo
     held = problem.may.holding
     return math.fsum(
         weight
-        * _poured(problem.slope[held, k], low[held, d], high[held, d], float(whole[d]))
+        * _fill_evenly(
+            problem.slope[held, k], low[held, d], high[held, d], float(whole[d])
+        )
         for k, (d, weight) in enumerate(
             zip(problem.column.tolist(), problem.weight.tolist(), strict=True)
         )
     )
 
 
-def _poured(slope: Floats, low: Floats, high: Floats, whole: float) -> float:
+def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> float:
     """Least sum of (slope x - 1)^2 with low <= x <= high and sum x = whole."""
 
     def fill(height: float) -> Floats:
@@ -131,9 +133,9 @@ def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
     """Words, the rows that stay for this cause, and whether broker states bind."""
     none = np.zeros(len(problem.leader), np.bool_)
     why = problem.may.why_fixed
-    lost = why == 1 + WHY.index(WhyFixed.NO_LEADER)
+    lost = why == 1 + WHY.index(FixedReason.NO_LEADER)
     if lost.any():
-        yield staying_text(int(lost.sum()), WhyFixed.NO_LEADER), lost, False
+        yield staying_text(int(lost.sum()), FixedReason.NO_LEADER), lost, False
     closed = [
         b
         for b in problem.snapshot.header.brokers
@@ -145,5 +147,5 @@ def _causes(problem: Problem) -> Iterator[tuple[str, Bools, bool]]:
         yield f"{names} {takes} no new load", none, True
     for reason in WHY:
         rows = why == 1 + WHY.index(reason)
-        if rows.any() and reason is not WhyFixed.NO_LEADER:
+        if rows.any() and reason is not FixedReason.NO_LEADER:
             yield staying_text(int(rows.sum()), reason), rows, True

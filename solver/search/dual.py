@@ -13,17 +13,17 @@ import numpy as np
 
 from model.files import rounded
 from model.snapshot.snapshot import Floats, Ints
-from solver.kernels.pricing import Scratch, scratch
+from solver.kernels.pricing import PricingScratch, scratch
 from solver.kernels.problem_arrays import Columns
 from solver.kernels.relaxation import (
     Masses,
     begin,
+    drop_empty,
     dual_value,
     new_masses,
     price_all,
     relaxed_prices,
     sweep,
-    tidy,
 )
 from solver.kernels.smoothing import (
     Options,
@@ -33,7 +33,7 @@ from solver.kernels.smoothing import (
     new_options,
 )
 
-NODE_ROOM: Final = 65_536
+EXTRA_NODES: Final = 65_536
 """Nodes beyond four a row: giants are split over hundreds of brokers."""
 
 TEMPERATURES: Final = (0.1, 0.03, 0.01, 0.003, 0.001)
@@ -69,7 +69,7 @@ class Relaxation:
     price: float
     """A typical price of a move; of those that are not free, as empty logs are."""
     rng: np.random.Generator
-    room: Scratch
+    room: PricingScratch
     stops: Callable[[], bool] = lambda: False
     """Whether whoever follows the solve asks to stop."""
     bound: float = -np.inf
@@ -100,7 +100,7 @@ def new_relaxation(
     prices = c.price[rows][c.price[rows] > 0.0]
     found = Relaxation(
         columns=c,
-        masses=new_masses(c, 4 * len(rows) + NODE_ROOM),
+        masses=new_masses(c, 4 * len(rows) + EXTRA_NODES),
         v=v.copy(),
         rows=rows,
         price=float(np.sort(prices)[len(prices) // 2]) if len(prices) else 1.0,
@@ -141,18 +141,18 @@ def warm_up(r: Relaxation, work: float = float("inf")) -> None:
                 break
             part = order[first : first + size]
             _spend(r, sweep(r.columns, r.masses, r.v, q, part, r.room))
-    tidy(r.columns, r.masses, r.rows)
+    drop_empty(r.columns, r.masses, r.rows)
 
 
 def _at_temperature(r: Relaxation, pi: Floats, t: float, end: float) -> None:
     """Column generation at one temperature; the best bound is kept."""
     for _ in range(MOST_ROUNDS):
         made = _price(r, pi, min(3.0 * t, 0.1 * r.price))
-        _best_prices(r, pi, t)
+        _solve_restricted(r, pi, t)
         if made <= len(r.rows) // 500 or r.work >= end or r.stops():
             break
     prove(r, pi)
-    tidy(r.columns, r.masses, r.rows)
+    drop_empty(r.columns, r.masses, r.rows)
 
 
 def _price(r: Relaxation, pi: Floats, near: float) -> int:
@@ -163,7 +163,7 @@ def _price(r: Relaxation, pi: Floats, near: float) -> int:
     return int(made)
 
 
-def _best_prices(r: Relaxation, pi: Floats, t: float) -> None:
+def _solve_restricted(r: Relaxation, pi: Floats, t: float) -> None:
     """The prices that are best over the configurations known."""
     c, m = r.columns, r.masses
     split = r.rows[m.head[r.rows] >= 0]

@@ -14,7 +14,7 @@ from solver.problem.placement import Placement, objective, usage
 from solver.problem.problem import Problem, compile_problem
 from solver.search.local_search import placement_of
 
-STEP: Final = 0.5
+THRESHOLD_RATIO: Final = 0.5
 """Ratio of two successive thresholds: profitable changes are made first."""
 
 LEAST: Final = 0.01
@@ -23,7 +23,7 @@ LEAST: Final = 0.01
 MOST_SWEEPS: Final = 40
 
 
-def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
+def plan_leaders_only(problem: Problem, planned: Placement) -> LeadersOnly | None:
     """A plan of leader changes alone, found by descent; nothing is proved of it.
 
     None where it would not lower F, where a partition has to move in any case, or
@@ -46,11 +46,14 @@ def leaders_alone(problem: Problem, planned: Placement) -> LeadersOnly | None:
 
 def _moves(problem: Problem, planned: Placement) -> bool:
     """Whether a replica moves to another broker; the order of a list does not count."""
-    before, after = _sets(problem.replicas), _sets(planned.replicas)
+    before, after = (
+        _sorted_replicas(problem.replicas),
+        _sorted_replicas(planned.replicas),
+    )
     return not np.array_equal(before, after)
 
 
-def _sets(replicas: Ints) -> Ints:
+def _sorted_replicas(replicas: Ints) -> Ints:
     ordered: Ints = np.sort(replicas, axis=1)
     return ordered
 
@@ -60,7 +63,7 @@ def _descend(problem: Problem) -> Placement:
     state = new_state(c, c.home)
     threshold = largest_gain(c, state)
     for _ in range(MOST_SWEEPS):
-        threshold = max(STEP * threshold, LEAST * c.leader_price)
+        threshold = max(THRESHOLD_RATIO * threshold, LEAST * c.leader_price)
         changed = sweep_leaders(c, state, threshold)
         if not changed and threshold <= LEAST * c.leader_price:
             break

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from solver.bounds.large_partitions import Tree, grow, plant
+from solver.bounds.large_partitions import Tree, grow, plant_tree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.move_deltas import State, copied, new_state, objective
 from solver.kernels.problem_arrays import Columns, find_columns, leader_first
-from solver.kernels.rounding import bring, evacuate, heaviest, round_off
+from solver.kernels.rounding import bring, heaviest, place_forced, round_relaxed
 from solver.problem.placement import NOTHING, Placement, is_allowed
 from solver.problem.problem import Problem
 from solver.search.dual import (
@@ -57,10 +57,10 @@ OFFER_EVERY: Final = 0.02
 ROUND_ROBIN: Final = 6
 """Every so many rounds the next arm has its turn, whatever it gained before."""
 
-PATIENCE: Final = 40
+CHECK_EVERY: Final = 40
 """Rounds between two looks at what was gained."""
 
-GLANCE: Final = 8
+EARLY_CHECK: Final = 8
 """Rounds between two looks at whether the first arm gets there alone, where there are
 many brokers with one replica of each row: others can gain ten times as much then."""
 
@@ -77,7 +77,7 @@ ARMS: Final = (
     Arm(reduced_cost=0.5, brokers=25),
 )
 
-GIANT_ARMS: Final = (
+LARGE_PARTITION_ARMS: Final = (
     Arm(reduced_cost=None, brokers=3),
     Arm(reduced_cost=None, brokers=12),
     Arm(reduced_cost=None, brokers=12, hot=10.0),
@@ -143,7 +143,7 @@ def _found(local: LocalSearch, work: float) -> bool:
     if relaxation.impossible:
         return False
     end = search.work + work
-    if _evacuated(local):
+    if _evacuate_forced(local):
         offer(local)
     home = copied(local.state)
     warm_up(relaxation, WARM_SHARE * work)
@@ -152,10 +152,10 @@ def _found(local: LocalSearch, work: float) -> bool:
     _round(local, home)
     if search.best is None:
         return False
-    if has_giants(local.columns):
-        local.state = _better(local, home, local.state)
+    if has_large_partitions(local.columns):
+        local.state = _better_start(local, home, local.state)
         offer(local)
-        _keep_giants_whole(local, work)
+        _branch_on_large(local, work)
     for first in range(len(ARMS)):
         if first > 0:
             local.state = copied(home)
@@ -165,13 +165,13 @@ def _found(local: LocalSearch, work: float) -> bool:
     return True
 
 
-def _evacuated(local: LocalSearch) -> bool:
+def _evacuate_forced(local: LocalSearch) -> bool:
     """Take what must leave to where F rises least, largest first."""
     if local.search.problem.start is not None:
         return True
     c = local.columns
     rows = largest_first(c, np.flatnonzero(c.forced))
-    return bool(evacuate(c, local.state, rows, local.relaxation.room))
+    return bool(place_forced(c, local.state, rows, local.relaxation.room))
 
 
 def _price(local: LocalSearch, work: float) -> None:
@@ -191,14 +191,14 @@ def _round(local: LocalSearch, home: State) -> None:
     split = np.flatnonzero(relaxation.masses.head >= 0)
     whole = np.zeros(len(c.home), np.bool_)
     heaviest(relaxation.masses, split, whole)
-    round_off(c, relaxation.masses, state, largest_first(c, split), whole)
+    round_relaxed(c, relaxation.masses, state, largest_first(c, split), whole)
     none = local.search.best is None
     if none or objective(c, state) < objective(c, local.state):
         local.state = state
         offer(local)
 
 
-def _keep_giants_whole(local: LocalSearch, work: float) -> None:
+def _branch_on_large(local: LocalSearch, work: float) -> None:
     """Branch on where giants go, and keep the start that some annealing makes best.
 
     A start whose own bound is nearer to F than to what is proved is not tried.
@@ -206,7 +206,7 @@ def _keep_giants_whole(local: LocalSearch, work: float) -> None:
     c, r, search = local.columns, local.relaxation, local.search
     if not has_choices(c, r):
         return
-    local.tree = plant(search, c, r)
+    local.tree = plant_tree(search, c, r)
     grow(local.tree, TREE_SHARE * work)
     plain, found = local.state, [(local.state, r.prices)]
     middle = (search.bound + search.objective) / 2 - local.tree.choices.decided
@@ -219,7 +219,7 @@ def _keep_giants_whole(local: LocalSearch, work: float) -> None:
         order = np.argsort(-size, kind="stable")
         for _ in range(2):
             bring(c, local.state, start.rows[order], start.at[order])
-        _try(local, ARMS + GIANT_ARMS, START_SHARE * work)
+        _try(local, ARMS + LARGE_PARTITION_ARMS, START_SHARE * work)
         found.append((local.state, start.prices))
     local.state, prices = min(found, key=lambda f: objective(c, f[0]))
     local.around.follow(prices)
@@ -232,21 +232,21 @@ def _try(local: LocalSearch, arms: tuple[Arm, ...], work: float) -> None:
     for turn in range(TRIALS):
         if local.search.over(end):
             break
-        _round_of(local, arms[turn % len(arms)], TRIAL_EFFORT, turn)
+        _anneal_once(local, arms[turn % len(arms)], TRIAL_EFFORT, turn)
 
 
-def has_giants(c: Columns) -> bool:
+def has_large_partitions(c: Columns) -> bool:
     """Whether large partitions decide, of which prices say little where they belong."""
     size = c.lead.max(axis=1, initial=0.0)
     return bool(size[size > GIANT].sum() > GIANTS * c.holding.sum())
 
 
-def _better(local: LocalSearch, one: State, other: State) -> State:
+def _better_start(local: LocalSearch, one: State, other: State) -> State:
     """Of two starts the one that some annealing makes better."""
     found = []
     for start in (one, other):
         local.state = copied(start)
-        _try(local, GIANT_ARMS, TRIAL_SHARE * local.search.limits.work)
+        _try(local, LARGE_PARTITION_ARMS, TRIAL_SHARE * local.search.limits.work)
         found.append(local.state)
     return min(found, key=lambda s: objective(local.columns, s))
 
@@ -275,7 +275,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     again.
     """
     search = local.search
-    large = GIANT_ARMS if has_giants(local.columns) else ()
+    large = LARGE_PARTITION_ARMS if has_large_partitions(local.columns) else ()
     stages = [(among[:1] + large, EFFORTS[0]), *((among + large, e) for e in EFFORTS)]
     arms, effort = stages.pop(0)
     profit = dict.fromkeys(ARMS + large, np.inf)
@@ -287,19 +287,19 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
         if turn % ROUND_ROBIN == ROUND_ROBIN - 1:
             arm = arms[turn // ROUND_ROBIN % len(arms)]
         before = search.work
-        gain = -_round_of(local, arm, effort, turn)
+        gain = -_anneal_once(local, arm, effort, turn)
         rate = gain / max(1e-9, search.work - before)
         profit[arm] = rate if np.isinf(profit[arm]) else (profit[arm] + rate) / 2
         gained += gain
         glance += gain
         turn += 1
-        if hasty and turn % GLANCE == 0:
+        if hasty and turn % EARLY_CHECK == 0:
             left, gap = end - search.work, search.objective - search.bound
             if glance * left < gap * (search.work - since):
                 arms, effort = stages.pop(0)
                 hasty, gained = False, 0.0
             glance, since = 0.0, search.work
-        if turn % PATIENCE == 0:
+        if turn % CHECK_EVERY == 0:
             if stages and gained < SLOW * (search.objective - search.bound):
                 arms, effort = stages.pop(0)
                 hasty = False
@@ -313,7 +313,7 @@ def _anneal(local: LocalSearch, among: tuple[Arm, ...], end: float) -> None:
     offer(local)
 
 
-def _round_of(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
+def _anneal_once(local: LocalSearch, arm: Arm, effort: int, turn: int) -> float:
     """Anneal all neighbourhoods of one draw; change of F."""
     search = local.search
     most = int(search.work_left / WORK_PER_STEP)

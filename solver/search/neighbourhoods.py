@@ -15,7 +15,7 @@ import numpy as np
 from model.snapshot.snapshot import Floats, Ints
 from solver.kernels.compiled import twin
 from solver.kernels.move_deltas import State, adopt, copied
-from solver.kernels.neighbourhood_annealing import Room, anneal, new_room
+from solver.kernels.neighbourhood_annealing import Room, anneal, new_annealing_scratch
 from solver.kernels.problem_arrays import NO_BUDGET, Columns
 from solver.kernels.reduced_cost_candidates import (
     Candidates,
@@ -31,23 +31,23 @@ THREADS: Final = cpu_count() or 1
 MOST_STEPS: Final = 1_000_000
 """Steps of one annealing at most, so that others have their turn."""
 
-LEADING: Final = 0.03
+LEADER_REDUCED_COST: Final = 0.03
 """Reduced cost of changes of leader alone, in prices of a move: they are many."""
 
-COLD: Final = 0.03
+LAST_TEMPERATURE: Final = 0.03
 """Last temperature, in prices of a move."""
 
 CACHE_LINE: Final = 16
 """Words, twice a line of the cache: what threads write must not lie closer."""
 
-CANDIDATE_ROOM: Final = 50_000_000
+MOST_CANDIDATE_PAIRS: Final = 50_000_000
 """Pairs of row and broker that candidates are kept for, a byte each."""
 
 WORTH: Final = 0.04
 """Deviation that a giant's move cures at most: its gain is under 4 x this x its load
 (docs/explanation/solving.md), so smaller ones cannot pay their price."""
 
-MOST_GIANTS: Final = 2_000
+MOST_LARGE_ROWS: Final = 2_000
 """Rows, largest first, that are tried everywhere."""
 
 
@@ -120,8 +120,11 @@ class Neighbourhoods:
         groups = max(1, len(brokers) // arm.brokers)
         subsets = [brokers[g::groups].astype(np.int64) for g in range(groups)]
         seeds = self.rng.integers(1, 2**63, groups, dtype=np.uint64)
-        mine = _shared_out(c, state, ready.candidates, subsets, draw.turn)
-        heat = (arm.hot * self.relaxation.price, COLD * self.relaxation.price)
+        mine = _split_candidates(c, state, ready.candidates, subsets, draw.turn)
+        heat = (
+            arm.hot * self.relaxation.price,
+            LAST_TEMPERATURE * self.relaxation.price,
+        )
         done = np.zeros((groups, 2))
         most = max(1, min(MOST_STEPS, draw.most // groups))
 
@@ -138,7 +141,7 @@ class Neighbourhoods:
                 )
             ready.rooms.put(room)
 
-        threads = min(THREADS, groups) if _independent(c) else 1
+        threads = min(THREADS, groups) if _no_shared_totals(c) else 1
         batches = [range(t, groups, threads) for t in range(threads)]
         if threads == 1:
             run(state, batches[0])
@@ -161,7 +164,7 @@ class Neighbourhoods:
             rooms: SimpleQueue[Room] = SimpleQueue()
             for _ in range(THREADS):
                 largest = min(2 * arm.brokers, len(self.columns.scale))
-                rooms.put(new_room(self.columns, candidates, largest))
+                rooms.put(new_annealing_scratch(self.columns, candidates, largest))
             found = self.ready[key] = Field(candidates=candidates, rooms=rooms)
         return found
 
@@ -170,8 +173,8 @@ class Neighbourhoods:
         c, r = self.columns, self.relaxation
         rows = r.rows
         if reduced_cost is None:
-            rows = largest_first(c, rows)[:MOST_GIANTS]
-        most = max(1, min(len(rows), CANDIDATE_ROOM // len(c.scale)))
+            rows = largest_first(c, rows)[:MOST_LARGE_ROWS]
+        most = max(1, min(len(rows), MOST_CANDIDATE_PAIRS // len(c.scale)))
         row = np.zeros(most, np.int64)
         may = np.zeros((most, len(c.scale)), np.uint8)
         if reduced_cost is None:
@@ -179,7 +182,7 @@ class Neighbourhoods:
         else:
             within = reduced_cost * r.price
             single = c.home.shape[1] == 1
-            leading = within if single else min(within, LEADING * r.price)
+            leading = within if single else min(within, LEADER_REDUCED_COST * r.price)
             q = unit_prices(c, r.prices if self.guide is None else self.guide)
             found = find_candidates(c, q, rows, within, leading, r.room, row, may)
         return new_candidates(row[:found].copy(), may[:found].copy())
@@ -191,7 +194,7 @@ def largest_first(c: Columns, rows: Ints) -> Ints:
     return rows[np.argsort(-size, kind="stable")]
 
 
-def _shared_out(
+def _split_candidates(
     c: Columns, state: State, x: Candidates, subsets: list[Ints], turn: int
 ) -> list[Ints]:
     """The candidates of each subset: their replica number `turn` lies there."""
@@ -204,6 +207,6 @@ def _shared_out(
     return [order[ends[g] : ends[g + 1]] for g in range(len(subsets))]
 
 
-def _independent(c: Columns) -> bool:
+def _no_shared_totals(c: Columns) -> bool:
     """Whether nothing that all brokers share is kept count of."""
     return bool((c.budgets == NO_BUDGET).all()) and not c.topic_weight.size

@@ -14,8 +14,8 @@ from ortools.sat.python import cp_model
 from model.snapshot.snapshot import Bools, BrokerState
 from model.units import count_text
 from solver.budget import Budget
-from solver.cpsat.stopping import solve_heeding
-from solver.infeasible.assumptions import Kind, Thing
+from solver.cpsat.stopping import solve_stoppable
+from solver.infeasible.assumptions import Kind, Requirement
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import LimitedSum, keep_limits
 from solver.infeasible.messages import budget_text, names_text, pin_text
@@ -25,10 +25,10 @@ from solver.infeasible.minimal_conflict import (
     modelled_rows,
     quick_solver,
 )
-from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.eligibility import WHY, FixedReason
 from solver.problem.problem import Problem
 
-MOST_TOLD: Final = 3
+MOST_REPORTED: Final = 3
 """Ways out that are told; each does without all that those before it change."""
 
 MOST_TRIED: Final = 10
@@ -56,11 +56,11 @@ COST_OF_STATE: Final = {BrokerState.DRAINING: 100, BrokerState.DEAD: 300}
 """Not to drain a broker; to bring one back. Others are let take load again."""
 
 COST_OF_STAYING: Final = {
-    WhyFixed.RESTING: 20,
-    WhyFixed.KEPT: 30,
-    WhyFixed.UNKNOWN: 40,
-    WhyFixed.EXCLUDED: 60,
-    WhyFixed.INTERNAL: 90,
+    FixedReason.IN_COOLDOWN: 20,
+    FixedReason.KEPT: 30,
+    FixedReason.UNKNOWN: 40,
+    FixedReason.EXCLUDED: 60,
+    FixedReason.INTERNAL: 90,
 }
 _OTHER: Final = 60
 
@@ -72,7 +72,7 @@ COST_OF_MORE: Final = {Kind.CAPACITY: 2}
 class Step:
     """One thing that is given up, or whose limit is raised."""
 
-    thing: Thing
+    thing: Requirement
     limit: int | None = None
     """The new limit: percent of capacity, moves, replicas or bytes."""
 
@@ -96,7 +96,7 @@ def ways_out(problem: Problem, budget: Budget) -> tuple[tuple[Step, ...], ...]:
         return ()
     racks = _open_racks(problem)
     feasibility = Feasibility(problem, rows, racks=racks, next_rules=True)
-    return tuple(_Relaxed(feasibility, budget).ways())
+    return tuple(_RelaxedRules(feasibility, budget).ways())
 
 
 def _open_racks(problem: Problem) -> list[int]:
@@ -117,13 +117,13 @@ class _Limit:
     """Units of `LimitedSum.now` in one of `more`."""
 
 
-class _Relaxed:
+class _RelaxedRules:
     """The same rules, each of which may be given up at its cost."""
 
     def __init__(self, feasibility: Feasibility, budget: Budget) -> None:
         self._feasibility, self._budget = feasibility, budget
         self._problem, self._model = feasibility.problem, feasibility.model
-        self._raised: dict[Thing, _Limit] = {}
+        self._raised: dict[Requirement, _Limit] = {}
         for limit in keep_limits(feasibility):
             self._let_rise(limit)
         for thing, keep in feasibility.keeps.items():
@@ -134,8 +134,8 @@ class _Relaxed:
 
     def ways(self) -> Iterator[tuple[Step, ...]]:
         """Ways out, the cheapest first; single changes where that cannot be proved."""
-        found = list(itertools.islice(self._cheapest_ways(), MOST_TOLD))
-        yield from found or itertools.islice(self._single_ways(), MOST_TOLD)
+        found = list(itertools.islice(self._cheapest_ways(), MOST_REPORTED))
+        yield from found or itertools.islice(self._single_ways(), MOST_REPORTED)
 
     def _cheapest_ways(self) -> Iterator[tuple[Step, ...]]:
         """The cheapest; then the cheapest without all that those before change."""
@@ -167,22 +167,22 @@ class _Relaxed:
         # Linear relaxations of what may be dropped are too weak to be of use: 165
         # rows of three replicas took 11 s with them and 0.1 s without.
         solver.parameters.linearization_level = 0
-        found = solve_heeding(self._budget, solver, self._model, rate=WORK_OF_TIME)
+        found = solve_stoppable(self._budget, solver, self._model, rate=WORK_OF_TIME)
         return solver if found == cp_model.OPTIMAL else None
 
-    def _allow(self, thing: Thing, most: int) -> None:
+    def _allow(self, thing: Requirement, most: int) -> None:
         """Let a thing be given up, or not."""
         self._model.proto.variables[self._given_up[thing].index].domain[1] = most
 
     def _steps(
-        self, used: Sequence[Thing], solver: cp_model.CpSolver
+        self, used: Sequence[Requirement], solver: cp_model.CpSolver
     ) -> tuple[Step, ...]:
         raised = self._raised
         return tuple(
             Step(t, self._needed(t, solver) if t in raised else None) for t in used
         )
 
-    def _may_give_up(self, thing: Thing) -> bool:
+    def _may_give_up(self, thing: Requirement) -> bool:
         added = thing.kind is Kind.CAPACITY and thing.at >= len(self._problem.brokers)
         return thing.kind is not Kind.ROW and not added
 
@@ -203,9 +203,9 @@ class _Relaxed:
         unmet = self._model.add(limit.unlimited == 0)
         unmet.only_enforce_if(~self._feasibility.keep(limit.thing))
 
-    def _groups(self) -> dict[Thing, cp_model.IntVar]:
+    def _groups(self) -> dict[Requirement, cp_model.IntVar]:
         """By what an operator changes: whether any of its things is given up."""
-        members: dict[Thing, list[cp_model.IntVar]] = defaultdict(list)
+        members: dict[Requirement, list[cp_model.IntVar]] = defaultdict(list)
         for thing, keep in sorted(self._feasibility.keeps.items()):
             if self._may_give_up(thing):
                 members[_group(thing)].append(keep)
@@ -224,7 +224,7 @@ class _Relaxed:
         ]
         self._model.minimize(cp_model.LinearExpr.sum(costs))
 
-    def _cost(self, thing: Thing) -> int:
+    def _cost(self, thing: Requirement) -> int:
         if thing.kind is Kind.STATE:
             state = self._problem.snapshot.header.brokers[thing.at].state
             return COST_OF_STATE.get(state, _OTHER)
@@ -232,7 +232,7 @@ class _Relaxed:
             return COST_OF_STAYING.get(WHY[thing.at], _OTHER)
         return COST[thing.kind]
 
-    def _needed(self, thing: Thing, solver: cp_model.CpSolver) -> int:
+    def _needed(self, thing: Requirement, solver: cp_model.CpSolver) -> int:
         """The least limit that the found placement keeps."""
         found = 0
         for limit in self._raised[thing].sums:
@@ -267,7 +267,7 @@ def _words(problem: Problem, step: Step) -> str:
             return "with one more broker" + (f" in rack {rack}" if rack else "")
 
 
-def _raised_words(problem: Problem, thing: Thing, limit: int) -> str:
+def _raised_words(problem: Problem, thing: Requirement, limit: int) -> str:
     if thing.kind is Kind.BUDGET:
         return f"with a budget of {budget_text(problem, thing, limit)}"
     if thing.kind is Kind.REPLICA_LIMIT:
@@ -277,10 +277,10 @@ def _raised_words(problem: Problem, thing: Thing, limit: int) -> str:
     return f"with a capacity limit of {limit} % in {resource} (now {now:.4g} %)"
 
 
-def _group(thing: Thing) -> Thing:
+def _group(thing: Requirement) -> Requirement:
     """What an operator changes at once: a capacity limit holds for all brokers."""
     if thing.kind is Kind.CAPACITY:
-        return Thing(Kind.CAPACITY, 0, thing.part)
+        return Requirement(Kind.CAPACITY, 0, thing.part)
     return thing
 
 
@@ -293,13 +293,13 @@ def _without_state(problem: Problem, broker: int) -> str:
     return f"with broker {found.id} no longer {found.state}"
 
 
-def _without_staying(problem: Problem, why: WhyFixed) -> str:
+def _without_staying(problem: Problem, why: FixedReason) -> str:
     count = int((problem.may.why_fixed == 1 + WHY.index(why)).sum())
     partitions = count_text(count, "partition")
     return {
-        WhyFixed.EXCLUDED: f"with {partitions} of excluded topics free to move",
-        WhyFixed.INTERNAL: f"with {partitions} of internal topics free to move",
-        WhyFixed.KEPT: f"with {partitions} free to move that are to stay",
-        WhyFixed.UNKNOWN: f"once the load of {partitions} is known",
-        WhyFixed.RESTING: f"once {partitions} have rested",
+        FixedReason.EXCLUDED: f"with {partitions} of excluded topics free to move",
+        FixedReason.INTERNAL: f"with {partitions} of internal topics free to move",
+        FixedReason.KEPT: f"with {partitions} free to move that are to stay",
+        FixedReason.UNKNOWN: f"once the load of {partitions} is known",
+        FixedReason.IN_COOLDOWN: f"once {partitions} have rested",
     }.get(why, f"if {partitions} could move")

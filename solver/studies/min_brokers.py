@@ -93,7 +93,7 @@ def fewest_brokers(
     not found.
     """
     problem = compile_problem(snapshot, goals)
-    need, order = fewest_needed(problem), removal_order(problem)
+    need, order = broker_lower_bound(problem), removal_order(problem)
     too_large = _too_large(problem)
     if too_large:
         need = Need(brokers=need.brokers, words=too_large)
@@ -246,7 +246,7 @@ def _fill(problem: Problem) -> list[float]:
 # ---- the bound
 
 
-def fewest_needed(problem: Problem) -> Need:
+def broker_lower_bound(problem: Problem) -> Need:
     """The strongest of all counts that prove that fewer brokers cannot do."""
     needs = [Need(brokers=1, words="a cluster has a broker"), *_needs(problem)]
     need = max(needs, key=lambda need: need.brokers)
@@ -280,7 +280,7 @@ def _needs(problem: Problem) -> Iterator[Need]:
         large = too_large_to_share(items, _largest(problem, allowed))
         words = f"partitions too large in {dimension.key} to share a broker, {room}"
         yield Need(brokers=large, words=words)
-    yield _rack_need(problem, carried)
+    yield _rack_bound(problem, carried)
 
 
 def _too_large(problem: Problem) -> str:
@@ -356,7 +356,7 @@ def _bins(items: Floats, room: float, size: float) -> int:
     return alone + len(apart) + max(0, math.ceil(over / room - CAPACITY_SLACK))
 
 
-def _rack_need(problem: Problem, carried: Bools) -> Need:
+def _rack_bound(problem: Problem, carried: Bools) -> Need:
     """Brokers of all racks together, where rules say what each rack must hold."""
     racks = problem.may.spreading.racks
     each = [_needed_in(problem, carried, q) for q in range(len(racks))]

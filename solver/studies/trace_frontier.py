@@ -19,8 +19,8 @@ from model.plan.frontier import (
     FrontierCorner,
     FrontierLine,
     FrontierPoint,
+    best_trade_off,
     goals_at,
-    knee_of,
     lower_bound,
     undominated,
 )
@@ -186,7 +186,7 @@ def _frontier(
         move_price=present,
         balance_before=before,
         points=points,
-        knee=knee_of(points),
+        knee=best_trade_off(points),
         chosen=_nearest(points, asked),
         lines=lines,
         lower=tuple(_corners(lines, most)),

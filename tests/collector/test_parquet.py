@@ -10,7 +10,7 @@ import pytest
 
 from collector import parquet
 from collector.history.vector_files import read_vectors
-from collector.history.weekly_forecast import read_outlook
+from collector.history.weekly_forecast import read_weekly_forecast
 from collector.parquet import OutOfBounds, count_by, read_whole
 
 KEY = pa.field("key", pa.int32())
@@ -48,7 +48,7 @@ def test_more_rows_than_the_most_are_not_read(
             read(path)
     caplog.clear()
     assert read_vectors(path) is None
-    assert read_outlook(path) is None
+    assert read_weekly_forecast(path) is None
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == 2
     assert all("holds 17,825,792 rows" in words for words in warned)

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pytest
 
 from collector.spark.vectors import load_vectors
-from collector.window_cache import Recent
+from collector.window_cache import WindowCache
 from tests.support.collector.sample_rows import WINDOW, figures, rows
 
 
-def recent(folder: Path) -> Recent:
-    return Recent(folder, WINDOW.window_ms)
+def recent(folder: Path) -> WindowCache:
+    return WindowCache(folder, WINDOW.window_ms)
 
 
 def loads(samples: pa.Table) -> list[dict[str, Any]]:

@@ -35,10 +35,10 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
     shell = Shell(tmp_path, new_cluster.bootstrap)
     running = shell.start("run", "--auto", "--limits", "eager", "--allow-changes")
     try:
-        running.wait_for(lambda text: is_level_after(text, runs=1))
+        running.wait_for(lambda text: is_balanced_after(text, runs=1))
         assert len(shell.runs()) == 1, running.log.read_text()
         load.shift(tuple(reversed(DEMO_WEIGHTS)))
-        running.wait_for(lambda text: is_level_after(text, runs=2))
+        running.wait_for(lambda text: is_balanced_after(text, runs=2))
         time.sleep(QUIET_S)
         assert len(shell.runs()) == 2, running.log.read_text()
         assert running.stop() == 0, running.log.read_text()
@@ -50,7 +50,7 @@ def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
     assert balance.duplicated_records == 0
 
 
-def is_level_after(text: str, *, runs: int) -> bool:
+def is_balanced_after(text: str, *, runs: int) -> bool:
     """Whether so many runs have ended, and the cluster was said to be level then."""
     parts = text.split("\nsettling: run ")
     return len(parts) > runs and "\nlevel: " in parts[runs]

@@ -88,7 +88,7 @@ class Site:
             running.process.kill()
             running.process.wait()
 
-    def is_level(self) -> bool:
+    def is_balanced(self) -> bool:
         """Whether the six partitions lie on three brokers."""
         return leaders_per_broker(self.cluster.bootstrap, self.topic) == [2, 2, 2]
 
@@ -156,7 +156,7 @@ def test_auto_waits_for_the_end_of_a_foreign_reassignment(site: Site) -> None:
             site.admin.alter_broker_configs(broker, dict.fromkeys(RATES))
         site.admin.delete_topic_configs(site.topic, list(every))
         running.wait_for(lambda text: times(text, "level") == 1)
-        assert site.is_level()
+        assert site.is_balanced()
         wait_until(site.is_clean, RUN_S)
 
 
@@ -172,7 +172,7 @@ def test_auto_restores_what_a_failed_run_left_and_balances_afterwards(
         site.cluster.restart_broker(VICTIM)
         running.wait_for(lambda text: "its throttle is gone" in text)
         running.wait_for(lambda text: times(text, "level") == 1)
-        assert site.is_level()
+        assert site.is_balanced()
         wait_until(site.is_clean, RUN_S)
 
 

@@ -11,7 +11,7 @@ from executor.client.kafka_admin import KafkaAdmin
 from executor.journal.run_history import read_journal
 from executor.throttle.quota import FOLLOWERS, LEADERS, RATES
 from lab.local_cluster.local_cluster import LocalCluster
-from model.exchange.reassignment import write_stock
+from model.exchange.reassignment import write_reassignment_json
 from model.ids import PartitionId, TopicName
 from model.plan.plan import Plan, write_plan
 from model.run import JournalEvent
@@ -69,7 +69,7 @@ def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
     shell = Shell(tmp_path, filled.bootstrap)
     plan = plan_for(shell.bootstrap, topic, AFTER)
     write_plan(tmp_path / "plan.json", plan)
-    write_stock(tmp_path / "stock", plan)
+    write_reassignment_json(tmp_path / "stock", plan)
     there = tmp_path / "stock" / "reassignment.json"
     before = verified(shell.bootstrap, there)
     assert before.keys() == completed(plan).keys()

@@ -29,7 +29,7 @@ def processes(tmp_path: Path) -> Iterator[Processes]:
     started.close()
 
 
-def level_it(shell: Shell, load: Load, topic: str) -> None:
+def balance_cluster(shell: Shell, load: Load, topic: str) -> None:
     """Plan, then `run --auto --once`; check the proof, the moves and the records."""
     planned = shell.plimsoll("plan", "-o", "json", "--out", "plan.json")
     assert planned.returncode == 0, planned.stderr
@@ -59,7 +59,7 @@ def test_on_the_local_kafka(
         LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT),
     )
     load.start()
-    level_it(Shell(tmp_path, new_cluster.bootstrap), load, topic)
+    balance_cluster(Shell(tmp_path, new_cluster.bootstrap), load, topic)
 
 
 @pytest.mark.automq
@@ -74,4 +74,4 @@ def test_on_the_real_automq_with_its_own_balancer_off(
         LoadOrder(topic=topic, bytes_per_s=BYTES_PER_S, weights=EIGHT),
     )
     load.start()
-    level_it(Shell(tmp_path, automq_cluster.bootstrap), load, topic)
+    balance_cluster(Shell(tmp_path, automq_cluster.bootstrap), load, topic)

@@ -13,7 +13,7 @@ from executor.client.cluster_admin import Admin
 from executor.client.responses import Verdict
 from executor.executor import Executor
 from executor.journal.run_history import read_journal
-from executor.platforms.automq_wal import LITTLE, Wal
+from executor.platforms.automq_wal import LITTLE, AutoMQWal
 from executor.platforms.detect import storage_kinds
 from lab.load.load_generator import Load, LoadOrder
 from lab.local_cluster.processes import Processes
@@ -125,7 +125,7 @@ def test_the_bucket_shows_that_sources_have_uploaded_their_logs(
     order = LoadOrder(topic=topic, bytes_per_s=1e6, weights=(1.0,) * 6)
     load = Load(processes, automq_cluster.bootstrap, order)
     load.start()
-    wal = Wal(automq_cluster.bucket)
+    wal = AutoMQWal(automq_cluster.bucket)
     of = plan.cluster_id, BrokerId(2)
     wait_until(lambda: sum(wal.objects(*of).values()) > 2 * LITTLE)
     shell = Shell(tmp_path, automq_cluster.bootstrap)

@@ -18,7 +18,7 @@ from model.ids import BrokerId, PartitionId, TopicName
 from model.run import JournalEvent, MoveState, RunProgress
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import ids, plan_for
-from tests.support.executor.real_runs import assert_done, beside_the_tier, execute
+from tests.support.executor.real_runs import assert_done, execute, executor_with_tier
 from tests.support.executor.topic_records import assert_exact, fill, loaded
 
 pytestmark = pytest.mark.kafka
@@ -35,7 +35,7 @@ TIERED = {
 
 @pytest.fixture
 def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
-    with beside_the_tier(local_cluster) as opened:
+    with executor_with_tier(local_cluster) as opened:
         yield opened
 
 

@@ -192,7 +192,7 @@ def test_whatever_happens_ends_in_a_legal_state_that_says_what_it_is(
     if killed_at is not None:
         at.kill_at(killed_at[0], made=killed_at[1])
     report = ended(at)
-    at.live_on()
+    at.stop_killing()
     at.faults.lost.clear()
     at.cluster.advance(200.0)
     for number, (replicas, _) in at.placement.items():
@@ -323,7 +323,7 @@ def test_a_resumed_run_reports_what_was_measured_before_it_was_cut_off(
     at.kill_at(1, made=True)
     with suppress(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     told = at.resume().moves
     watched = [m.stall_at_most_s is not None for m in told]
     assert [m.requests for m in told] == [1] * 4

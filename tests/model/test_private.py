@@ -14,7 +14,7 @@ STATE = """
 import sys
 from pathlib import Path
 from control.cli.options import load_settings
-from executor.journal.run_journal import Action, Journal
+from executor.journal.run_journal import Action, RunJournal
 from executor.timing import Timing
 from collector.state_dir import claim
 from model.files import replace_file
@@ -24,7 +24,7 @@ from tests.support.tui.loop_views import plan
 settings = load_settings(log_file=Path("log"))
 folder = settings.state_dir / "journal"
 for of, run_id in ((Action("c"), "r1-a"), (plan(), "r2-b")):
-    journal = Journal(folder, of, run_id, Timing())
+    journal = RunJournal(folder, of, run_id, Timing())
     journal.write(JournalEvent.STARTED, planned=0, by="me")
     journal.close()
 replace_file(folder / "copy", b"")

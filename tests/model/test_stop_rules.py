@@ -49,7 +49,7 @@ def test_an_end_without_a_zone_is_local() -> None:
 def test_a_way_back_is_not_rolled_back_itself_and_has_no_window() -> None:
     rules = StopRules(
         offline=Reaction.ROLL_BACK, disk=Reaction.PAUSE, window=Reaction.ROLL_BACK
-    ).of_a_way_back()
+    ).for_rollback()
     assert rules.reaction(Rule.OFFLINE) is Reaction.STOP
     assert rules.reaction(Rule.DISK) is Reaction.PAUSE
     assert rules.reaction(Rule.WINDOW) is Reaction.OFF

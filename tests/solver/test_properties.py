@@ -18,7 +18,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
 from tests.support.solver.exact_oracle import least, ways
-from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.random_problems import clusters, random_goals
 
 pytestmark = pytest.mark.search
 
@@ -28,7 +28,7 @@ MOST_WAYS = 3_000
 
 
 @settings(max_examples=60, deadline=None)
-@given(snapshot=clusters(most_rows=8), wanted=wishes())
+@given(snapshot=clusters(most_rows=8), wanted=random_goals())
 def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> None:
     """Same F, same levels, no violation, and a bound that is not above F."""
     result = solve(snapshot, wanted, LIMITS)
@@ -51,7 +51,7 @@ def test_every_plan_passes_the_evaluator(snapshot: Snapshot, wanted: Goals) -> N
 
 
 @settings(max_examples=100, deadline=None)
-@given(snapshot=clusters(), wanted=wishes())
+@given(snapshot=clusters(), wanted=random_goals())
 def test_no_placement_beats_the_bound(snapshot: Snapshot, wanted: Goals) -> None:
     """The bound holds for all placements; none is missed, none is made up."""
     assume(ways(snapshot, wanted) <= MOST_WAYS)
@@ -83,7 +83,7 @@ def bound_of(plan: Plan, snapshot: Snapshot) -> float:
 
 
 @settings(max_examples=100, deadline=None)
-@given(snapshot=clusters(), wanted=wishes())
+@given(snapshot=clusters(), wanted=random_goals())
 def test_what_is_too_large_to_be_exact_keeps_rules_and_bounds_too(
     snapshot: Snapshot, wanted: Goals
 ) -> None:

@@ -29,7 +29,7 @@ def answer(snapshot: Snapshot, wanted: Goals | None = None) -> Result:
 def test_no_brokers_and_no_partitions_are_level() -> None:
     for brokers in ([], [broker(1)]):
         result = answer(cluster(brokers, []))
-        assert result.status is PlanStatus.LEVEL_ALREADY
+        assert result.status is PlanStatus.ALREADY_BALANCED
         assert result.best is not None
         assert result.best.moves == ()
         assert "no " in result.reasons[0]
@@ -38,7 +38,7 @@ def test_no_brokers_and_no_partitions_are_level() -> None:
 def test_loads_under_the_floor_are_level() -> None:
     """The reason names resource, load and floor."""
     result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), Goals())
-    assert result.status is PlanStatus.LEVEL_ALREADY
+    assert result.status is PlanStatus.ALREADY_BALANCED
     assert "net_in is 4 B/s per broker on average, its floor is 1.05 MB/s" in " ".join(
         result.reasons
     )
@@ -47,7 +47,7 @@ def test_loads_under_the_floor_are_level() -> None:
 def test_an_even_cluster_is_level() -> None:
     rows = [Row(replicas=(i % 2 + 1,)) for i in range(8)]
     result = answer(cluster([broker(1), broker(2)], rows))
-    assert result.status is PlanStatus.LEVEL_ALREADY
+    assert result.status is PlanStatus.ALREADY_BALANCED
     assert result.reasons == (
         "every broker lies within its band: 10.0 % in net_in, 10.0 % in net_out",
     )

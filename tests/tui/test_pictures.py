@@ -14,10 +14,10 @@ from tests.support.tui.loop_views import (
     CONNECTING,
     NAME,
     UNREACHABLE,
+    balanced_after_run,
     disconnected,
     estimated,
     failed,
-    level_after_run,
     measuring,
     no_partitions,
     other_authority,
@@ -33,7 +33,7 @@ STATES = {
     "no_partitions": no_partitions(),
     "estimated": estimated(),
     "other_authority": other_authority(),
-    "level": replace(level_after_run(), run=None),
+    "level": replace(balanced_after_run(), run=None),
     "failed": failed(),
 }
 SCREENS = ("overview", "plan", "topics", "log")

@@ -14,7 +14,7 @@ from model.run import MoveProgress, MoveState, RunProgress, RunState
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import (
     NAME,
-    level_after_run,
+    balanced_after_run,
     moves,
     other_authority,
     plan,
@@ -56,7 +56,7 @@ def _with(state: MoveState, note: str) -> RunProgress:
 
 def _ended(state: RunState, reason: str = "") -> State:
     run = replace(progress(state), reason=reason)
-    return State(run=run, goes_on=False, view=level_after_run())
+    return State(run=run, goes_on=False, view=balanced_after_run())
 
 
 STATES = {
@@ -90,7 +90,7 @@ STATES = {
     ),
     "finished": _ended(RunState.DONE),
     "cut_off": State(
-        run=None, goes_on=False, cut_off=past(RunState.CUT_OFF), view=plan_ready()
+        run=None, goes_on=False, cut_off=past(RunState.INTERRUPTED), view=plan_ready()
     ),
     "no_run": State(run=None, goes_on=False, view=plan_ready()),
 }
@@ -120,7 +120,7 @@ async def test_questions_about_a_run(picture: SnapshotAssertion) -> None:
         assert drawn(on) == picture(name="throttle")
         await on.press("escape")
         on.loop.past.back = (plan(), ["orders-7 was deleted"])
-        await on.show(level_after_run())
+        await on.show(balanced_after_run())
         await on.press("B")
         await on.settle()
         on.app.screen.query_one(Input).cursor_blink = False
@@ -153,7 +153,7 @@ def _rolled_back() -> Sequence[PastRun]:
 
 
 async def test_a_replay_and_an_empty_history(picture: SnapshotAssertion) -> None:
-    async with stage(level_after_run(), size=(120, 40)) as on:
+    async with stage(balanced_after_run(), size=(120, 40)) as on:
         await on.press("5")
         await on.settle()
         assert drawn(on) == picture(name="no_history")

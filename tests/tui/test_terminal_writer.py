@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 
-from tui.terminal_writer import MOST, Outlet
+from tui.terminal_writer import MOST, TerminalWriter
 
 PIECE = "x" * 4096
 LONG_S = 300.0
@@ -23,7 +23,7 @@ def _read_until(end: int, words: bytes) -> bytes:
 
 def _stalled(
     caught_up: Callable[[], None], *, blocking: bool = True
-) -> tuple[Outlet, int]:
+) -> tuple[TerminalWriter, int]:
     """An outlet that was given more than a pipe takes that nobody reads."""
     read, write = os.pipe()
     os.set_blocking(write, False)
@@ -31,7 +31,7 @@ def _stalled(
         while True:
             os.write(write, PIECE.encode())
     os.set_blocking(write, blocking)
-    outlet = Outlet(write, caught_up)
+    outlet = TerminalWriter(write, caught_up)
     outlet.write(PIECE)
     # Its thread has taken this one, and is now writing it.
     deadline = time.monotonic() + LONG_S
@@ -45,7 +45,7 @@ def _stalled(
 
 def test_pieces_are_written_in_their_order() -> None:
     read, write = os.pipe()
-    outlet = Outlet(write, lambda: None)
+    outlet = TerminalWriter(write, lambda: None)
     for letter in "abc":
         outlet.write(letter)
     outlet.close()

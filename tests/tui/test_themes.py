@@ -12,8 +12,8 @@ from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import plan_ready
 from tui.themes import COLOUR_BLIND, ascii_text, wants_ascii
 from tui.viewmodel.brokers.bars import (
+    ADDED,
     BAND_MARK,
-    COMES,
     EIGHTHS,
     GOES,
     HEIGHTS,
@@ -57,7 +57,7 @@ def test_ascii_text_is_ascii_and_as_wide_as_before(text: str) -> None:
 
 
 def test_what_bars_are_made_of_can_still_be_told_apart() -> None:
-    parts = [EIGHTHS[-1], GOES, COMES, LEVEL_MARK, BAND_MARK, " "]
+    parts = [EIGHTHS[-1], GOES, ADDED, LEVEL_MARK, BAND_MARK, " "]
     assert len({ascii_text(part) for part in parts}) == len(parts)
     assert len({ascii_text(height) for height in HEIGHTS}) == len(HEIGHTS)
 

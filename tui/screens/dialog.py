@@ -33,7 +33,7 @@ class Dialog(Covered[None]):
     def send(self) -> None:
         """Do what is asked for."""
 
-    async def carry_out(
+    async def attempt(
         self, act: Callable[[], None], words: Callable[[PlimsollError], str] = str
     ) -> bool:
         """Whether this could be done, in a thread; then closes, or says why not."""
@@ -136,7 +136,7 @@ class NamedDialog(Dialog):
 
     @work
     async def _do(self) -> None:
-        self._sent = await self.carry_out(
+        self._sent = await self.attempt(
             self._act, lambda exc: f"{self._refused}: {exc}."
         )
         if self.is_current:

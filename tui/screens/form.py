@@ -84,7 +84,7 @@ class FormScreen(Dialog):
 
     @work
     async def _send(self, typed: Typed) -> None:
-        self._sent = await self.carry_out(lambda: self._submit(typed))
+        self._sent = await self.attempt(lambda: self._submit(typed))
         if not self._sent and self.is_current:
             self.call_after_refresh(self._repeat_why_not)
 

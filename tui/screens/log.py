@@ -93,7 +93,7 @@ class LogScreen(LiveScreen):
     def action_level(self) -> None:
         """Show less, or all again."""
         self.level = next_level(self.level)
-        self._again()
+        self._refresh_lines()
 
     def action_newest(self) -> None:
         """Follow the end again."""
@@ -114,12 +114,12 @@ class LogScreen(LiveScreen):
 
     def on_input_changed(self, event: Input.Changed) -> None:
         self.wanted = Filter(event.value)
-        self._again()
+        self._refresh_lines()
 
     def on_input_submitted(self, _event: Input.Submitted) -> None:
         self._close()
 
-    def _again(self) -> None:
+    def _refresh_lines(self) -> None:
         """What was left out is not new."""
         if self.moment is not None:
             pane = self.query_one(LogPane)

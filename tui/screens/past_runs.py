@@ -72,7 +72,7 @@ Enter replays a run from its journal.
         """Roll back the run under the cursor."""
         run_id = self.query_one(TablePane).table.key_at_cursor
         if run_id is not None:
-            self._desk.roll_back(run_id)
+            self._past.roll_back(run_id)
 
     def on_data_table_row_selected(self, event: KeyedTable.RowSelected) -> None:
         event.stop()
@@ -81,18 +81,18 @@ Enter replays a run from its journal.
                 self._replay(run)
 
     @property
-    def _desk(self) -> "RunDesk":
+    def _past(self) -> "RunDesk":
         return cast("PlimsollApp", self.app).desk
 
     @work(exclusive=True, group="history")
     async def _read(self) -> None:
-        self._runs = await asyncio.to_thread(self._desk.runs)
+        self._runs = await asyncio.to_thread(self._past.runs)
         self.query_one(TablePane).renew()
 
     @work(exclusive=True, group="replay")
     async def _replay(self, run: Listed) -> None:
         try:
-            found = await asyncio.to_thread(self._desk.replay, run.past.run_id)
+            found = await asyncio.to_thread(self._past.replay, run.past.run_id)
         except PlimsollError as exc:
             self.notify(str(exc), severity="error", timeout=15, markup=False)
         else:

@@ -8,7 +8,7 @@ from textual.widgets import Label, Static
 
 from model.plan.plan import Move
 from model.units import bytes_text
-from tui.viewmodel.plan.moves import price_words, without_words
+from tui.viewmodel.plan.moves import cost_line, removal_table
 from tui.viewmodel.plan.shown_plan import Shown
 from tui.viewmodel.plan.wording import listed
 
@@ -38,11 +38,11 @@ class ReasonScreen(ModalScreen[None]):
                 f"leader    {move.leader_before} → {move.leader_after}\n"
                 f"copies    {bytes_text(move.bytes_to_copy)} ({move.storage} storage)"
                 + _gain(move)
-                + (price_words(move, shown) if shown is not None else ""),
+                + (cost_line(move, shown) if shown is not None else ""),
                 markup=False,
             )
             yield Static(move.reason, id="reason", markup=False)
-            if shown is not None and (lost := without_words(move, shown)):
+            if shown is not None and (lost := removal_table(move, shown)):
                 yield Static(lost, id="without", markup=False)
             yield Label("escape closes", classes="hint")
 

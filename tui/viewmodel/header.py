@@ -16,7 +16,7 @@ SHORT_ID = 8
 ROOMY = 116
 """Columns from which on the cluster's whole id is shown, and no word is cut."""
 
-TOLD_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
+SHOWN_IN_FULL = (Phase.UNREACHABLE, Phase.FAILED, Phase.NO_PLAN)
 """Phases whose message matters more than a steady layout."""
 MOST_LINES = 4
 ALL_MEASURED = 0.995
@@ -135,7 +135,7 @@ def _state(moment: Moment, width: int) -> tuple[Cell, ...]:
         message = "leaving when it has stopped"
     room = max(20, width - len(word) - 3)
     first, *more = textwrap.wrap(message, room) or [""]
-    if more and view.phase not in TOLD_IN_FULL:
+    if more and view.phase not in SHOWN_IN_FULL:
         first, more = shorten_words(message, room), []
     indent = " " * (len(word) + 3)
     return (

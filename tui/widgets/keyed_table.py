@@ -128,12 +128,12 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
             self.call_later(self._tell)
 
     @property
-    def _in_sight(self) -> Size:
+    def _visible_size(self) -> Size:
         """Columns and lines that no scrollbar covers."""
         return self.scrollable_content_region.size
 
     def render_line(self, y: int) -> Strip:
-        width, base = self._in_sight.width, self.rich_style
+        width, base = self._visible_size.width, self.rich_style
         at = self.scroll_offset.y + y - HEAD
         left = self.scroll_offset.x
         right = left + width
@@ -175,15 +175,15 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
     def watch_cursor_row(self, before: int, after: int) -> None:
         self.refresh_line(before + HEAD)
         self.refresh_line(after + HEAD)
-        self._into_sight(after)
+        self._scroll_to_row(after)
         self.call_later(self._tell)
 
     def _tell(self) -> None:
         # Later, for a message that a parent's handler sends goes no further than it.
         self.post_message(self.RowHighlighted(self, self.key_at_cursor))
 
-    def _into_sight(self, at: int) -> None:
-        top, rows = self.scroll_offset.y, max(1, self._in_sight.height - HEAD)
+    def _scroll_to_row(self, at: int) -> None:
+        top, rows = self.scroll_offset.y, max(1, self._visible_size.height - HEAD)
         if at < top or at >= top + rows:
             y = at if at < top else at - rows + 1
             self.scroll_to(y=y, animate=False, force=True)
@@ -202,7 +202,7 @@ class KeyedTable(ScrollView, can_focus=True, inherit_bindings=False):
 
     def action_page(self, pages: int) -> None:
         """Move the cursor by so many pages."""
-        self.action_move(pages * max(1, self._in_sight.height - HEAD))
+        self.action_move(pages * max(1, self._visible_size.height - HEAD))
 
     def action_ends(self, row: int) -> None:
         """Move the cursor to the first row (0) or the last (-1)."""

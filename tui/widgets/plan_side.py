@@ -7,7 +7,7 @@ from textual.events import Resize
 from textual.message import Message
 
 from control.planning.frontier_points import point_of
-from control.planning.plan_view import Traced
+from control.planning.plan_view import TracedFrontier
 from model.plan.plan import Move
 from tui.screen_state import Moment
 from tui.viewmodel.brokers.broker_diff import broker_table
@@ -106,7 +106,7 @@ is cut there be the plan, by its own hash.
             super().__init__()
             self.point = point
 
-    traced: Traced | None = None
+    traced: TracedFrontier | None = None
     picked: int = 0
     _planned: int | None = None
 

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from executor.schedule.estimate import Forecast
 
 
-def carry_out(
+def attempt(
     settings: Settings,
     plan_file: Path,
     *,
@@ -53,7 +53,7 @@ def carry_out(
     if not plan.moves:
         sys.stderr.write(f"plimsoll: {plan_file} has no moves; nothing to do\n")
         return Exit.DONE
-    _refuse_read_only(allow_changes or dry_run)
+    refuse_read_only(allow_changes or dry_run)
     with contextlib.closing(compose.executor(settings)) as executor:
         return _carried_out(
             executor, settings, plan, dry_run=dry_run, yes=yes, output=output
@@ -71,9 +71,9 @@ def roll_back(
 ) -> int:
     """Undo a run: the plan back, carried out as any other, and what was left set."""
     compose.bootstrap_of(settings)
-    _refuse_read_only(allow_changes or dry_run)
+    refuse_read_only(allow_changes or dry_run)
     with contextlib.closing(compose.executor(settings)) as executor:
-        plan, left = executor.plan_back(compose.journal_dir(settings), run_id)
+        plan, left = executor.plan_rollback(compose.journal_dir(settings), run_id)
         for words in left:
             sys.stderr.write(f"plimsoll: left alone: {words}\n")
         code: int = Exit.DONE
@@ -94,7 +94,7 @@ def roll_back(
 def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
     """Finish the newest run, which was cut off, stopped or failed."""
     compose.bootstrap_of(settings)
-    _refuse_read_only(allow_changes, "resume the run")
+    refuse_read_only(allow_changes, "resume the run")
     with (
         contextlib.closing(compose.executor(settings)) as executor,
         steered_by_signals() as steering,
@@ -102,7 +102,7 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
         return executor.resume(
             journal_dir=compose.journal_dir(settings),
             moves_in_flight=EAGER.moves_in_flight,
-            observe=Narrator(),
+            observe=RunNarrator(),
             steering=steering,
         )
 
@@ -110,7 +110,7 @@ def go_on(settings: Settings, *, allow_changes: bool) -> RunReport:
 def clean_up(settings: Settings, *, allow_changes: bool, output: Form) -> int:
     """Take away what interrupted runs have left set."""
     compose.bootstrap_of(settings)
-    _refuse_read_only(
+    refuse_read_only(
         allow_changes, "restore the settings that interrupted runs have left"
     )
     with contextlib.closing(compose.executor(settings)) as executor:
@@ -132,7 +132,7 @@ def _cleaned_up(
     return did, executor.left(folder)
 
 
-def _refuse_read_only(
+def refuse_read_only(
     allowed: bool, purpose: str = "carry out the plan, or --dry-run to see its requests"
 ) -> None:
     if not allowed:
@@ -167,7 +167,7 @@ def _carried_out(
             plan,
             journal_dir=compose.journal_dir(settings),
             moves_in_flight=EAGER.moves_in_flight,
-            observe=Narrator(),
+            observe=RunNarrator(),
             steering=steering,
         )
     return told(report, output)
@@ -194,7 +194,7 @@ def told(report: RunReport, output: Form) -> int:
     return code
 
 
-class Narrator:
+class RunNarrator:
     """A line on stderr as moves end, the run pauses or stops, and time goes by."""
 
     def __init__(self) -> None:

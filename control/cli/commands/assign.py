@@ -21,7 +21,7 @@ from model.files import rounded, write_document
 from model.snapshot.snapshot import Snapshot
 from model.units import count_text
 from solver.new_topic.assign_topic import STOPPED, place
-from solver.new_topic.topic_problem import Evenness, NewTopic, Placing
+from solver.new_topic.topic_problem import Evenness, NewTopic, TopicAssignment
 
 
 def make(
@@ -53,7 +53,7 @@ def make(
         kept=LISTS,
     )
     if placing.replicas and out is not None:
-        write_document(out, stock_document(placing))
+        write_document(out, reassignment_document(placing))
     if output is Form.JSON:
         sys.stdout.write(json_text(_document(placing)))
     else:
@@ -61,7 +61,7 @@ def make(
     return Exit.DONE if placing.replicas else Exit.INFEASIBLE
 
 
-def stock_document(placing: Placing) -> dict[str, Any]:
+def reassignment_document(placing: TopicAssignment) -> dict[str, Any]:
     """What `kafka-reassign-partitions --reassignment-json-file` takes."""
     partitions = [
         {"topic": placing.topic.name, "partition": number, "replicas": list(row)}
@@ -70,19 +70,19 @@ def stock_document(placing: Placing) -> dict[str, Any]:
     return {"version": 1, "partitions": partitions}
 
 
-def replica_assignment(placing: Placing) -> str:
+def replica_assignment(placing: TopicAssignment) -> str:
     """What `kafka-topics --create --replica-assignment` takes: `1:2,2:3`."""
     return ",".join(":".join(map(str, row)) for row in placing.replicas)
 
 
-def _document(placing: Placing) -> dict[str, Any]:
+def _document(placing: TopicAssignment) -> dict[str, Any]:
     topic = placing.topic
     found: dict[str, Any] = {
         "topic": topic.name,
         "partitions": topic.partitions,
         "replication_factor": topic.replication_factor,
         "reasons": list(placing.reasons),
-        "assignment": stock_document(placing) if placing.replicas else None,
+        "assignment": reassignment_document(placing) if placing.replicas else None,
         "replica_assignment": replica_assignment(placing) or None,
         "replicas_per_broker": _evenness(placing.evenness),
         "leaders_per_broker": _evenness(placing.leader_evenness),
@@ -115,7 +115,7 @@ def _evenness(even: Evenness | None) -> dict[str, Any] | None:
 # ---- words
 
 
-def _text(snapshot: Snapshot, placing: Placing) -> str:
+def _text(snapshot: Snapshot, placing: TopicAssignment) -> str:
     topic = placing.topic
     what = (
         f"{topic.name}: {count_text(topic.partitions, 'partition')} with "
@@ -154,7 +154,7 @@ def _range(least: int, most: int) -> str:
     return str(least) if least == most else f"{least} to {most}"
 
 
-def _brokers(snapshot: Snapshot, placing: Placing) -> str:
+def _brokers(snapshot: Snapshot, placing: TopicAssignment) -> str:
     rows = []
     for broker, (replicas, leaders) in placing.counts().items():
         rack = snapshot.broker[broker].rack
@@ -162,7 +162,7 @@ def _brokers(snapshot: Snapshot, placing: Placing) -> str:
     return table(["broker", "rack", "new replicas", "new leaders"], rows)
 
 
-def _partitions(placing: Placing) -> str:
+def _partitions(placing: TopicAssignment) -> str:
     rows = [
         [str(number), ",".join(map(str, row))]
         for number, row in enumerate(placing.replicas)

@@ -21,7 +21,7 @@ from control.cli import logs
 from control.cli.commands.run import narrate
 from control.cli.exit_codes import Exit
 from control.cli.output_format import Form
-from control.demo.local_demo import Demo, DemoOrder, demo
+from control.demo.local_demo import Demo, DemoOptions, demo
 from control.demo.report import report_text
 from control.loop.view import Mode
 from control.render.plan_text import json_text
@@ -45,17 +45,17 @@ def show(
     a person on the screen.
     """
     mode = Mode.AUTO if headless else Mode.APPROVE
-    order = DemoOrder(mode=mode, seed=seed, port=port, plain=plain)
+    order = DemoOptions(mode=mode, seed=seed, port=port, plain=plain)
     with (
         _ended_by_signals(),
         downloads() as on_download,
         demo(settings, order, on_step=_say, on_download=on_download) as running,
     ):
         if headless:
-            _without_screen(running, quiet_s, output)
+            _balance(running, quiet_s, output)
         else:
             logs.silence_stderr()
-            logs.tell_warnings(running.loop.warn)
+            logs.pass_warnings(running.loop.warn)
             compose.front_end()(running.loop)
             _say("ending the load and counting records")
         report = running.report()
@@ -69,7 +69,7 @@ def show(
     return Exit.DONE if report.good else Exit.INCOMPLETE
 
 
-def _without_screen(running: Demo, quiet_s: float, output: Form) -> None:
+def _balance(running: Demo, quiet_s: float, output: Form) -> None:
     narrate(running.loop, output)
     running.wait_level()
     _say(f"level; watching for {quiet_s:.0f} s that nothing moves")

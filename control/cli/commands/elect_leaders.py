@@ -50,7 +50,7 @@ def hold(
         )
     with contextlib.closing(compose.executor(settings)) as executor:
         found = executor.elections(topics or None, ids)
-        _tell_what_stays(found)
+        _report_skipped(found)
         if out is not None:
             write_document(out, election_of(e.id for e in found.possible))
             sys.stdout.write(file_text(out, output))
@@ -72,7 +72,7 @@ def _held(
     return executor.elect(found, compose.journal_dir(settings), by=operator())
 
 
-def _tell_what_stays(found: "Elections") -> None:
+def _report_skipped(found: "Elections") -> None:
     for election in found.left:
         sys.stderr.write(f"plimsoll: left alone: {election.id}: {election.obstacle}\n")
     if not found.possible:

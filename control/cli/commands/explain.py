@@ -24,7 +24,7 @@ from model.plan.remaining import remaining_words
 from model.snapshot.snapshot import TAKING, Snapshot
 from model.units import count_text
 from solver.problem.problem import compile_problem
-from solver.report.counterfactual import WhyNot, Worth, why_not, worths
+from solver.report.counterfactual import MoveValue, WhyNot, move_values, why_not
 from solver.report.unmovable import Left, unmovable
 from solver.search.observer import SolveObserver
 from solver.solve import solve
@@ -172,7 +172,7 @@ def _broker(case: Case, number: int) -> BrokerId:
 def _whole(case: Case, output: Form, observer: SolveObserver) -> str:
     plan = case.plan
     problem = compile_problem(case.snapshot, plan.goals)
-    found = list(worths(problem, plan, range(1, len(plan.moves) + 1)))
+    found = list(move_values(problem, plan, range(1, len(plan.moves) + 1)))
     before = evaluate(case.snapshot, plan.goals, ()).deviation
     after = evaluate(case.snapshot, plan.goals, plan.moves).deviation
     parts = list(_left_parts(case, unmovable(problem), after, observer))
@@ -237,7 +237,7 @@ def _without_prices(case: Case, observer: SolveObserver) -> float | None:
     return evaluate(case.snapshot, goals, best.moves).deviation
 
 
-def _worths_text(found: Sequence[Worth]) -> str:
+def _worths_text(found: Sequence[MoveValue]) -> str:
     rows = [
         [
             str(w.number),
@@ -256,7 +256,7 @@ def _worths_text(found: Sequence[Worth]) -> str:
 
 def _one(case: Case, number: int, output: Form) -> str:
     problem = compile_problem(case.snapshot, case.plan.goals)
-    (worth,) = worths(problem, case.plan, [number])
+    (worth,) = move_values(problem, case.plan, [number])
     if output is Form.JSON:
         return json_text(_worth_document(worth))
     move = case.plan.moves[number - 1]
@@ -285,7 +285,7 @@ def _percent(deviation: float) -> str:
     return f"{100 * deviation:+.1f} %"
 
 
-def _worth_document(worth: Worth) -> dict[str, Any]:
+def _worth_document(worth: MoveValue) -> dict[str, Any]:
     return {
         "number": worth.number,
         "partition": str(worth.partition),

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 def verify(settings: Settings, run_id: str | None, *, output: Form) -> int:
     """Judge the journals in the state folder; the exit code says if all are intact."""
-    from executor.journal.journal_repair import verdicts
+    from executor.journal.journal_repair import check_journals
 
-    found = verdicts(compose.journal_dir(settings), run_id or "")
+    found = check_journals(compose.journal_dir(settings), run_id or "")
     _show(found, output)
     return Exit.USAGE if any(v.is_damaged for v in found) else Exit.DONE
 
 
 def repair(settings: Settings, run_id: str, *, output: Form) -> int:
     """Write a damaged journal again from its intact records; the original is kept."""
-    from executor.journal.journal_repair import repaired, verdicts
+    from executor.journal.journal_repair import check_journals, repaired
 
     folder = compose.journal_dir(settings)
     before, original = repaired(folder, run_id, Timing())
@@ -35,7 +35,7 @@ def repair(settings: Settings, run_id: str, *, output: Form) -> int:
     sys.stderr.write(
         f"plimsoll: {before.path} was repaired; the original is {original}\n"
     )
-    _show(verdicts(folder, before.run_id), output)
+    _show(check_journals(folder, before.run_id), output)
     return Exit.USAGE if before.plan_problem else Exit.DONE
 
 

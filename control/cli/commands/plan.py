@@ -24,7 +24,7 @@ from control.render.plan_text import (
     skew_text,
 )
 from control.settings.settings import Settings
-from model.exchange.reassignment import write_stock
+from model.exchange.reassignment import write_reassignment_json
 from model.goals.goals import Goals, without_replica_moves
 from model.plan.outages import outage_notes
 from model.plan.plan import KIND, Plan, PlanStatus, write_plan
@@ -62,7 +62,7 @@ def make(
     if leaders_only:
         goals = without_replica_moves(goals)
     check_racks(snapshot, goals, reassignment_json)
-    _tell_unknown_loads(snapshot, goals)
+    _warn_of_unknown_loads(snapshot, goals)
     result = shown(
         lambda observer: solve(snapshot, goals, settings.solve, observer), kept=PLAN
     )
@@ -81,7 +81,7 @@ def make(
     return EXITS.get(result.status, Exit.DONE)
 
 
-def _tell_unknown_loads(snapshot: Snapshot, goals: Goals) -> None:
+def _warn_of_unknown_loads(snapshot: Snapshot, goals: Goals) -> None:
     counted = any(isinstance(goal.resource, Count) for goal in goals.balance)
     if len(snapshot) and not snapshot.header.resources and not counted:
         sys.stderr.write(
@@ -99,7 +99,7 @@ def _write(plan: Plan, out: Path | None, reassignment_json: Path | None) -> None
     if out is not None:
         write_plan(out, plan)
     if reassignment_json is not None:
-        write_stock(reassignment_json, plan)
+        write_reassignment_json(reassignment_json, plan)
 
 
 def _text(

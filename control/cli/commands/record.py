@@ -42,7 +42,7 @@ def watch(
     out = out or Path(f"plimsoll-{dt.datetime.now(dt.UTC):%Y%m%dT%H%M%SZ}")
     with Recorder(out, names) as recorder:
         with compose.observer(settings, recorder=recorder) as collector:
-            snapshot = _watched(collector, span_s)
+            snapshot = _observed(collector, span_s)
         if not recorder.batches:
             raise ClusterUnreachable(
                 f"Nothing was measured at {bootstrap} within {seconds_text(span_s)}, "
@@ -71,7 +71,7 @@ def watch(
     return Exit.DONE
 
 
-def _watched(collector: "Collector", span_s: float) -> Snapshot:
+def _observed(collector: "Collector", span_s: float) -> Snapshot:
     snapshot = collector.wait()
     if not len(snapshot):
         raise ConfigError("the cluster has no partitions; there is nothing to record")

@@ -5,7 +5,7 @@ import sys
 from control import compose
 from control.cli import logs
 from control.cli.commands.apply import (
-    Narrator,
+    RunNarrator,
     go_on,
     steered_by_signals,
     told,
@@ -85,12 +85,12 @@ class Teller:
     def __init__(self, output: Form) -> None:
         self._output = output
         self._phase: tuple[Phase, str] | None = None
-        self._narrator: tuple[str, Narrator] | None = None
+        self._narrator: tuple[str, RunNarrator] | None = None
 
     def __call__(self, view: LoopView) -> None:
         if view.run is not None and view.phase is Phase.RUNNING:
             if self._narrator is None or self._narrator[0] != view.run.run_id:
-                self._narrator = (view.run.run_id, Narrator())
+                self._narrator = (view.run.run_id, RunNarrator())
             self._narrator[1](view.run)
         if self._phase is None or view.phase is not self._phase[0]:
             self._phase = (view.phase, view.message)

@@ -22,11 +22,11 @@ def show(settings: Settings, *, allow_changes: bool, record: Path | None) -> int
         There is no terminal, or no cluster is named.
     """
     compose.bootstrap_of(settings)
-    _need_terminal()
+    _require_terminal()
     mode = Mode.APPROVE if allow_changes else Mode.READ_ONLY
     loop = compose.loop(settings, mode=mode, patient=True)
     logs.silence_stderr()
-    logs.tell_warnings(loop.warn)
+    logs.pass_warnings(loop.warn)
     with loop, recorded(loop, record):
         compose.front_end()(loop)
     return exit_of(loop.error) if loop.error is not None else Exit.DONE
@@ -43,7 +43,7 @@ def play(file: Path, settings: Settings, *, speed: float) -> int:
     from control.session_recording.playback import Playback
 
     playback = Playback(file, settings, speed=speed)
-    _need_terminal()
+    _require_terminal()
     logs.silence_stderr()
     with playback:
         compose.front_end()(playback)
@@ -63,7 +63,7 @@ def recorded(
     return ScreenRecorder(loop, file)
 
 
-def _need_terminal() -> None:
+def _require_terminal() -> None:
     if not terminal.is_there():
         raise ConfigError(
             "the screen needs a terminal; without one, use `plimsoll status` or "

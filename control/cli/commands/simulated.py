@@ -8,7 +8,7 @@ from control.cli import logs
 from control.cli.commands.screen import recorded
 from control.cli.exit_codes import Exit
 from control.cli.output_format import Form
-from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode, Phase
 from control.settings.settings import Settings
@@ -32,7 +32,7 @@ def show(
     Without a terminal or with `headless` a plan is approved by policy, and its run
     reported.
     """
-    order = SimulatedOrder(
+    order = SimulatedDemoOptions(
         mode=Mode.AUTO if headless else Mode.APPROVE,
         brokers=brokers,
         seed=seed,
@@ -40,14 +40,14 @@ def show(
     )
     with simulated(settings, order) as loop, recorded(loop, record):
         if headless:
-            return _without_screen(loop, output)
+            return _balance(loop, output)
         logs.silence_stderr()
-        logs.tell_warnings(loop.warn)
+        logs.pass_warnings(loop.warn)
         compose.front_end()(loop)
     return Exit.DONE
 
 
-def _without_screen(loop: Loop, output: Form) -> int:
+def _balance(loop: Loop, output: Form) -> int:
     # They load the planner, which the screen's first picture need not wait for.
     from control.cli.commands.apply import told
     from control.cli.commands.run import narrate

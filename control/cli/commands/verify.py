@@ -70,7 +70,7 @@ def make(
         held = read_election(election) if election is not None else None
         snapshot = origin.read(settings)
         moves = moves_of(snapshot, document, held)
-        return _judge_moves(settings, plan_file, snapshot, moves, output)
+        return _reassignment(settings, plan_file, snapshot, moves, output)
     if election is not None:
         raise ConfigError(
             "--election goes with --reassignment FILE, after which it is held; name "
@@ -78,14 +78,12 @@ def make(
         )
     if plan_file is None:
         raise ConfigError("nothing to verify; name a plan file or --reassignment FILE")
-    plan, found = _claims_of(
-        settings, plan_file, origin, prove, work, given=goals_given
-    )
-    sys.stdout.write(_claims_text(plan, found, output))
+    plan, found = _claims(settings, plan_file, origin, prove, work, given=goals_given)
+    sys.stdout.write(claims_text(plan, found, output))
     return Exit.REFUSED if _broken(found) else Exit.DONE
 
 
-def _claims_of(
+def _claims(
     settings: Settings,
     plan_file: Path,
     origin: Origin,
@@ -119,7 +117,7 @@ def _broken(found: Sequence[Claim]) -> list[str]:
     return [c.name for c in found if c.holds is False]
 
 
-def _claims_text(plan: Plan, found: Sequence[Claim], output: Form) -> str:
+def claims_text(plan: Plan, found: Sequence[Claim], output: Form) -> str:
     broken = _broken(found)
     if output is Form.JSON:
         return json_text(
@@ -175,7 +173,7 @@ class Judged:
         return gain / possible if possible > 0 else 0.0
 
 
-def _judge_moves(
+def _reassignment(
     settings: Settings,
     plan_file: Path | None,
     snapshot: Snapshot,
@@ -205,7 +203,7 @@ def _judged(
         by = result.best.bound_method if result.best else by
         by += ", stopped" if result.status is PlanStatus.STOPPED else ""
     else:
-        plan = _plan_for(plan_file, snapshot)
+        plan = _beside_plan(plan_file, snapshot)
         goals, ours = plan.goals, plan.objective
         bound, by = _bound_of(plan, snapshot)
     return Judged(
@@ -218,7 +216,7 @@ def _judged(
     )
 
 
-def _plan_for(plan_file: Path, snapshot: Snapshot) -> Plan:
+def _beside_plan(plan_file: Path, snapshot: Snapshot) -> Plan:
     document = read_document(plan_file, KIND, major=1)
     plan = plan_of_document(document, plan_file)
     for claim in (hash_claim(document), snapshot_claim(plan, snapshot)):

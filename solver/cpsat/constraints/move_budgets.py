@@ -58,11 +58,11 @@ def _wanted(problem: Problem, variables: Variables) -> Iterator[tuple[str, int, 
         for topic, members in _by_topic(problem, rows).items():
             moved = _moved(problem, variables, members, lambda _: 1)
             yield f"moves of topic {topic}", budgets.replica_moves_per_topic, moved
-    yield from _of_brokers(problem, variables)
-    yield from _of_partitions(problem, variables)
+    yield from _broker_sums(problem, variables)
+    yield from _partition_sums(problem, variables)
 
 
-def _of_partitions(
+def _partition_sums(
     problem: Problem, variables: Variables
 ) -> Iterator[tuple[str, int, Sums]]:
     budgets = problem.goals.budgets
@@ -101,7 +101,7 @@ def _counted(changed: Iterable[cp_model.IntVar | None]) -> Sums:
     return open_, [1] * len(open_), len(changed) - len(open_)
 
 
-def _of_brokers(
+def _broker_sums(
     problem: Problem, variables: Variables
 ) -> Iterator[tuple[str, int, Sums]]:
     into, out = (

@@ -11,7 +11,7 @@ from kafka.errors import (
 )
 
 from collector.brokers import failover as anyone
-from collector.brokers.failover import STAYS_S, Anyone
+from collector.brokers.failover import STAYS_S, AnyBroker
 from collector.brokers.fan_out import ANSWER_S
 
 LIMIT_S = 10.0
@@ -24,7 +24,7 @@ class Cluster:
         self.failing: dict[int, Exception] = {}
         self.asked: list[tuple[int, float]] = []
         self.now_s = 0.0
-        self._anyone = Anyone(LIMIT_S, lambda: self.now_s)
+        self._anyone = AnyBroker(LIMIT_S, lambda: self.now_s)
         brokers = [SimpleNamespace(node_id=b) for b in (1, 2, 3)]
         known = SimpleNamespace(brokers=lambda: brokers)
         self._admin: Any = SimpleNamespace(_manager=SimpleNamespace(cluster=known))

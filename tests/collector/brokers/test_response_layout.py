@@ -16,8 +16,8 @@ from collector.brokers.response_layout import (
     SIZE,
     Answer,
     Figure,
-    Garbled,
     Layout,
+    MalformedResponse,
     commits,
     list_offsets,
     log_dirs,
@@ -152,12 +152,12 @@ def test_a_damaged_answer_is_read_or_garbled_and_nothing_else(
     body = bytearray(answer.body[: max(0, len(answer.body) - cut)])
     if at < len(body):
         body[at] = byte
-    with suppress(Garbled):
+    with suppress(MalformedResponse):
         parse(Answer(bytes(body), answer.version, answer.flexible))
 
 
 @pytest.mark.parametrize(("parse", "answer"), WHOLE)
 def test_an_answer_that_is_cut_off_is_garbled(parse: Any, answer: Answer) -> None:
     for size in range(len(answer.body)):
-        with pytest.raises(Garbled):
+        with pytest.raises(MalformedResponse):
             parse(Answer(answer.body[:size], answer.version, answer.flexible))

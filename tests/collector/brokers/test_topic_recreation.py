@@ -6,7 +6,7 @@ from typing import Any
 import pyarrow as pa
 
 from collector.assemble import FRESH_MS
-from collector.brokers.topic_recreation import Births
+from collector.brokers.topic_recreation import TopicRecreations
 from collector.metadata import ClusterState
 from collector.spark.vectors import VECTORS
 from tests.support.collector.sample_rows import START_MS, cluster, topic
@@ -22,7 +22,7 @@ def vectors(*rows: tuple[str, int]) -> pa.Table:
     return pa.Table.from_pylist(made, schema=VECTORS)
 
 
-def kept(births: Births, *rows: tuple[str, int]) -> list[tuple[str, int]]:
+def kept(births: TopicRecreations, *rows: tuple[str, int]) -> list[tuple[str, int]]:
     found = births.own(vectors(*rows)).to_pylist()
     return [(v["topic"], (v["time_ms"] - START_MS) // 1000) for v in found]
 
@@ -32,13 +32,13 @@ NEW = {**OLD, "topic_id": "another"}
 
 
 def test_what_is_there_at_first_is_not_new() -> None:
-    births = Births()
+    births = TopicRecreations()
     assert births.see(at(0, OLD, OTHER)) == frozenset()
     assert kept(births, ("orders", -5)) == [("orders", -5)]
 
 
 def test_a_topic_with_another_id_has_no_load_of_before() -> None:
-    births = Births()
+    births = TopicRecreations()
     births.see(at(0, OLD, OTHER))
     assert births.see(at(5, NEW, OTHER)) == {"orders"}
     rows = (("orders", 4), ("orders", 5), ("other", 4))
@@ -46,14 +46,14 @@ def test_a_topic_with_another_id_has_no_load_of_before() -> None:
 
 
 def test_a_topic_that_was_away_has_no_load_of_before() -> None:
-    births = Births()
+    births = TopicRecreations()
     for second, topics in ((0, (OLD,)), (5, ()), (9, (NEW,))):
         births.see(at(second, *topics))
     assert kept(births, ("orders", 4), ("orders", 9)) == [("orders", 9)]
 
 
 def test_a_birth_is_forgotten_once_vectors_of_before_are_too_old_anyway() -> None:
-    births = Births()
+    births = TopicRecreations()
     births.see(at(0, OLD))
     births.see(at(5, NEW))
     births.see(at(6 + FRESH_MS // 1000, NEW))

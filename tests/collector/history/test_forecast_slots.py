@@ -15,12 +15,16 @@ from clients.connection import Connection
 from collector.assemble import assemble
 from collector.collector import Collector
 from collector.collector_settings import CollectorSettings
-from collector.history.forecast_slots import Ahead, coming, name_of, with_slots
+from collector.history.forecast_slots import SlotForecaster, coming, name_of, with_slots
 from collector.history.forecasters import SeasonalTrend
 from collector.history.history_settings import Horizon
 from collector.history.slot_selection import choose
 from collector.history.slots import DAY, WEEK, Calendar
-from collector.history.weekly_forecast import COLUMNS, Outlook, read_outlook
+from collector.history.weekly_forecast import (
+    COLUMNS,
+    WeeklyForecast,
+    read_weekly_forecast,
+)
 from collector.history.weekly_profile import Terms, week_of
 from collector.samples import SAMPLES
 from collector.spark.vectors import VECTORS
@@ -36,7 +40,7 @@ NOW_HOUR = FIRST_HOUR + DAYS * DAY + 2
 PARTITIONS = [("night", 0), ("night", 1), ("office", 0), ("steady", 0)]
 
 
-def outlook(days: int = DAYS, **other: Any) -> Outlook:
+def outlook(days: int = DAYS, **other: Any) -> WeeklyForecast:
     """Topics with their peaks at 3:00 and at 15:00, and one without any."""
     hours = days * DAY
     loads = np.stack(
@@ -53,7 +57,7 @@ def outlook(days: int = DAYS, **other: Any) -> Outlook:
         forecaster=SeasonalTrend(),
     )
     newest = dt.datetime.fromtimestamp(3600 * (FIRST_HOUR + hours - 1), dt.UTC)
-    made = Outlook(
+    made = WeeklyForecast(
         week_of(hours_of(PARTITIONS, loads), terms).select(COLUMNS),
         method="seasonal with trend",
         zone="UTC",
@@ -145,7 +149,7 @@ def test_partitions_with_too_little_history_count_as_now() -> None:
     ],
 )
 def test_history_that_does_not_suffice_gives_no_slots_and_says_why(
-    made: Outlook, horizon: Horizon, words: str
+    made: WeeklyForecast, horizon: Horizon, words: str
 ) -> None:
     found = coming(made, NOW_HOUR, horizon, NET)
     assert words in found.forecast.unused
@@ -169,8 +173,8 @@ def test_a_forecast_that_misses_no_less_than_as_now_is_not_used() -> None:
 
 def test_without_outlook_or_horizon_a_snapshot_stays_as_it_is(tmp_path: Path) -> None:
     plain = snapshot()
-    assert Ahead(Horizon.DAY, lambda: 0.0).add(plain) is plain
-    off = Ahead(Horizon.OFF, lambda: 3600.0 * NOW_HOUR)
+    assert SlotForecaster(Horizon.DAY, lambda: 0.0).add(plain) is plain
+    off = SlotForecaster(Horizon.OFF, lambda: 3600.0 * NOW_HOUR)
     off.learn(outlook(), tmp_path)
     assert off.add(plain) is plain
 
@@ -179,7 +183,10 @@ def test_an_outlook_is_there_after_the_next_start(tmp_path: Path) -> None:
     def clock() -> float:
         return 3600.0 * NOW_HOUR
 
-    before, after = Ahead(Horizon.DAY, clock), Ahead(Horizon.DAY, clock)
+    before, after = (
+        SlotForecaster(Horizon.DAY, clock),
+        SlotForecaster(Horizon.DAY, clock),
+    )
     before.learn(outlook(), tmp_path)
     after.recall(tmp_path)
     wanted, found = before.add(snapshot()), after.add(snapshot())
@@ -214,9 +221,9 @@ def test_a_collector_goes_by_the_outlook_in_its_clusters_folder(
 
 def test_an_outlook_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "outlook.parquet"
-    assert read_outlook(path) is None
+    assert read_weekly_forecast(path) is None
     path.write_bytes(b"PAR1 torn")
-    assert read_outlook(path) is None
+    assert read_weekly_forecast(path) is None
 
 
 def test_hours_of_the_week_have_names_to_read() -> None:

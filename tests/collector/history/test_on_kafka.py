@@ -30,7 +30,7 @@ STEP_MS = HOUR_MS // 4
 PATIENCE_S = 300.0
 
 
-def kept_until(today_ms: int) -> list[bytes]:
+def samples_until(today_ms: int) -> list[bytes]:
     """Three days and what is of today; the first day as an older version wrote it."""
     begin_ms = today_ms - DAYS * DAY * HOUR_MS
     found = []
@@ -52,7 +52,7 @@ def test_a_history_without_days_begins_with_what_cruise_control_kept(
     # A day is over some minutes after midnight.
     now = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=LATE_S)
     midnight = now.replace(hour=0, minute=0, second=0)
-    records = kept_until(int(midnight.timestamp()) * 1000)
+    records = samples_until(int(midnight.timestamp()) * 1000)
     local_cluster.create_topic(STORE, [[1], [2]], {"retention.ms": "-1"})
     producer = Producer({"bootstrap.servers": local_cluster.bootstrap})
     for record in [*records, b"?"]:

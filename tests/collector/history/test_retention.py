@@ -8,10 +8,10 @@ from typing import Any, cast
 
 import pytest
 
-from collector.history.forecast_slots import Ahead
+from collector.history.forecast_slots import SlotForecaster
 from collector.history.history_settings import HistorySettings, Horizon
 from collector.history.retention import HistoryKeeper, url_of
-from collector.history.weekly_forecast import Outlook
+from collector.history.weekly_forecast import WeeklyForecast
 from model.errors import PlimsollError
 from tests.collector.history.test_forecast_slots import outlook
 
@@ -38,9 +38,9 @@ def test_a_store_that_is_away_is_named_and_tried_again_in_an_hour(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = outlook()
-    answers: list[Outlook | PlimsollError] = [PlimsollError("S3 is away."), made]
+    answers: list[WeeklyForecast | PlimsollError] = [PlimsollError("S3 is away."), made]
 
-    def renew(*_: object) -> Outlook:
+    def renew(*_: object) -> WeeklyForecast:
         answer = answers.pop(0)
         if isinstance(answer, PlimsollError):
             raise answer
@@ -48,7 +48,7 @@ def test_a_store_that_is_away_is_named_and_tried_again_in_an_hour(
 
     keeper = HistoryKeeper(HistorySettings(), tmp_path, "c1", lambda: 3600 + 600)
     monkeypatch.setattr(keeper, "renew", renew)
-    closing, ahead = TwoRounds(), Ahead(Horizon.DAY, lambda: 0.0)
+    closing, ahead = TwoRounds(), SlotForecaster(Horizon.DAY, lambda: 0.0)
     with caplog.at_level(logging.WARNING, "plimsoll.collector"):
         keeper.run(SESSION, closing, ahead)
     assert "S3 is away. It is tried again in an hour." in caplog.text

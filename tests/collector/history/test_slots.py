@@ -9,7 +9,7 @@ import pytest
 
 from collector.history.forecasters import SeasonalTrend
 from collector.history.hours import HOUR_MS, hourly
-from collector.history.slots import WEEK, Calendar, Past, pasts, slots
+from collector.history.slots import WEEK, Calendar, Past, load_histories, slots
 from collector.history.weekly_profile import Terms, week_of
 from tests.support.collector.seasonal_loads import (
     FIRST_HOUR,
@@ -114,7 +114,7 @@ def test_what_older_files_lack_is_unknown() -> None:
         at = hours.schema.get_field_index(name)
         field = hours.schema.field(at)
         hours = hours.set_column(at, field, pa.nulls(24, field.type))
-    found = pasts(hours, calendar(24))[1]
+    found = load_histories(hours, calendar(24))[1]
     assert slots(found["net_out"]).samples.sum() == 0
     assert np.isnan(slots(found["net_out"]).mean).all()
     assert slots(found["net_in"]).samples.sum() == 240
@@ -122,6 +122,6 @@ def test_what_older_files_lack_is_unknown() -> None:
 
 def test_hours_outside_the_calendar_do_not_count() -> None:
     hours = hours_of([ORDERS], daily(48, peak=14)[None])
-    ids, found = pasts(hours, calendar(24))
+    ids, found = load_histories(hours, calendar(24))
     assert ids.to_pylist() == [{"topic": "orders", "partition": 3}]
     assert found["net_in"].mean.shape == (1, 24)

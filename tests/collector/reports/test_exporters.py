@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 
 from collector.reports.exporters import Exporters, ExporterSettings
-from collector.reports.http import Access, Web
+from collector.reports.http import Access, MetricsClient
 from collector.reports.prometheus_text import parse
 from collector.reports.report_columns import FIGURES as ALL
 from collector.reports.selectors import Figures, figures, selector
@@ -24,7 +24,7 @@ FIGURES: Figures = {
 }
 
 
-class Brokers(Web):
+class Brokers(MetricsClient):
     """Pages by address; None is nobody there."""
 
     def __init__(self, texts: Mapping[str, str | None]) -> None:

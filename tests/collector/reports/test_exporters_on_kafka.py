@@ -16,7 +16,7 @@ from clients.jvm.jars import default_cache_dir, fetch, read_pins
 from collector.metadata import ClusterReader
 from collector.probe import Probe
 from collector.reports.exporters import Exporters, ExporterSettings
-from collector.reports.http import Access, Web
+from collector.reports.http import Access, MetricsClient
 from collector.reports.merge import complete
 from collector.reports.report_columns import FIGURES, PROMETHEUS
 from collector.reports.selectors import figures
@@ -109,7 +109,7 @@ def exporters(scraped: Scraped, broker: int, preset: str) -> Exporters:
         ExporterSettings(
             urls={broker: scraped.urls[broker]}, figures=figures(preset, {})
         ),
-        Web(Access()),
+        MetricsClient(Access()),
         steady=lambda: next(seconds),
     )
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from collector.reports.http import Access, Web
+from collector.reports.http import Access, MetricsClient
 from lab.local_cluster.tcp_ports import free_ports
 from model.errors import ConfigError, MetricsUnreachable
 from tests.support.collector.http_pages import Page, pages
@@ -19,7 +19,7 @@ PATH = "/metrics?secret=query"
 def refusal(page: Page, access: Access | None = None) -> str:
     with pages(lambda _: page) as server:
         with pytest.raises(MetricsUnreachable) as caught:
-            Web(access or Access()).get(server.url + PATH, "text/plain")
+            MetricsClient(access or Access()).get(server.url + PATH, "text/plain")
         words = str(caught.value)
         assert words.startswith(f"{server.url}/metrics ")
         assert "secret" not in words
@@ -28,7 +28,10 @@ def refusal(page: Page, access: Access | None = None) -> str:
 
 def test_a_page_is_had_as_it_is() -> None:
     with pages(lambda path: Page(path.encode())) as server:
-        assert Web(Access()).get(server.url + PATH, "text/plain") == PATH.encode()
+        assert (
+            MetricsClient(Access()).get(server.url + PATH, "text/plain")
+            == PATH.encode()
+        )
         ((_, headers),) = server.asked
     assert headers["Accept"] == "text/plain"
     assert "Authorization" not in headers
@@ -63,7 +66,7 @@ def test_a_login_does_not_follow_a_redirect() -> None:
 def test_nobody_there_is_told() -> None:
     (port,) = free_ports(1)
     with pytest.raises(MetricsUnreachable, match="was not read: Connection refused"):
-        Web(Access()).get(f"http://127.0.0.1:{port}/metrics", "text/plain")
+        MetricsClient(Access()).get(f"http://127.0.0.1:{port}/metrics", "text/plain")
 
 
 def test_an_answer_that_breaks_off_is_none() -> None:
@@ -88,7 +91,7 @@ def test_a_silent_server_is_told() -> None:
 
     with pages(wait) as server:
         with pytest.raises(MetricsUnreachable, match="no answer in time"):
-            Web(Access(timeout_s=0.2)).get(server.url, "text/plain")
+            MetricsClient(Access(timeout_s=0.2)).get(server.url, "text/plain")
         ended.set()
 
 
@@ -99,7 +102,7 @@ def test_what_is_no_http_is_told() -> None:
 
 def login(access: Access) -> str:
     with pages(lambda _: Page()) as server:
-        Web(access).get(server.url, "text/plain")
+        MetricsClient(access).get(server.url, "text/plain")
         ((_, headers),) = server.asked
         return headers["Authorization"]
 
@@ -121,7 +124,7 @@ def test_a_token_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old")
     with pages(lambda _: Page()) as server:
-        web = Web(Access(token_file=file))
+        web = MetricsClient(Access(token_file=file))
         file.write_text("new")
         web.get(server.url, "text/plain")
         assert server.asked[0][1]["Authorization"] == "Bearer new"
@@ -144,7 +147,7 @@ def test_secrets_are_in_no_words_and_no_log(caplog: pytest.LogCaptureFixture) ->
 @pytest.mark.parametrize("token", ["two\nlines", "hüsh", "bell\a"])
 def test_a_token_that_no_header_can_hold_is_refused_unsaid(token: str) -> None:
     with pytest.raises(ConfigError, match="token is not one line") as caught:
-        Web(Access(token=token))
+        MetricsClient(Access(token=token))
     assert token not in str(caught.value)
 
 
@@ -153,12 +156,12 @@ def test_a_secret_or_an_authority_that_cannot_be_read_is_refused(
 ) -> None:
     nowhere = tmp_path / "nowhere"
     with pytest.raises(ConfigError, match=rf"secret in {nowhere} cannot be read \(No "):
-        Web(Access(token_file=nowhere))
+        MetricsClient(Access(token_file=nowhere))
     with pytest.raises(ConfigError, match=f"authorities in {nowhere} cannot be used"):
-        Web(Access(authorities=nowhere))
+        MetricsClient(Access(authorities=nowhere))
     nowhere.write_text("no certificate")
     with pytest.raises(ConfigError, match="ca_file is a PEM file of certificates"):
-        Web(Access(authorities=nowhere))
+        MetricsClient(Access(authorities=nowhere))
 
 
 def test_tls_is_believed_by_the_authorities_given(tmp_path: Path) -> None:
@@ -166,7 +169,7 @@ def test_tls_is_believed_by_the_authorities_given(tmp_path: Path) -> None:
     trusted = authority.write(tmp_path / "ca.pem")
     own = authority.issue(tmp_path / "own.pem", "prometheus")
     with pages(lambda _: Page(b"1\n"), certificate=own) as server:
-        web = Web(Access(authorities=trusted))
+        web = MetricsClient(Access(authorities=trusted))
         assert web.get(server.url, "text/plain") == b"1\n"
         with pytest.raises(MetricsUnreachable, match="certificate is not trusted"):
-            Web(Access()).get(server.url, "text/plain")
+            MetricsClient(Access()).get(server.url, "text/plain")

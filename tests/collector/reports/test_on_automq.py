@@ -30,7 +30,7 @@ def loads(found: Snapshot, resource: Resource) -> np.ndarray[tuple[int], np.dtyp
     return found.partitions.loads[rows, column]
 
 
-def out_is_known_by(watcher: Collector) -> set[str]:
+def sources_of_bytes_out(watcher: Collector) -> set[str]:
     rows = [r for r in watcher.vectors.to_pylist() if r["topic"] == TOPIC]
     return {ORIGINS[r["out_by"]] for r in rows}
 
@@ -60,7 +60,7 @@ def test_bytes_out_that_no_group_commits_are_those_that_automq_tells(
             time.sleep(1)
             found = watcher.wait(PATIENCE_S)
         (state,) = [s for s in watcher.reporters.states() if s.source == AUTOMQ]
-        known = out_is_known_by(watcher)
+        known = sources_of_bytes_out(watcher)
     assert known == {AUTOMQ}
     assert (state.why, state.silent, state.left_out) == ("", (), {})
     assert state.records >= NODES

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pyarrow as pa
 
-from collector.reports.aggregate import Answer, Sheet
+from collector.reports.aggregate import Answer, ReportBuilder
 from collector.reports.poller import Poller
 from collector.reports.report_columns import PROMETHEUS, REPORTS
 
@@ -22,7 +22,7 @@ def eventually(done: Callable[[], bool]) -> None:
 
 
 def reports(time_ms: int, *brokers: int) -> pa.Table:
-    sheet = Sheet()
+    sheet = ReportBuilder()
     for broker in brokers:
         sheet.add(broker, {}, "cpu_cores", 1.0)
         sheet.add(broker, {"topic": "t"}, "bytes_in", 5.0)

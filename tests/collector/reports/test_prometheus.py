@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collector.reports.aggregate import Answer
-from collector.reports.http import Access, Web
+from collector.reports.http import Access, MetricsClient
 from collector.reports.prometheus import PrometheusServer, ServerSettings
 from collector.reports.report_columns import REPORTS
 from collector.reports.selectors import Figures, figures, selector
@@ -27,7 +27,7 @@ NOW_S = 1_800_000_000.5
 
 def server(url: str, **own: Any) -> PrometheusServer:
     told = {"figures": FIGURES, "broker_label": "id", **own}
-    web = Web(Access(timeout_s=60))
+    web = MetricsClient(Access(timeout_s=60))
     return PrometheusServer(ServerSettings(url=url, **told), web, lambda: NOW_S)
 
 
@@ -164,7 +164,7 @@ def test_brokers_that_fall_silent_are_missing_and_named_for_an_hour() -> None:
 
     with pages(lambda path: answer(query_of(path))) as at:
         told = ServerSettings(url=at.url, figures=FIGURES, broker_label="id")
-        source = PrometheusServer(told, Web(Access()), lambda: now_s[0])
+        source = PrometheusServer(told, MetricsClient(Access()), lambda: now_s[0])
         assert source.read().failures == ()
         alive -= {"1", "3", "5"}
         now_s[0] += 15
@@ -241,7 +241,7 @@ JSON = st.recursive(
 )
 
 
-class Fixed(Web):
+class Fixed(MetricsClient):
     """Answers everything with one document."""
 
     document: object = None

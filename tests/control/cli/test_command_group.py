@@ -97,7 +97,7 @@ def test_looks_are_given_before_and_after_the_command(
 ) -> None:
     seen: list[str] = []
 
-    def drawing(settings: Any, *_: object, **__: object) -> int:
+    def loading(settings: Any, *_: object, **__: object) -> int:
         screen = settings.screen
         seen.append("--ascii" if screen.ascii else f"--theme {screen.theme}")
         return 0
@@ -106,8 +106,8 @@ def test_looks_are_given_before_and_after_the_command(
         seen.append(" ".join(arguments))
         return 0
 
-    monkeypatch.setattr("control.cli.commands.demo.show", drawing)
-    monkeypatch.setattr("control.cli.commands.plan.make", drawing)
+    monkeypatch.setattr("control.cli.commands.demo.show", loading)
+    monkeypatch.setattr("control.cli.commands.plan.make", loading)
     monkeypatch.setattr("control.cli.commands.serve.show", serving)
     arguments = [name]
     arguments[place:place] = looks

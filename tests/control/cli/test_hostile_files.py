@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from clients.client_properties import read_client_properties
-from control.session_recording.format import Film, FilmHeader
-from control.session_recording.reader import read_film
+from control.session_recording.format import Film, RecordingHeader
+from control.session_recording.reader import read_recording
 from control.settings.settings import load
 from model.errors import PlimsollError
 from model.exchange.capacity import read_capacities
@@ -52,12 +52,12 @@ class Reader:
 
 
 def _film(path: Path) -> None:
-    for _ in read_film(path)[1]:
+    for _ in read_recording(path)[1]:
         pass
 
 
 def _recorded(path: Path) -> bytes:
-    header = FilmHeader(
+    header = RecordingHeader(
         bootstrap="b:1",
         name=None,
         goals=Goals(),
@@ -146,7 +146,7 @@ def _nodes(document: Any, found: list[tuple[Any, Any]]) -> list[tuple[Any, Any]]
     return found
 
 
-def _retold(dice: random.Random, line: bytes) -> bytes:
+def _with_other_value(dice: random.Random, line: bytes) -> bytes:
     """JSON with one member of another kind."""
     document = json.loads(line)
     parent, key = dice.choice(_nodes(document, []))
@@ -184,7 +184,7 @@ def _mutated(dice: random.Random, reader: Reader) -> bytes:
     is_json = reader.name.endswith(("json", "jsonl"))
     if is_json and dice.random() < 0.7:
         at = dice.randrange(len(lines))
-        lines[at] = _retold(dice, lines[at]) + b"\n"
+        lines[at] = _with_other_value(dice, lines[at]) + b"\n"
         return b"".join(lines)
     return _damaged(dice, reader.good)
 

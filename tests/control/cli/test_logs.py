@@ -20,7 +20,7 @@ def _told() -> list[str]:
     told: list[str] = []
     logs.configure(verbose=False, file=None)
     logs.silence_stderr()
-    logs.tell_warnings(told.append)
+    logs.pass_warnings(told.append)
     return told
 
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from control.cli import logs
-from control.cli.commands.apply import Narrator
+from control.cli.commands.apply import RunNarrator
 from control.cli.commands.run import narrate
 from control.cli.exit_codes import Exit
 from control.cli.main import app
@@ -47,7 +47,7 @@ def test_a_move_that_ended_is_told_once(capsys: pytest.CaptureFixture[str]) -> N
     done = replace(
         RUN.moves[0], state=MoveState.DONE, issued_at_ms=1000, done_at_ms=2500
     )
-    told = Narrator()
+    told = RunNarrator()
     for _ in range(2):
         told(replace(RUN, moves=(done, RUN.moves[1])))
     assert capsys.readouterr().err == "1/2 orders-0 done in 1.50 s\n"
@@ -56,7 +56,7 @@ def test_a_move_that_ended_is_told_once(capsys: pytest.CaptureFixture[str]) -> N
 def test_the_time_left_is_told_when_it_has_halved_or_grown(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    told = Narrator()
+    told = RunNarrator()
     for left_s in (None, 400.0, 300.0, 201.0, 190.0, 280.0, 300.0, 100.0, 9.0, None):
         told(replace(RUN, left_s=left_s))
     assert capsys.readouterr().err.splitlines() == [

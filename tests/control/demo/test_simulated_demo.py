@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode, Phase
 from control.settings.settings import Settings
@@ -19,8 +19,8 @@ LONG_S = 300.0
 MAIN = "from control.cli.main import main"
 
 
-def order(mode: Mode = Mode.APPROVE) -> SimulatedOrder:
-    return SimulatedOrder(
+def order(mode: Mode = Mode.APPROVE) -> SimulatedDemoOptions:
+    return SimulatedDemoOptions(
         mode=mode, brokers=4, seed=7, now_s=1_700_000_000.0, speed=60.0
     )
 
@@ -95,7 +95,7 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
     resumed = _ended(loop, 2)
     assert (resumed.run_id, resumed.state) == (stopped.run_id, RunState.DONE)
 
-    plan, left = loop.past.plan_back(resumed.run_id)
+    plan, left = loop.past.plan_rollback(resumed.run_id)
     assert not left
     loop.past.roll_back(plan, "ann")
     back = _ended(loop, 3)

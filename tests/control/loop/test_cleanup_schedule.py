@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from control.loop.cleanup_schedule import FIRST_S, Leftovers
+from control.loop.cleanup_schedule import FIRST_S, CleanupSchedule
 from control.loop.dependencies import LoopParts, LoopSettings
 from control.loop.loop import Loop
 from control.loop.view import LoopView, Mode
@@ -16,7 +16,7 @@ from control.settings.auto_limits import EAGER
 from executor.executor import Executor
 from executor.journal.run_history import left_set, recent_moves
 from executor.timing import RunLimits
-from lab.simulated_cluster.demo_cluster import WorldOrder
+from lab.simulated_cluster.demo_cluster import DemoClusterOptions
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.errors import GuardrailRefused
 from model.goals.goals import Goals, SolveLimits
@@ -67,7 +67,7 @@ class Site:
 
 @contextmanager
 def looping(folder: Path) -> Iterator[Site]:
-    world = WorldOrder(brokers=8, seed=7, now_s=1_700_000_000.0)
+    world = DemoClusterOptions(brokers=8, seed=7, now_s=1_700_000_000.0)
     settings = LoopSettings(
         bootstrap="simulated",
         name=None,
@@ -143,7 +143,7 @@ def left(tmp_path: Path) -> ExecutionSite:
     site.faults.on_call = killed_after("reassign")
     with pytest.raises(Killed):
         site.run()
-    site.live_on()
+    site.stop_killing()
     return site
 
 
@@ -170,7 +170,7 @@ def test_a_throttle_stays_while_what_it_is_for_is_copied(left: ExecutionSite) ->
 
 
 def test_it_is_tried_for_each_plan_and_else_ever_later(left: ExecutionSite) -> None:
-    leftovers = Leftovers(left.folder)
+    leftovers = CleanupSchedule(left.folder)
     assert leftovers.due(CLUSTER_ID, 0.0)
     assert not leftovers.due(CLUSTER_ID, FIRST_S - 1)
     assert leftovers.due(CLUSTER_ID, FIRST_S - 1, "plan 1")
@@ -183,4 +183,4 @@ def test_it_is_tried_for_each_plan_and_else_ever_later(left: ExecutionSite) -> N
 def test_nothing_is_tried_where_nothing_is_left(left: ExecutionSite) -> None:
     left.cluster.advance(60.0)
     left.executor().clean_up(left.folder, idle=True)
-    assert not Leftovers(left.folder).due(CLUSTER_ID, 0.0)
+    assert not CleanupSchedule(left.folder).due(CLUSTER_ID, 0.0)

@@ -65,13 +65,13 @@ def _site(folder: Path) -> Site:
     return Site(folder=folder, before=BEFORE, after=AFTER, limits=one_by_one)
 
 
-def _cut_off(folder: Path) -> Site:
+def _interrupted(folder: Path) -> Site:
     """Its process has died when the second request had been sent."""
     at = _site(folder)
     at.kill_at(1, made=True)
     with pytest.raises(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     return at
 
 
@@ -87,15 +87,15 @@ def _joined(runner: Runner, host: Host) -> RunReport:
 
 
 def test_a_run_that_was_cut_off_is_found_with_the_first_view(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past, _ = _past(at, host)
     past(host.view)
     assert past.cut_off is not None
-    assert past.cut_off.state is RunState.CUT_OFF
+    assert past.cut_off.state is RunState.INTERRUPTED
 
 
 def test_one_that_another_process_carries_out_is_not(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past, _ = _past(at, host)
     with sole_writer(tmp_path, CLUSTER_ID):
         past(host.view)
@@ -103,7 +103,7 @@ def test_one_that_another_process_carries_out_is_not(tmp_path: Path) -> None:
         assert run.state is RunState.RUNNING
     assert past.cut_off is None
     (run,) = past.runs()
-    assert run.state is RunState.CUT_OFF
+    assert run.state is RunState.INTERRUPTED
 
 
 def test_settings_that_are_still_in_force_are_warned_of_once(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_settings_that_are_still_in_force_are_warned_of_once(tmp_path: Path) -> 
     at.kill_at(6, made=True)
     with pytest.raises(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     past, _ = _past(at, host)
     past(host.view)
     past(host.view)
@@ -129,14 +129,14 @@ def test_neither_is_one_that_has_ended_nor_one_of_another_cluster(
     past, _ = _past(at, host)
     past(host.view)
     assert past.cut_off is None
-    other = _cut_off(tmp_path / "other")
+    other = _interrupted(tmp_path / "other")
     past, _ = _past(other, elsewhere := Host(view=solving()))
     past(elsewhere.view)
     assert past.cut_off is None
 
 
 def test_it_is_gone_on_with_under_the_name_of_who_asked(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past, runner = _past(at, host)
     past(host.view)
     past.resume("ann")
@@ -148,13 +148,13 @@ def test_it_is_gone_on_with_under_the_name_of_who_asked(tmp_path: Path) -> None:
 
 
 def test_it_is_rolled_back_by_exactly_the_plan_that_was_shown(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past, runner = _past(at, host)
     past(host.view)
     assert past.cut_off is not None
     at.cluster.advance(600.0)
     undone = past.cut_off.run_id
-    plan, left = past.plan_back(undone)
+    plan, left = past.plan_rollback(undone)
     assert not left
     past.roll_back(plan, "ann")
     report = _joined(runner, host)
@@ -168,16 +168,16 @@ def test_it_is_rolled_back_by_exactly_the_plan_that_was_shown(tmp_path: Path) ->
 
 
 def test_why_it_cannot_be_rolled_back_now_stays_in_the_log(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past, _ = _past(at, host)
     with pytest.raises(ConfigError) as refused:
-        past.plan_back("20260101T000000000-00000000")
+        past.plan_rollback("20260101T000000000-00000000")
     (words,) = host.warned
     assert str(refused.value) in words
 
 
 def test_nothing_begins_while_a_run_goes_on(tmp_path: Path) -> None:
-    at, host = _cut_off(tmp_path), Host(busy=True)
+    at, host = _interrupted(tmp_path), Host(busy=True)
     past, runner = _past(at, host)
     past(host.view)
     with pytest.raises(GuardrailRefused, match="a run goes on"):
@@ -189,14 +189,14 @@ def test_nothing_begins_while_a_run_goes_on(tmp_path: Path) -> None:
 def test_without_a_client_that_changes_all_is_refused_but_to_look(
     tmp_path: Path,
 ) -> None:
-    at, host = _cut_off(tmp_path), Host()
+    at, host = _interrupted(tmp_path), Host()
     past = Past(host, None, at.folder)
     past(host.view)
     assert past.cut_off is not None
     (run,) = past.runs()
     for attempt in (
         lambda: past.resume("ann"),
-        lambda: past.plan_back(run.run_id),
+        lambda: past.plan_rollback(run.run_id),
         lambda: past.roll_back(run.plan, "ann"),
     ):
         with pytest.raises(GuardrailRefused, match="--allow-changes"):
@@ -207,7 +207,7 @@ def test_runs_are_listed_newest_first_with_how_they_ended(tmp_path: Path) -> Non
     at, host = _site(tmp_path), Host()
     at.run()
     at.cluster.advance(600.0)
-    at.steer_anew()
+    at.reset_steering()
     at.roll_back()
     past, _ = _past(at, host)
     newest, oldest = past.runs()

@@ -14,7 +14,7 @@ from model.snapshot.snapshot import Snapshot
 from solver.solve import solve
 from tests.support.model.clusters import brokers, snapshot
 
-TOLD = LoadForecast(
+FORECAST = LoadForecast(
     method="seasonal with trend",
     time_zone="UTC",
     days=14,
@@ -45,7 +45,7 @@ def told(forecast: LoadForecast | None, plain: Snapshot = PLAIN) -> Snapshot:
 
 
 def test_each_hour_stands_with_its_reason_and_the_error_before_it() -> None:
-    assert forecast_lines(TOLD) == [
+    assert forecast_lines(FORECAST) == [
         "hours to come are foretold by seasonal with trend from 14 days; on 3 days "
         "held back it missed 11.4 % of net_in (42.4 % if taken as now)",
         "12 of 300 partitions have too little history: at each hour as now",
@@ -56,7 +56,7 @@ def test_each_hour_stands_with_its_reason_and_the_error_before_it() -> None:
 
 
 def test_why_there_are_no_hours_is_said() -> None:
-    unused = TOLD.model_copy(update={"slots": (), "unused": "1 of the 3 days"})
+    unused = FORECAST.model_copy(update={"slots": (), "unused": "1 of the 3 days"})
     assert forecast_lines(unused) == [
         "level now alone, not at hours to come: 1 of the 3 days"
     ]
@@ -64,7 +64,7 @@ def test_why_there_are_no_hours_is_said() -> None:
 
 def test_plan_and_status_say_it_and_are_silent_without_history() -> None:
     goals = Goals()
-    for forecast in (TOLD.model_copy(update={"slots": ()}), None):
+    for forecast in (FORECAST.model_copy(update={"slots": ()}), None):
         seen = told(forecast)
         result = solve(seen, goals, SolveLimits(work=0.5))
         assert result.best is not None
@@ -80,7 +80,7 @@ def test_a_plan_says_how_far_brokers_are_off_at_each_hour() -> None:
     loads = np.full((4, 2, len(plain.header.resources)), 5e6)
     loads[:2, 1] = 2e7
     seen = Snapshot(
-        told(TOLD, plain).header.model_copy(update={"slots": ("mon-15", "tue-03")}),
+        told(FORECAST, plain).header.model_copy(update={"slots": ("mon-15", "tue-03")}),
         replace(plain.partitions, slot_loads=loads),
     )
     result = solve(seen, Goals(), SolveLimits(work=0.5))

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from control.loop.view import LoopView, Mode, Phase
-from control.session_recording.format import Film, FilmHeader
+from control.session_recording.format import Film, RecordingHeader
 from control.session_recording.playback import Playback
-from control.session_recording.reader import Scene, read_film
+from control.session_recording.reader import Scene, read_recording
 from control.session_recording.recorder import ScreenRecorder
 from control.settings.settings import Settings
 from model.errors import ConfigError, GuardrailRefused
@@ -24,7 +24,7 @@ from tests.support.tui.loop_views import (
     CONNECTING,
     GOALS,
     NAME,
-    level_after_run,
+    balanced_after_run,
     measuring,
     plan_ready,
     progress,
@@ -51,12 +51,12 @@ SHOW = (
     plan_ready(),
     running(),
     replace(running(), run=progress(RunState.PAUSED)),
-    level_after_run(),
+    balanced_after_run(),
 )
 
 
-def _header() -> FilmHeader:
-    return FilmHeader(
+def _header() -> RecordingHeader:
+    return RecordingHeader(
         bootstrap="127.0.0.1:9092",
         name=NAME,
         goals=GOALS,
@@ -65,7 +65,7 @@ def _header() -> FilmHeader:
     )
 
 
-def _filmed(path: Path, views: tuple[LoopView, ...] = SHOW) -> Path:
+def _write_recording(path: Path, views: tuple[LoopView, ...] = SHOW) -> Path:
     film = Film(path, _header())
     for number, view in enumerate(views):
         film.add(view, after_s=0.1 * number, running=False, report=None)
@@ -75,11 +75,11 @@ def _filmed(path: Path, views: tuple[LoopView, ...] = SHOW) -> Path:
 
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return _filmed(tmp_path_factory.mktemp("film") / "screen.jsonl")
+    return _write_recording(tmp_path_factory.mktemp("film") / "screen.jsonl")
 
 
 def _scenes(path: Path) -> list[Scene]:
-    return list(read_film(path)[1])
+    return list(read_recording(path)[1])
 
 
 def _assert_same(found: LoopView, expected: LoopView) -> None:
@@ -117,7 +117,7 @@ def test_a_line_has_no_more_than_what_differs(film: Path) -> None:
 
 
 def test_a_packed_film_is_the_same(tmp_path: Path, film: Path) -> None:
-    packed = _filmed(tmp_path / "screen.jsonl.gz")
+    packed = _write_recording(tmp_path / "screen.jsonl.gz")
     assert gzip.decompress(packed.read_bytes()) == film.read_bytes()
     assert len(_scenes(packed)) == len(SHOW)
 

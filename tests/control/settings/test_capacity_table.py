@@ -12,7 +12,7 @@ from control.loop.view import Mode
 from control.render.capacity import capacity_text
 from control.render.plan_text import status_document
 from control.settings.auto_limits import EAGER
-from control.settings.capacity_table import CapacityTeller, capacities_of
+from control.settings.capacity_table import CapacityNotes, capacities_of
 from control.settings.settings import load
 from model.errors import ConfigError
 from model.evaluate import evaluate
@@ -200,7 +200,7 @@ def test_the_loops_log_says_once_what_is_lacking(tmp_path: Path) -> None:
         recent_moves=lambda *_: (),
     )
     loop = Loop(order, parts)
-    teller = CapacityTeller(loop, None)
+    teller = CapacityNotes(loop, None)
     for snapshot in (partial, partial, dataclasses.replace(partial), whole, partial):
         teller(dataclasses.replace(loop.view, snapshot=snapshot))
     said = [line for line in loop.view.log if line.text.startswith("net_in: no cap")]

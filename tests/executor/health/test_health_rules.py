@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from executor.client.responses import PartitionView
-from executor.health.health_rules import Health, guards_of
+from executor.health.health_rules import ClusterHealth, guards_of
 from model.ids import NO_BROKER, BrokerId, PartitionId, TopicName
 from model.stop_rules import Rule, StopRules
 from tests.support.executor.plan_builders import ids
@@ -33,14 +33,14 @@ def view(
     )
 
 
-def health(*views: PartitionView, **more: object) -> Health:
+def health(*views: PartitionView, **more: object) -> ClusterHealth:
     known = {
         "at_s": 0.0,
         "alive": frozenset(ids([1, 2, 3])),
         "views": {v.id: v for v in views},
         "min_in_sync": {PAYMENTS: 2},
     }
-    return Health(**(known | more))  # type: ignore[arg-type]
+    return ClusterHealth(**(known | more))  # type: ignore[arg-type]
 
 
 WHOLE, LACKING, OFFLINE = view(0, [1, 2, 3]), view(1, [1, 2]), view(2, [], leader=-1)
@@ -48,7 +48,7 @@ WELL = health(WHOLE, LACKING, OFFLINE)
 MOVING = view(9, [1, 2, 3])
 
 
-def broken(now: Health, begun: Health = WELL) -> dict[Rule, str]:
+def broken(now: ClusterHealth, begun: ClusterHealth = WELL) -> dict[Rule, str]:
     guards = guards_of(begun, {MOVING.id}, RULES)
     return {rule: why for rule, guard in guards.items() if (why := guard(now))}
 
@@ -87,7 +87,7 @@ def test_what_was_wrong_before_the_run_breaks_no_rule() -> None:
         ),
     ],
 )
-def test_what_gets_worse_is_named(now: Health, rule: Rule, words: str) -> None:
+def test_what_gets_worse_is_named(now: ClusterHealth, rule: Rule, words: str) -> None:
     assert broken(now) == {rule: words}
 
 

@@ -120,7 +120,7 @@ class Machine(Host):
         try:
             self.run()
         except Killed:
-            self.site.live_on()
+            self.site.stop_killing()
             # The dead release nothing.
             return True
         return False
@@ -229,7 +229,7 @@ def test_killed_at_any_call_to_the_bucket_a_run_is_resumed_on_another_host(
             with pytest.raises(ConfigError, match="has no run at all"):
                 b.resume()
             continue
-        told = told_by(b.resume)
+        told = outcome_of(b.resume)
         assert told == "done" or told.endswith("nothing is left to resume.")
         assert at.is_done
         assert at.archived == b.journal
@@ -257,7 +257,7 @@ def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
         at = fields()
         a = at.machine("a")
         sent = requests_without(at.site, a, call, fault)
-        told = told_by(a.run)
+        told = outcome_of(a.run)
         if a.wire.calls <= call:
             break
         ends.add(told.partition(" ")[0])
@@ -266,7 +266,7 @@ def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
         a.wire.fault = lambda _: None
         if run_paths(a.folder):
             assert "nothing further is sent" in told or told == "done"
-            resumed = told_by(a.resume)
+            resumed = outcome_of(a.resume)
             assert resumed == "done" or resumed.endswith("nothing is left to resume.")
             assert at.is_done
             assert at.archived == a.journal
@@ -276,7 +276,7 @@ def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
     assert {"Cannot", "failed:", "done"} <= ends
 
 
-def told_by(command: Callable[[], RunReport]) -> str:
+def outcome_of(command: Callable[[], RunReport]) -> str:
     """How a run ended, in words."""
     try:
         report = command()
@@ -314,14 +314,14 @@ def test_who_lost_the_lease_at_any_request_sends_nothing_more(fields: Fields) ->
         at = fields()
         a, b = at.machine("a"), at.machine("b")
         sent = hand_over(at.site, b, change)
-        told = told_by(a.run)
+        told = outcome_of(a.run)
         if not sent:
             break
         assert sent == ["the last of a"]
         assert at.is_done
         assert at.archived == b.journal
         # What a has written after that is set aside.
-        assert told_by(a.resume).endswith("nothing is left to resume.")
+        assert outcome_of(a.resume).endswith("nothing is left to resume.")
         assert a.journal == b.journal
         if told.startswith("failed") and "somebody" not in told:
             assert "is lost (b has taken it), so nothing further is sent" in told
@@ -340,7 +340,7 @@ def hand_over(site: Site, to: Machine, change: int) -> list[str]:
         if not made and sent:
             sent.append(name)
         if made and next(numbers) == change:
-            site.live_on()
+            site.stop_killing()
             site.cluster.advance(100.0)
             assert to.resume().state is RunState.DONE
             site.faults.on_call = on_call
@@ -361,7 +361,7 @@ def test_a_second_run_is_refused_while_the_first_goes_on(fields: Fields) -> None
             refused.append("")
             for seconds in (20.0, 40.0):
                 at.site.cluster.after(seconds, a.lease.need)
-            refused[0] = told_by(b.run)
+            refused[0] = outcome_of(b.run)
 
     at.site.faults.on_call = on_call
     assert a.run().state is RunState.DONE
@@ -374,7 +374,7 @@ def test_another_host_rolls_a_finished_run_back(fields: Fields) -> None:
     before = at.site.placement
     at.machine("a").run()
     b = at.machine("b")
-    back, left = b.executor().plan_back(b.folder, None)
+    back, left = b.executor().plan_rollback(b.folder, None)
     assert not left
     report = b.executor().execute(
         back, journal_dir=b.folder, observe=lambda _: None, steering=Steering()
@@ -401,7 +401,7 @@ def runs(at: Field, host: Machine, times: int, apart_s: float) -> list[str]:
     for _ in range(times):
         host.run()
         found.append(run_paths(host.folder)[-1].stem)
-        back, _ = host.executor().plan_back(host.folder, None)
+        back, _ = host.executor().plan_rollback(host.folder, None)
         host.executor().execute(
             back, journal_dir=host.folder, observe=lambda _: None, steering=Steering()
         )
@@ -435,7 +435,7 @@ def test_a_run_from_before_there_was_a_bucket_is_archived_when_it_is_resumed(
     at.site.kill_at(9, made=True)
     with pytest.raises(Killed):
         at.site.run()
-    at.site.live_on()
+    at.site.stop_killing()
     a = at.machine("a")
     assert a.resume().state is RunState.DONE
     assert at.archived == a.journal
@@ -492,8 +492,8 @@ def test_what_is_damaged_here_is_restored_from_the_archive(
     else:
         place = 40 if spoilt == "first line" else len(whole) // 2
         path.write_bytes(whole[:place] + b"#" + whole[place + 1 :])
-    plan_back, left = a.executor().plan_back(a.folder, None)
-    assert plan_back.moves
+    plan_rollback, left = a.executor().plan_rollback(a.folder, None)
+    assert plan_rollback.moves
     assert not left
     assert path.read_bytes() == whole
     if spoilt != "plan":
@@ -526,7 +526,7 @@ def test_an_archive_that_somebody_changed_is_named(
     with pytest.raises(ConfigError, match=words):
         b.resume()
     with pytest.raises(PlimsollError):
-        b.executor().plan_back(b.folder, None)
+        b.executor().plan_rollback(b.folder, None)
 
 
 def test_a_bucket_that_is_away_at_the_beginning_changes_nothing(
@@ -539,6 +539,6 @@ def test_a_bucket_that_is_away_at_the_beginning_changes_nothing(
         with pytest.raises(ArchiveUnreachable):
             command()
     with pytest.raises(ArchiveUnreachable):
-        a.executor().plan_back(a.folder, None)
+        a.executor().plan_rollback(a.folder, None)
     assert not run_paths(a.folder)
     assert at.site.is_clean

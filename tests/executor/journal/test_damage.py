@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.journal.journal_repair import repaired, verdicts
+from executor.journal.journal_repair import check_journals, repaired
 from executor.journal.lost_settings import lost_settings
 from executor.journal.run_history import left_set, past_run, read_content
 from executor.journal.run_journal import plan_path, run_paths
@@ -43,7 +43,7 @@ def interrupted(folder: Path, change: int = 9) -> tuple[Site, Path]:
     at.kill_at(change, made=True)
     with pytest.raises(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     (path,) = run_paths(folder)
     return at, path
 
@@ -128,7 +128,7 @@ def test_what_a_resumed_run_could_not_know_is_named_afterwards(
     assert at.executor().left(tmp_path) == left
     # A rollback finds the values, and takes its own back to them.
     at.cluster.advance(200.0)
-    back, _ = at.executor().plan_back(tmp_path, path.stem)
+    back, _ = at.executor().plan_rollback(tmp_path, path.stem)
     at.run(back)
     assert at.executor().left(tmp_path) == left
 
@@ -138,7 +138,7 @@ def test_a_run_is_rolled_back(tmp_path: Path, spoil: Spoil) -> None:
     at, path = interrupted(tmp_path)
     path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
     at.cluster.advance(200.0)
-    back, left = at.executor().plan_back(at.folder, None)
+    back, left = at.executor().plan_rollback(at.folder, None)
     damage = read_content(path).damage
     assert bool(damage) == bool(left)
     assert at.run(back).state is RunState.DONE
@@ -168,7 +168,7 @@ def test_a_run_is_cleaned_up_although_its_plan_cannot_be_read(tmp_path: Path) ->
     with pytest.raises(ConfigError, match=r"plan\.json was altered"):
         at.resume()
     with pytest.raises(ConfigError, match=r"plan\.json was altered"):
-        at.executor().plan_back(at.folder, None)
+        at.executor().plan_rollback(at.folder, None)
     (done,) = [w for w in at.executor().clean_up(at.folder) if "throttle" in w]
     assert "its throttle is gone" in done
     assert at.is_clean
@@ -181,7 +181,7 @@ def test_a_run_of_which_nothing_can_be_read_is_not_passed_over(tmp_path: Path) -
     at.cluster.advance(200.0)
     newer = tmp_path / "r00000002-20270115T080000000-1a2b3c4d.jsonl"
     newer.write_bytes(b"#" * 100 + b"\n")
-    for command in (at.resume, lambda: at.executor().plan_back(at.folder, None)):
+    for command in (at.resume, lambda: at.executor().plan_rollback(at.folder, None)):
         with pytest.raises(ConfigError, match="may be the newest run on this cluster"):
             command()
     assert newer.read_bytes() == b"#" * 100 + b"\n"
@@ -219,7 +219,7 @@ def test_no_flipped_bit_of_a_retention_is_ever_set(tmp_path: Path) -> None:
     at.kill_at(0, made=True)
     with pytest.raises(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     (path,) = run_paths(at.folder)
     whole = path.read_bytes()
     (line,) = [
@@ -277,7 +277,7 @@ def test_a_journal_is_repaired_and_the_original_kept(
     assert bool(after.losses) == bool(before.losses)
     assert after.records[:-1] == before.records
     assert after.records[-1].event is JournalEvent.REPAIRED
-    (verdict,) = verdicts(tmp_path)
+    (verdict,) = check_journals(tmp_path)
     assert not verdict.is_damaged
     assert at.resume().state is RunState.DONE
     assert not read_content(path).damage

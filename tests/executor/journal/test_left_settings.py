@@ -61,7 +61,7 @@ def interrupted(
     at.kill_at(change, made=True)
     with pytest.raises(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     assert not at.is_clean
     return at
 
@@ -103,7 +103,7 @@ def test_a_rollback_restores_the_settings_of_an_interrupted_run(
         if schema == 1:
             in_schema_1(run_paths(cut.folder)[0])
         cut.cluster.advance(100.0)
-        back, _ = cut.executor().plan_back(cut.folder, None)
+        back, _ = cut.executor().plan_rollback(cut.folder, None)
         if back.moves:
             assert cut.run(back).state is RunState.DONE
             assert cut.is_clean
@@ -117,12 +117,12 @@ def test_a_rollback_does_not_take_the_throttle_left_for_a_setting_of_others(
     for change in range(0, 12, 2):
         at = interrupted(tmp_path / f"{change}", 8)
         at.cluster.advance(100.0)
-        back, _ = at.executor().plan_back(at.folder, None)
+        back, _ = at.executor().plan_rollback(at.folder, None)
         at.limits = RunLimits(throttle_bytes_per_s=60 * MB)
         at.kill_at(change, made=True)
         with pytest.raises(Killed):
             at.run(back)
-        at.live_on()
+        at.stop_killing()
         at.executor().clean_up(at.folder)
         assert at.is_clean
 
@@ -140,7 +140,7 @@ def left_by_two_runs(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Site:
         patched.setattr(Executor, "_restore_first", lambda *_, **__: None)
         with pytest.raises(Killed):
             at.run()
-    at.live_on()
+    at.stop_killing()
     assert at.cluster.brokers[TWO].configs[LEADER_RATE] == str(60 * MB)
     return at
 
@@ -173,7 +173,7 @@ def test_the_report_of_a_rollback_names_what_remains(
 ) -> None:
     at = interrupted(tmp_path, 8)
     at.cluster.advance(100.0)
-    back, _ = at.executor().plan_back(at.folder, None)
+    back, _ = at.executor().plan_rollback(at.folder, None)
     (path,) = run_paths(at.folder)
     at.faults.refusals["alter_broker_configs"] = "Policy says no."
     at.limits = RunLimits()
@@ -370,7 +370,7 @@ def test_other_settings_whose_record_is_missing_are_named_with_what_removes_them
     at.kill_at(0, made=True)
     with suppress(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     at.cluster.advance(100.0)
     (path,) = run_paths(tmp_path)
     first, *rest = path.read_bytes().splitlines(keepends=True)
@@ -401,7 +401,7 @@ def do(at: Site, command: Command) -> None:
         case Command.RESUME:
             at.resume()
         case Command.ROLL_BACK:
-            back, _ = at.executor().plan_back(at.folder, None)
+            back, _ = at.executor().plan_rollback(at.folder, None)
             at.run(back)
         case Command.CLEAN_UP:
             at.executor().clean_up(at.folder)
@@ -449,7 +449,7 @@ def test_whatever_is_interrupted_its_settings_are_restored_or_named(
             assert at.is_clean or left_settings(at.folder, CLUSTER_ID)
         except Killed:
             pass
-        at.live_on()
+        at.stop_killing()
         at.faults.lost.clear()
     at.cluster.advance(400.0)
     at.executor().clean_up(at.folder)

@@ -10,7 +10,7 @@ import pytest
 
 from executor.timing import RunLimits
 from lab.load.load_generator import Load, LoadOrder
-from lab.local_cluster.proxy import Api, Harm
+from lab.local_cluster.proxy import Api, Fault
 from model.errors import ExecutionStopped
 from model.run import MoveState, RunProgress, RunState
 from tests.support.cli_on_cluster import wait_until
@@ -36,11 +36,11 @@ BALANCED = {
     "leader.imbalance.check.interval.seconds": "5",
 }
 HARMED = [
-    (Api.ALTER_PARTITION_REASSIGNMENTS, Harm.LOSE_REQUEST),
-    (Api.ALTER_PARTITION_REASSIGNMENTS, Harm.LOSE_ANSWER),
-    (Api.ALTER_PARTITION_REASSIGNMENTS, Harm.CUT_AFTER),
-    (Api.METADATA, Harm.DELAY),
-    (Api.DESCRIBE_LOG_DIRS, Harm.CUT_BEFORE),
+    (Api.ALTER_PARTITION_REASSIGNMENTS, Fault.LOSE_REQUEST),
+    (Api.ALTER_PARTITION_REASSIGNMENTS, Fault.LOSE_ANSWER),
+    (Api.ALTER_PARTITION_REASSIGNMENTS, Fault.CUT_AFTER),
+    (Api.METADATA, Fault.DELAY),
+    (Api.DESCRIBE_LOG_DIRS, Fault.CUT_BEFORE),
 ]
 """Each way in which the driver fails, once; a simulated cluster loses every call."""
 
@@ -64,7 +64,7 @@ def load(behind_proxy: Proxied) -> Load:
 class Once:
     """Does something when a run is first seen in a state."""
 
-    def __init__(self, site: Proxied, state: MoveState, api: Api, harm: Harm) -> None:
+    def __init__(self, site: Proxied, state: MoveState, api: Api, harm: Fault) -> None:
         self._site = site
         self._state = state
         self._order = api, harm
@@ -80,12 +80,12 @@ class Once:
 @pytest.mark.parametrize(
     ("api", "harm"), HARMED, ids=[f"{h.value} {a.name}" for a, h in HARMED]
 )
-def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Harm) -> None:
+def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Fault) -> None:
     plan = site.plan()
     once = Once(site, MoveState.ISSUED, api, harm)
     report = site.execute(plan, observe=once)
     assert once.is_done
-    assert site.proxy.harms_left(api) == 0
+    assert site.proxy.faults_left(api) == 0
     assert_done(report)
     wait_until(lambda: site.is_as_planned(plan))
     wait_until(lambda: site.is_clean)
@@ -94,7 +94,7 @@ def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Harm) -> Non
 def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None:
     """Kafka may be first; then the run has nothing to ask for, and nothing is lost."""
     plan = site.plan()
-    site.proxy.order(Api.ELECT_LEADERS, Harm.LOSE_REQUEST)
+    site.proxy.order(Api.ELECT_LEADERS, Fault.LOSE_REQUEST)
     assert_done(site.execute(plan))
     wait_until(lambda: site.is_as_planned(plan))
     wait_until(lambda: site.is_clean)
@@ -103,7 +103,7 @@ def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None
 def test_a_reassignment_that_is_lost_again_and_again_is_given_up(site: Proxied) -> None:
     plan = site.plan()
     api = Api.ALTER_PARTITION_REASSIGNMENTS
-    site.proxy.order(api, Harm.CUT_BEFORE, times=99)
+    site.proxy.order(api, Fault.CUT_BEFORE, times=99)
     report = site.execute(plan)
     assert report.state is RunState.FAILED
     assert "not begun after 3 requests without an answer" in report.reason
@@ -111,9 +111,9 @@ def test_a_reassignment_that_is_lost_again_and_again_is_given_up(site: Proxied) 
     wait_until(lambda: site.is_clean)
 
 
-@pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER])
+@pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
 def test_a_throttle_whose_setting_is_lost_is_not_left(
-    site: Proxied, harm: Harm
+    site: Proxied, harm: Fault
 ) -> None:
     plan = site.plan()
     site.proxy.order(Api.INCREMENTAL_ALTER_CONFIGS, harm)
@@ -124,9 +124,9 @@ def test_a_throttle_whose_setting_is_lost_is_not_left(
     wait_until(lambda: site.is_as_planned(plan))
 
 
-@pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER])
+@pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
 def test_a_throttle_is_taken_away_although_a_request_for_it_is_lost(
-    site: Proxied, harm: Harm
+    site: Proxied, harm: Fault
 ) -> None:
     plan = site.plan()
     once = Once(site, MoveState.DONE, Api.INCREMENTAL_ALTER_CONFIGS, harm)

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.journal.records import Content, checksum_of, scan
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.timing import Timing
 from model.run import JournalEvent, JournalRecord
 from tests.support.executor.plan_builders import move, plan
@@ -23,10 +23,10 @@ AT_S = 1_800_000_000.0
 def written(folder: Path, run_id: str = RUN, topic: str = "orders") -> bytes:
     """A journal as a run writes it."""
     of = plan([m.model_copy(update={"topic": topic}) for m in PLAN.moves])
-    journal = Journal(folder, of, run_id, Timing(now_s=lambda: AT_S))
+    journal = RunJournal(folder, of, run_id, Timing(now_s=lambda: AT_S))
     journal.write(JournalEvent.STARTED, planned=2, by="Jörg")
     journal.write(
-        JournalEvent.SEGMENTS_SHORTENED,
+        JournalEvent.SEGMENTS_LOWERED,
         before={topic: {"segment.bytes": None}},
         now={topic: {"segment.bytes": "1048576"}},
     )
@@ -188,7 +188,7 @@ def continued(folder: Path, data: bytes) -> bytes:
     """A journal with what a run that resumes it writes."""
     folder.mkdir()
     (folder / f"{RUN}.jsonl").write_bytes(data)
-    journal = Journal(folder, PLAN, RUN, Timing(now_s=lambda: AT_S), resumed=True)
+    journal = RunJournal(folder, PLAN, RUN, Timing(now_s=lambda: AT_S), resumed=True)
     journal.write(JournalEvent.RESUMED, planned=2, by="Jörg")
     journal.write(JournalEvent.ENDED, state="done", reason="")
     journal.close()

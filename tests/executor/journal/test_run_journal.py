@@ -17,7 +17,7 @@ from executor.journal.run_history import (
     unfinished,
 )
 from executor.journal.run_journal import (
-    Journal,
+    RunJournal,
     new_run_id,
     plan_path,
     run_path,
@@ -38,10 +38,10 @@ class Journals:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._made: list[Journal] = []
+        self._made: list[RunJournal] = []
 
-    def __call__(self, run_id: str = "run-1", at_s: float = AT_S) -> Journal:
-        made = Journal(self.folder, PLAN, run_id, Timing(now_s=lambda: at_s))
+    def __call__(self, run_id: str = "run-1", at_s: float = AT_S) -> RunJournal:
+        made = RunJournal(self.folder, PLAN, run_id, Timing(now_s=lambda: at_s))
         self._made.append(made)
         return made
 
@@ -226,7 +226,7 @@ def test_a_run_that_was_cut_off_is_gone_on_with_after_its_last_whole_record(
     cut.write(JournalEvent.ISSUING, PLAN.moves)
     cut.close()
     cut.path.write_bytes(cut.path.read_bytes()[:-9])
-    again = Journal(journal.folder, PLAN, "run-1", Timing(), resumed=True)
+    again = RunJournal(journal.folder, PLAN, "run-1", Timing(), resumed=True)
     with closing(again):
         again.write(JournalEvent.MOVED, [FIRST], seconds=1.0, bytes=7)
     events = [(r.id, r.event) for r in read_journal(cut.path)]

@@ -93,7 +93,7 @@ def test_copies_in_flight_keep_their_throttle_and_end(
         at.cluster.after(full_s, lambda: requests.append("full"))
         at.faults.on_call = on_call
         report = at.run()
-    at.live_on()
+    at.stop_killing()
     assert not bare
     assert "full" not in requests or requests[-1] == "full"
     assert report.state is RunState.FAILED

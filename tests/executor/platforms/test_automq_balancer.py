@@ -13,7 +13,7 @@ from executor.client.cluster_admin import Admin
 from executor.executor import Executor
 from executor.journal.run_history import past_run, read_journal
 from executor.platforms.automq import AutoMQ
-from executor.platforms.automq_balancer import ENABLE, NEVER, THRESHOLDS, Balancer
+from executor.platforms.automq_balancer import ENABLE, NEVER, THRESHOLDS, AutoMQBalancer
 from model.errors import ClusterUnreachable, ExecutionStopped, GuardrailRefused
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Move
@@ -83,7 +83,7 @@ def test_what_was_set_is_journalled_before_anything_is_changed(tmp_path: Path) -
     bench.configs.on_change = look
     bench.run()
     records = {r.event: r for r in read_journal(bench.journal.path)}
-    assert records[JournalEvent.BALANCER_STOOD_DOWN].detail == {
+    assert records[JournalEvent.BALANCER_SUSPENDED].detail == {
         "before": {"": {IN: "5000000", OUT: None}, "2": {OUT: "7"}}
     }
     assert records[JournalEvent.BALANCER_RESTORED].detail == {"theirs": []}
@@ -112,7 +112,7 @@ def test_one_that_is_quiet_already_is_left_alone(
     bench.configs.together, bench.configs.brokers = quiet, {}
     bench.configs.on_change = pytest.fail
     assert bench.run().state is RunState.DONE
-    assert bench.events()[None, JournalEvent.BALANCER_STOOD_DOWN] == 0
+    assert bench.events()[None, JournalEvent.BALANCER_SUSPENDED] == 0
 
 
 def test_a_threshold_that_is_out_of_reach_already_is_left_as_it_is(
@@ -120,7 +120,7 @@ def test_a_threshold_that_is_out_of_reach_already_is_left_as_it_is(
 ) -> None:
     bench = bench_in(tmp_path)
     bench.configs.together = {IN: str(2 * NEVER)}
-    balancer = Balancer(cast("Admin", bench.configs), bench.time.timing)
+    balancer = AutoMQBalancer(cast("Admin", bench.configs), bench.time.timing)
     stood_down = balancer.plan(SHARED.moves)
     assert stood_down is not None
     assert stood_down.before == {None: {OUT: None}, TWO: {OUT: "7"}}

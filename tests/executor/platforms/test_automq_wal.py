@@ -13,7 +13,7 @@ import boto3
 import pytest
 
 from clients.s3 import S3Settings
-from executor.platforms.automq_wal import LITTLE, Uploads, Wal
+from executor.platforms.automq_wal import LITTLE, AutoMQWal, WalUploads
 from executor.platforms.platform import Noted
 from executor.timing import Timing
 from lab.local_cluster.tcp_ports import HOST
@@ -69,7 +69,7 @@ def seen(
     meanwhile: Callable[[], None] = lambda: None,
 ) -> Noted:
     """What is noted of one move; `meanwhile` happens while it is made."""
-    uploads = Uploads(Wal(settings), Timing(), within_s)
+    uploads = WalUploads(AutoMQWal(settings), Timing(), within_s)
     uploads.begin(CLUSTER, {ORDERS_7: TWO})
     wait(uploads._before.values())
     meanwhile()
@@ -84,7 +84,7 @@ def test_a_nodes_log_is_found_under_the_keys_that_automq_gives_it(
     bucket.put(f"{FOLDER}1795320009999/wal/67108864-134217728", 7)
     bucket.put(f"{FOLDER}1795320000000/other", 11)
     bucket.put(f"{FOLDER.replace('/2/', '/22/')}1/wal/0-1", 13)
-    wal = Wal(bucket.settings)
+    wal = AutoMQWal(bucket.settings)
     assert sorted(wal.objects(CLUSTER, TWO).values()) == [5, 7]
     assert wal.objects(CLUSTER, BrokerId(22)) == {}
     assert wal.holds(CLUSTER, TWO)
@@ -124,7 +124,7 @@ def test_a_log_that_is_uploaded_a_little_later_is_seen_to_be(bucket: Bucket) -> 
         pauses.append(seconds)
         bucket.delete(f"{LOG}0-67108864")
 
-    uploads = Uploads(Wal(bucket.settings), Timing(pause=pause), 60.0)
+    uploads = WalUploads(AutoMQWal(bucket.settings), Timing(pause=pause), 60.0)
     uploads.begin(CLUSTER, {ORDERS_7: TWO})
     uploads.look(ORDERS_7, CLUSTER, TWO)
     assert "is left: 0 B of 3.00 MB, " in uploads.seen()[ORDERS_7].note
@@ -144,7 +144,7 @@ def test_what_other_partitions_go_on_writing_does_not_count(bucket: Bucket) -> N
 
 
 def test_of_a_move_that_another_process_began_it_says_so(bucket: Bucket) -> None:
-    uploads = Uploads(Wal(bucket.settings), Timing())
+    uploads = WalUploads(AutoMQWal(bucket.settings), Timing())
     uploads.look(ORDERS_7, CLUSTER, TWO)
     noted = uploads.seen()[ORDERS_7]
     assert noted.note.startswith(
@@ -221,7 +221,9 @@ def test_one_that_does_not_answer_is_not_waited_for() -> None:
     """It takes connections, and that is all."""
     with closing(socket.create_server((HOST, 0))) as silent:
         _, port = silent.getsockname()
-        uploads = Uploads(Wal(elsewhere(f"http://{HOST}:{port}")), Timing(), 0.1)
+        uploads = WalUploads(
+            AutoMQWal(elsewhere(f"http://{HOST}:{port}")), Timing(), 0.1
+        )
         uploads.prepare()
         uploads.begin(CLUSTER, {ORDERS_7: TWO})
         uploads.look(ORDERS_7, CLUSTER, TWO)
@@ -229,7 +231,7 @@ def test_one_that_does_not_answer_is_not_waited_for() -> None:
     assert noted.note.endswith("through S3 (no answer in time)")
 
 
-class Counting(Wal):
+class Counting(AutoMQWal):
     """Counts how often each node's log is listed."""
 
     def __init__(self) -> None:
@@ -248,7 +250,7 @@ class Counting(Wal):
 
 def test_moves_that_begin_together_share_a_look_at_their_source() -> None:
     counting = Counting()
-    uploads = Uploads(counting, Timing())
+    uploads = WalUploads(counting, Timing())
     pids = [PartitionId(TopicName("orders"), i) for i in range(40)]
     sources = dict(zip(pids, ids([1, 2] * 20), strict=True))
     uploads.begin(CLUSTER, sources)

@@ -127,7 +127,7 @@ class Site:
 
     def roll_back(self) -> RunReport:
         with connect(self.cluster.bootstrap, timeout_s=10.0) as executor:
-            back, left = executor.plan_back(self.folder, None)
+            back, left = executor.plan_rollback(self.folder, None)
             assert not left
             return executor.execute(
                 back,
@@ -247,12 +247,12 @@ def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> No
     site.create([1, 2], [1, 2])
     plan = site.plan({0: [3, 2], 1: [3, 2]})
 
-    def make_anew() -> None:
+    def recreate() -> None:
         site.driver.delete_topics([site.topic])
         wait_until(lambda: site.topic not in site.admin.topics())
         site.cluster.create_topic(site.topic, [[1, 2]] * 2)
 
-    report = site.execute(plan, make_anew)
+    report = site.execute(plan, recreate)
     assert report.state is RunState.FAILED
     assert report.reason == f"{site.topic}-0 does not exist any more"
     assert site.replicas() == {0: (1, 2), 1: (1, 2)}

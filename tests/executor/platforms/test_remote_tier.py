@@ -4,7 +4,7 @@ import boto3
 import pytest
 
 from clients.s3 import S3Settings
-from executor.platforms.remote_tier import Tier, kafka_text
+from executor.platforms.remote_tier import RemoteTier, kafka_text
 from lab.local_cluster.tcp_ports import HOST
 from model.ids import PartitionId, TopicName
 
@@ -57,7 +57,7 @@ def test_a_topic_id_is_written_as_kafka_does() -> None:
 
 @pytest.mark.usefixtures("bucket")
 def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
-    seen = Tier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
+    seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (2, 1500)
     assert seen.words == "in the tier, seen through S3: 2 segments, 1.50 kB"
 
@@ -66,7 +66,7 @@ def test_only_this_partitions_segments_are_counted(endpoint: str) -> None:
 def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) -> None:
     """`<prefix><topic>-<topic id>/<partition>/<base offset>-<segment id>.log`."""
     orders_8 = PartitionId(TopicName("orders"), 8)
-    seen = Tier(settings(endpoint)).listing(orders_8, TOPIC_ID)
+    seen = RemoteTier(settings(endpoint)).listing(orders_8, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (2, 66)
     assert "in the tier, seen through S3: 2 segments" in seen.words
 
@@ -74,20 +74,20 @@ def test_segments_that_aivens_plug_in_has_uploaded_are_counted(endpoint: str) ->
 @pytest.mark.usefixtures("bucket")
 def test_where_nothing_is_found_both_kinds_of_names_are_told(endpoint: str) -> None:
     orders_9 = PartitionId(TopicName("orders"), 9)
-    seen = Tier(settings(endpoint)).listing(orders_9, TOPIC_ID)
+    seen = RemoteTier(settings(endpoint)).listing(orders_9, TOPIC_ID)
     assert seen.segments == 0
     assert "names that LocalTieredStorage and Aiven's plug-in give them" in seen.words
 
 
 @pytest.mark.usefixtures("bucket")
 def test_a_prefix_goes_before_the_key(endpoint: str) -> None:
-    seen = Tier(settings(endpoint, "far/away/")).listing(ORDERS_7, TOPIC_ID)
+    seen = RemoteTier(settings(endpoint, "far/away/")).listing(ORDERS_7, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (1, 3)
 
 
 @pytest.mark.parametrize("endpoint", [f"http://{HOST}:1", "nowhere"])
 def test_a_tier_that_cannot_be_seen_is_words_and_no_error(endpoint: str) -> None:
-    seen = Tier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
+    seen = RemoteTier(settings(endpoint)).listing(ORDERS_7, TOPIC_ID)
     assert seen.segments is None
     assert "cannot be seen through S3" in seen.words
 

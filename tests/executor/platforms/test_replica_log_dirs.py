@@ -21,7 +21,7 @@ from executor.platforms.replica_log_dirs import (
     requests,
 )
 from executor.platforms.stock_kafka import ReplicatedKafka
-from executor.run.move_state_machine import Flight, Step
+from executor.run.move_state_machine import MoveStateMachine, Step
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import ANY_DIR, Move
 from tests.support.executor.plan_builders import log_dir, move, view
@@ -162,7 +162,7 @@ def test_what_a_broker_copies_first_counts_as_beside() -> None:
 
 
 def test_a_replica_that_waits_for_its_turn_is_not_stuck() -> None:
-    flight = Flight(STAYS, stuck_s=10.0)
+    flight = MoveStateMachine(STAYS, stuck_s=10.0)
     flight.sent(0.0, Verdict.ACCEPTED)
     for number in range(5):
         found = Progress(stage=Stage.MOVING, bytes_copied=0, bytes_beside=number)

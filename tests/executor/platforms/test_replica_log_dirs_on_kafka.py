@@ -84,7 +84,7 @@ def test_replicas_change_directories_inside_their_brokers_and_back(
     copied = [m.bytes_copied or 0 for m in report.moves]
     assert copied[0] > 8e6 > copied[1] > 2e6
 
-    back, left = executor.plan_back(tmp_path, None)
+    back, left = executor.plan_rollback(tmp_path, None)
     assert left == []
     assert_done(execute(executor, back, tmp_path))
     assert places(admin, topic, lists) == before
@@ -125,7 +125,7 @@ def test_a_new_replica_is_made_in_the_directory_that_the_plan_names(
         assert found[move.partition] == {3: three, 2: stays if two == "any" else two}
     assert contents(cluster.bootstrap, topic, 3) == held
 
-    back, _ = executor.plan_back(tmp_path, None)
+    back, _ = executor.plan_rollback(tmp_path, None)
     assert_done(execute(executor, back, tmp_path))
     assert places(admin, topic, BEFORE) == before
     assert contents(cluster.bootstrap, topic, 3) == held

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from executor.journal.run_history import left_set, read_journal
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.platforms.tiered_segments import (
     LOCAL,
     SEGMENT,
+    LoweredSegments,
     RunSegments,
-    Segments,
-    Shortened,
+    SegmentSettings,
     shorter,
 )
 from executor.platforms.tiered_tail import Retention, Tail
@@ -119,11 +119,11 @@ def test_values_are_lower_than_before_and_such_that_kafka_takes_them(
 
 
 def test_the_journal_gives_back_what_it_was_given() -> None:
-    held = Shortened(
+    held = LoweredSegments(
         before={TOPIC: {SEGMENT: None, LOCAL: "5"}},
         now={TOPIC: {SEGMENT: "1048576", LOCAL: "1"}},
     )
-    assert Shortened.read(held.document()) == held
+    assert LoweredSegments.read(held.document()) == held
 
 
 def site(
@@ -237,7 +237,7 @@ def test_the_topic_is_as_before_on_every_way_out(
     happen(at)
     with suppress(KeyboardInterrupt):
         assert at.run().state is not RunState.DONE
-    assert JournalEvent.SEGMENTS_SHORTENED in events(at)
+    assert JournalEvent.SEGMENTS_LOWERED in events(at)
     assert own(at) == OWN
     assert left_set(tmp_path, CLUSTER_ID) == []
 
@@ -289,7 +289,7 @@ def test_a_topic_that_was_deleted_meanwhile_needs_nothing(tmp_path: Path) -> Non
     at.kill_at(1, made=False)
     with suppress(Killed):
         at.run()
-    at.live_on()
+    at.stop_killing()
     at.cluster.partitions.clear()
     at.cluster.topic_configs.clear()
     at.executor().clean_up(at.folder)
@@ -347,8 +347,8 @@ def test_a_topic_is_restored_with_its_last_move(tmp_path: Path) -> None:
     )
     at = Site(folder=tmp_path, before={}, after={})
     admin = SimulatedAdmin(cluster, at.faults)
-    journal = Journal(tmp_path, plan(moves), "run-1", cluster.timing)
-    held = RunSegments(Segments(admin, cluster.timing), journal, consent=True)
+    journal = RunJournal(tmp_path, plan(moves), "run-1", cluster.timing)
+    held = RunSegments(SegmentSettings(admin, cluster.timing), journal, consent=True)
     held.begin(moves)
     topics = cluster.topic_configs
     assert set(topics) == {"orders", "items"}

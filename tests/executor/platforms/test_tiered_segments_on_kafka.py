@@ -20,7 +20,7 @@ from model.plan.plan import write_plan
 from model.run import MoveState, RunProgress
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.plan_builders import plan_for
-from tests.support.executor.real_runs import assert_done, beside_the_tier, execute
+from tests.support.executor.real_runs import assert_done, execute, executor_with_tier
 from tests.support.executor.topic_records import assert_exact, fill, loaded
 
 pytestmark = pytest.mark.kafka
@@ -35,7 +35,7 @@ FILLED = MEGABYTES * 10**6
 SLOWLY = 1e6
 KEYS = (SEGMENT, LOCAL, "local.retention.ms", "segment.ms", *KEEPS_ALL)
 SHORTENING = RunLimits(shorten_segments=True)
-DIES_WITH_A_MOVE_UNDER_WAY = """
+DIES_DURING_A_MOVE = """
 import os, signal, sys
 from pathlib import Path
 from executor.executor import connect
@@ -62,7 +62,7 @@ with connect(bootstrap, timeout_s=10.0, limits=limits) as executor:
 
 @pytest.fixture
 def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
-    with beside_the_tier(local_cluster, SHORTENING) as opened:
+    with executor_with_tier(local_cluster, SHORTENING) as opened:
         yield opened
 
 
@@ -165,7 +165,7 @@ def test_a_run_that_is_killed_leaves_to_cleanup_what_it_has_set(
             sys.executable,
             "-P",
             "-c",
-            DIES_WITH_A_MOVE_UNDER_WAY,
+            DIES_DURING_A_MOVE,
             local_cluster.bootstrap,
             str(tmp_path / "plan.json"),
             str(journals),

@@ -30,7 +30,7 @@ def planned() -> Plan:
     return plan
 
 
-def carried_out(folder: Path, plan: Plan, stop_after_s: float) -> RunReport:
+def executed(folder: Path, plan: Plan, stop_after_s: float) -> RunReport:
     return _run(folder, plan, stop_after_s)[0]
 
 
@@ -55,7 +55,7 @@ def test_what_a_run_has_reached_is_what_the_evaluator_makes_of_it(
     tmp_path: Path, stop_after_s: float
 ) -> None:
     plan = planned()
-    report = carried_out(tmp_path, plan, stop_after_s)
+    report = executed(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
     done = [move for move, told in pairs if told.state is MoveState.DONE]
     assert (len(done) == len(plan.moves)) == (stop_after_s == 100.0)
@@ -79,9 +79,9 @@ def test_a_plan_of_before_keeps_its_hash_and_tells_what_it_can(tmp_path: Path) -
     assert b"leader_load" not in old.model_dump_json().encode()
     write_plan(tmp_path / "plan.json", old)
     plan = read_plan(tmp_path / "plan.json")
-    halfway = carried_out(tmp_path / "one", plan, 2.5)
+    halfway = executed(tmp_path / "one", plan, 2.5)
     assert (halfway.state, halfway.brokers) == (RunState.STOPPED, ())
-    whole = carried_out(tmp_path / "two", plan, 100.0)
+    whole = executed(tmp_path / "two", plan, 100.0)
     assert [b.achieved for b in whole.brokers] == [b.after for b in plan.brokers]
 
 
@@ -93,7 +93,7 @@ def test_a_plan_back_begins_where_the_run_has_left_the_brokers(
     report, executor = _run(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
     done = [move for move, told in pairs if told.state is MoveState.DONE]
-    back, left = executor.plan_back(tmp_path, None)
+    back, left = executor.plan_rollback(tmp_path, None)
     assert (len(back.moves), left) == (len(done), [])
     now, first = evaluate(SNAPSHOT, GOALS, done), evaluate(SNAPSHOT, GOALS, ())
     assert back.objective_before == pytest.approx(now.objective - now.prices, abs=1e-6)

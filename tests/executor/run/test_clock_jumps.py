@@ -105,7 +105,7 @@ def test_the_newest_run_is_the_last_that_began_whatever_the_clock_says(
     back.kill_at(4, made=True)
     with pytest.raises(Killed):
         run(back, late)
-    back.live_on()
+    back.stop_killing()
     newest = past_run(tmp_path, back.plan.cluster_id)
     assert newest.plan == back.plan
     assert newest.started_at_ms < first.started_at_ms
@@ -113,7 +113,7 @@ def test_the_newest_run_is_the_last_that_began_whatever_the_clock_says(
     admin = SimulatedAdmin(at.cluster, at.faults)
     with Executor(admin, timing=late, limits=at.limits) as executor:
         if command == "rollback":
-            plan, _ = executor.plan_back(tmp_path, None)
+            plan, _ = executor.plan_rollback(tmp_path, None)
             assert newest.run_id in plan.limited_by
             return
         report = executor.resume(

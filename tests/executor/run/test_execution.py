@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from executor.journal.run_history import past_run, read_journal
-from executor.journal.run_journal import Journal
+from executor.journal.run_journal import RunJournal
 from executor.throttle.quota import RATES
 from executor.timing import RunLimits
 from model.errors import PlanOutdated
@@ -274,7 +274,7 @@ def test_what_does_not_fit_any_more_is_not_begun(tmp_path: Path) -> None:
     with pytest.raises(Killed):
         bench.run()
     past = past_run(tmp_path, CLUSTER_ID, bench.journal.run_id)
-    bench.journal = Journal(
+    bench.journal = RunJournal(
         tmp_path, FOUR, past.run_id, bench.time.timing, resumed=True
     )
     report = bench.run(PlanOutdated("broker 3 is dead"), past)

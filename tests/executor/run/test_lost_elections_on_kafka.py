@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.local_cluster.proxy import Api, Harm
+from lab.local_cluster.proxy import Api, Fault
 from tests.support.cli_on_cluster import wait_until
 from tests.support.executor.proxied_cluster import Proxied, proxied
 from tests.support.executor.real_runs import assert_done
@@ -26,14 +26,18 @@ def behind_proxy() -> Iterator[Proxied]:
         yield started
 
 
-@pytest.mark.parametrize("harm", [Harm.LOSE_REQUEST, Harm.LOSE_ANSWER, Harm.CUT_BEFORE])
-def test_an_election_that_is_lost_is_asked_for_again(site: Proxied, harm: Harm) -> None:
+@pytest.mark.parametrize(
+    "harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CUT_BEFORE]
+)
+def test_an_election_that_is_lost_is_asked_for_again(
+    site: Proxied, harm: Fault
+) -> None:
     plan = site.plan()
     site.proxy.order(Api.ELECT_LEADERS, harm)
     report = site.execute(plan)
-    assert site.proxy.harms_left(Api.ELECT_LEADERS) == 0
+    assert site.proxy.faults_left(Api.ELECT_LEADERS) == 0
     assert_done(report)
     retries = [move.retries for move in report.moves]
-    assert sum(retries) >= (harm is not Harm.LOSE_ANSWER)
+    assert sum(retries) >= (harm is not Fault.LOSE_ANSWER)
     wait_until(lambda: site.is_as_planned(plan))
     wait_until(lambda: site.is_clean)

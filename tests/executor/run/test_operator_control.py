@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from executor.journal.run_history import past_run, read_journal
-from executor.journal.run_journal import Journal, run_path
+from executor.journal.run_journal import RunJournal, run_path
 from executor.run.operator_control import AskedRate, Steering
 from executor.timing import RunLimits
 from lab.simulated_cluster.curves import steady
@@ -63,7 +63,7 @@ def test_a_move_that_is_halfway_when_aborted_stays_there_and_says_so(
         "cancelled by the operator; it stays on [1, 5], halfway"
     )
     assert at.placement[1] == ((1, 5), 1)
-    at.steer_anew()
+    at.reset_steering()
     assert at.roll_back().state is RunState.DONE
     assert at.placement == as_before(at)
 
@@ -89,7 +89,7 @@ def test_a_run_that_was_aborted_is_resumed_without_what_was_cancelled(
     at = copying(tmp_path)
     at.cluster.after(10.0, at.steering.abort)
     at.run()
-    at.steer_anew()
+    at.reset_steering()
     report = at.resume()
     dropped = [MoveState.DROPPED] * 2
     assert states(report) == [*dropped, MoveState.DONE]
@@ -175,7 +175,7 @@ def test_killed_at_any_call_of_an_abort_nothing_is_moved_by_resuming_it(
             for r in read_journal(path)
             if r.event is JournalEvent.CANCELLING
         }
-        at.steer_anew()
+        at.reset_steering()
         moving = {
             p.partition for p, of in at.cluster.partitions.items() if of.is_moving
         }
@@ -245,7 +245,7 @@ def test_how_long_a_run_took_includes_its_pauses_wherever_it_is_told(
     timing = at.cluster.timing
     at.cluster.advance(1000.0)
     with contextlib.closing(
-        Journal(tmp_path, at.plan, report.run_id, timing, resumed=True)
+        RunJournal(tmp_path, at.plan, report.run_id, timing, resumed=True)
     ) as journal:
         journal.write(JournalEvent.UNTHROTTLED)
     assert read_journal(path)[-1].event is JournalEvent.UNTHROTTLED

@@ -190,7 +190,7 @@ def test_the_real_plan_is_carried_out_and_rolled_back(tmp_path: Path) -> None:
     before = site.places
     assert site.execute(plan_of(crowded)) is RunState.DONE
     assert site.places != before
-    back, left = site.executor.plan_back(tmp_path, None)
+    back, left = site.executor.plan_rollback(tmp_path, None)
     assert not left
     assert site.execute(back) is RunState.DONE
     assert sorted(map(sorted, site.places)) == sorted(map(sorted, before))
@@ -215,7 +215,7 @@ def test_what_a_plan_says_of_a_rollback_is_no_proof(tmp_path: Path) -> None:
     site = Site(CLUSTER, tmp_path)
     assert site.execute(planned()) is RunState.DONE
     before = site.places
-    back, _ = site.executor.plan_back(tmp_path, None)
+    back, _ = site.executor.plan_rollback(tmp_path, None)
     for forged in (
         with_move(back, (1, 2)),
         with_capacity(planned(), 1.0).model_copy(
@@ -273,7 +273,7 @@ def test_what_is_left_of_a_run_is_judged_without_what_was_dropped(
         MoveState.DROPPED,
         MoveState.PLANNED,
     ]
-    at.steer_anew()
+    at.reset_steering()
     report = at.resume()
     assert report.state is RunState.FAILED
     assert "capacity: broker 1 would carry 200 MB/s of net_in" in report.reason
@@ -285,7 +285,7 @@ def test_what_is_left_of_a_run_that_fits_is_resumed(tmp_path: Path) -> None:
     at, plan = swap(tmp_path)
     at.cluster.after(3.0, at.steering.stop)
     assert at.run(plan).state is RunState.STOPPED
-    at.steer_anew()
+    at.reset_steering()
     assert at.resume().state is RunState.DONE
     assert at.placement == {0: ((3,), 3), 1: ((1,), 1)}
 

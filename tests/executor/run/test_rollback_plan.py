@@ -7,7 +7,7 @@ import pytest
 
 from executor.journal.run_history import PastRun, past_run
 from executor.platforms.platform import Progress, Stage
-from executor.run.rollback_plan import plan_back
+from executor.run.rollback_plan import plan_rollback
 from model.errors import GuardrailRefused
 from model.plan.plan import Move
 from model.run import MoveProgress, MoveState
@@ -50,7 +50,7 @@ def test_what_arrived_goes_back_last_first_and_nothing_else() -> None:
             stage=Stage.ARRIVED, view=view(MOVES[3], after, leader=2)
         ),
     }
-    back, left = plan_back(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
+    back, left = plan_rollback(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
     assert [(m.partition, m.leader_before) for m in back.moves] == [(3, 2), (0, 3)]
     assert {m.replicas_before for m in back.moves} == {after}
     assert {(m.replicas_after, m.leader_after) for m in back.moves} == {
@@ -64,7 +64,7 @@ def test_what_still_moves_is_not_turned_round() -> None:
     moving = view(MOVES[0], (3, 2, 1), leader=1)
     found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=moving)}
     with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
-        plan_back(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
+        plan_rollback(past(MOVES), found, ids([1, 2, 3]), NOW_MS)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_a_broker_that_dies_under_its_new_replicas_can_be_left_again(
     run.moves[MOVES[0].id] = replace(run.moves[MOVES[0].id], state=state)
     lagging = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
     found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=lagging)}
-    back, left = plan_back(run, found, ids(alive), NOW_MS)
+    back, left = plan_rollback(run, found, ids(alive), NOW_MS)
     (undoing,) = back.moves
     assert (undoing.replicas_before, undoing.leader_before) == ((3, 2), 2)
     assert undoing.replicas_after == (1, 2)
@@ -91,7 +91,7 @@ def test_a_new_replica_that_a_live_broker_still_copies_is_not_left() -> None:
     copying = view(MOVES[0], (3, 2), in_sync=(2,), leader=2)
     found = {MOVES[0].id: Progress(stage=Stage.MOVING, view=copying)}
     with pytest.raises(GuardrailRefused, match=r"orders-0 is still being moved"):
-        plan_back(run, found, ids([1, 2, 3]), NOW_MS)
+        plan_rollback(run, found, ids([1, 2, 3]), NOW_MS)
 
 
 def test_shared_storage_rests_for_a_minute() -> None:
@@ -99,8 +99,8 @@ def test_shared_storage_rests_for_a_minute() -> None:
     done = view(shared[0], (2,))
     found = {shared[0].id: Progress(stage=Stage.DONE, view=done)}
     with pytest.raises(GuardrailRefused, match=r"Roll back in 50 s"):
-        plan_back(past(shared), found, ids([1, 2]), NOW_MS)
-    back, _ = plan_back(past(shared), found, ids([1, 2]), NOW_MS + 50_000)
+        plan_rollback(past(shared), found, ids([1, 2]), NOW_MS)
+    back, _ = plan_rollback(past(shared), found, ids([1, 2]), NOW_MS + 50_000)
     assert back.moves[0].replicas_after == ids([1])
 
 
@@ -108,7 +108,7 @@ def test_what_came_halfway_goes_back_from_there() -> None:
     both = [move(0, (1, 2), (3, 4))]
     halfway = view(both[0], (1, 4))
     found = {both[0].id: Progress(stage=Stage.HALFWAY, view=halfway)}
-    back, _ = plan_back(past(both), found, ids([1, 2, 3, 4]), NOW_MS)
+    back, _ = plan_rollback(past(both), found, ids([1, 2, 3, 4]), NOW_MS)
     assert (back.moves[0].replicas_before, back.moves[0].leader_before) == ((1, 4), 1)
     assert back.moves[0].replicas_after == (1, 2)
 
@@ -118,7 +118,7 @@ def test_replicas_go_back_to_the_directories_they_lay_in() -> None:
     done = Progress(
         stage=Stage.DONE, view=view(told, (3, 2)), log_dirs=("/c", "/elsewhere")
     )
-    back, _ = plan_back(past([told]), {told.id: done}, ids([1, 2, 3]), NOW_MS)
+    back, _ = plan_rollback(past([told]), {told.id: done}, ids([1, 2, 3]), NOW_MS)
     assert back.moves[0].log_dirs_before == ("/c", "/elsewhere")
     assert back.moves[0].log_dirs_after == ("/a", "/b")
 
@@ -130,15 +130,15 @@ def test_a_rollback_that_was_killed_is_finished_and_not_turned_back(
     at = site(tmp_path)
     at.run()
     at.cluster.advance(100.0)
-    back, _ = at.executor().plan_back(tmp_path, None)
+    back, _ = at.executor().plan_rollback(tmp_path, None)
     at.kill_at(change, made=True)
     with pytest.raises(Killed):
         at.run(back)
-    at.live_on()
+    at.stop_killing()
     cut = past_run(tmp_path, CLUSTER_ID).run_id
     at.cluster.advance(100.0)
     with pytest.raises(GuardrailRefused, match=f"{cut} is a rollback that has not"):
-        at.executor().plan_back(tmp_path, None)
+        at.executor().plan_rollback(tmp_path, None)
 
     at.resume()
     assert {n: list(of) for n, (of, _) in at.placement.items()} == {
@@ -146,7 +146,7 @@ def test_a_rollback_that_was_killed_is_finished_and_not_turned_back(
     }
     assert at.is_clean
     # A rollback that has finished is a run like any other.
-    again, _ = at.executor().plan_back(tmp_path, None)
+    again, _ = at.executor().plan_rollback(tmp_path, None)
     assert len(again.moves) == len(at.before)
 
 
@@ -154,12 +154,12 @@ def test_a_rollback_that_was_killed_can_be_undone_by_its_id(tmp_path: Path) -> N
     at = site(tmp_path)
     at.run()
     at.cluster.advance(100.0)
-    back, _ = at.executor().plan_back(tmp_path, None)
+    back, _ = at.executor().plan_rollback(tmp_path, None)
     at.kill_at(9, made=True)
     with pytest.raises(Killed):
         at.run(back)
-    at.live_on()
+    at.stop_killing()
     at.cluster.advance(100.0)
     cut = past_run(tmp_path, CLUSTER_ID).run_id
-    again, _ = at.executor().plan_back(tmp_path, cut)
+    again, _ = at.executor().plan_rollback(tmp_path, cut)
     assert again.moves

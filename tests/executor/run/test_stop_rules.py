@@ -188,10 +188,10 @@ def test_a_rule_that_pauses_goes_on_when_all_is_well(
     assert (report.state, report.reason) == (RunState.DONE, "")
     assert states(report) == [MoveState.DONE] * 3
     assert [
-        e for e in events(at) if e in (JournalEvent.PAUSED, JournalEvent.WENT_ON)
+        e for e in events(at) if e in (JournalEvent.PAUSED, JournalEvent.PAUSE_ENDED)
     ] == [
         JournalEvent.PAUSED,
-        JournalEvent.WENT_ON,
+        JournalEvent.PAUSE_ENDED,
     ]
     reasons = {s.reason for s in at.told if s.state is RunState.PAUSED}
     assert len(reasons) == 1
@@ -394,7 +394,7 @@ def test_a_run_that_died_while_it_paused_is_resumed(tmp_path: Path) -> None:
     at.cluster.after(FEW_S + 500.0, die)
     with pytest.raises(Killed):
         at.run()
-    at.steer_anew()
+    at.reset_steering()
     report = at.resume()
     assert states(report) == [MoveState.DONE] * 3
 

@@ -7,7 +7,7 @@ import pytest
 from control.render.plan_text import forecast_text
 from executor.schedule.concurrency import Concurrency
 from executor.schedule.estimate import forecast
-from executor.schedule.simulate import on_paper
+from executor.schedule.simulate import simulated
 from executor.schedule.task import works
 from executor.schedule.throughput import Pace
 from executor.timing import RunLimits
@@ -53,7 +53,7 @@ def test_what_frees_room_first_keeps_the_peak_low() -> None:
     ]
     limits = RunLimits(moves_in_flight=1)
     peaks = [
-        on_paper(works(order), Pace().speed(limits), Concurrency(limits)).peaks
+        simulated(works(order), Pace().speed(limits), Concurrency(limits)).peaks
         for order in (moves, moves[::-1])
     ]
     assert [peak[BrokerId(2)].more_bytes for peak in peaks] == [100, 0]

@@ -15,10 +15,10 @@ from executor.schedule.admission import (
     is_internal,
 )
 from executor.schedule.concurrency import Concurrency
-from executor.schedule.list_scheduling import idle_lanes_first
+from executor.schedule.list_scheduling import list_schedule
 from executor.schedule.order import Schedule, schedule, urgent_of
-from executor.schedule.simulate import Timeline, on_paper
-from executor.schedule.task import Speed, Terms, Work, works
+from executor.schedule.simulate import Timeline, simulated
+from executor.schedule.task import CopySpeed, Terms, Work, works
 from executor.timing import RunLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import BrokerChange, Move
@@ -26,7 +26,7 @@ from model.snapshot.snapshot import BrokerState, StorageKind
 from tests.support.executor.plan_builders import ids, move, plan
 from tests.support.executor.simulated_runs import MB
 
-SPEED = Speed(network=100.0 * MB, inside=50.0 * MB, seconds=0.0)
+SPEED = CopySpeed(network=100.0 * MB, inside=50.0 * MB, seconds=0.0)
 
 
 def copy(number: int, source: int, target: int, seconds: float, **more: float) -> Move:
@@ -37,7 +37,7 @@ def copy(number: int, source: int, target: int, seconds: float, **more: float) -
 
 def terms(
     in_flight: int = 8,
-    speed: Speed = SPEED,
+    speed: CopySpeed = SPEED,
     free: Mapping[int, int] | None = None,
     urgent: Sequence[PartitionId] = (),
     per_broker: int = 10,
@@ -54,8 +54,8 @@ def scheduled(moves: Sequence[Move], of: Terms) -> Schedule:
     return schedule(works(moves), of)
 
 
-def taken_as(moves: Sequence[Move], of: Terms) -> Timeline:
-    return on_paper(works(moves), of.speed, Concurrency(of.limits), of.free_bytes)
+def simulated_in_order(moves: Sequence[Move], of: Terms) -> Timeline:
+    return simulated(works(moves), of.speed, Concurrency(of.limits), of.free_bytes)
 
 
 def test_a_long_queue_is_not_left_to_the_end() -> None:
@@ -63,7 +63,7 @@ def test_a_long_queue_is_not_left_to_the_end() -> None:
     others = [copy(n, 2 + 2 * n, 3 + 2 * n, 10.0) for n in range(3)]
     queued = [copy(9 + n, 1, 10 + n, 10.0) for n in range(3)]
     of = terms(in_flight=2)
-    assert taken_as([*others, *queued], of).seconds == pytest.approx(40.0)
+    assert simulated_in_order([*others, *queued], of).seconds == pytest.approx(40.0)
     found = scheduled([*others, *queued], of)
     assert found.timeline.seconds == pytest.approx(30.0)
     assert found.least_s == pytest.approx(30.0)
@@ -74,8 +74,10 @@ def test_what_list_scheduling_misses_is_found_and_proved() -> None:
     lengths = (3.0, 3.0, 2.0, 2.0, 2.0)
     moves = [copy(n, 2 * n, 2 * n + 1, s) for n, s in enumerate(lengths)]
     of = terms(in_flight=2)
-    by_list = idle_lanes_first(works(moves), of, slack=1.0)
-    assert taken_as([w.move for w in by_list], of).seconds == pytest.approx(7.0)
+    by_list = list_schedule(works(moves), of, slack=1.0)
+    assert simulated_in_order([w.move for w in by_list], of).seconds == pytest.approx(
+        7.0
+    )
     found = scheduled(moves, of)
     assert found.timeline.seconds == pytest.approx(6.0)
     assert found.least_s == pytest.approx(6.0, rel=1e-3)
@@ -219,7 +221,7 @@ def test_limits_hold_at_every_moment(
     some: set[int],
 ) -> None:
     urgent = [m.id for m in planned if m.partition in some]
-    speed = Speed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
+    speed = CopySpeed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
     of = terms(in_flight, speed, free, urgent, per_broker)
     found = scheduled(planned, of)
     timeline = found.timeline
@@ -228,7 +230,7 @@ def test_limits_hold_at_every_moment(
     assert not timeline.spans.keys() & left_out
     assert timeline.seconds >= found.least_s * (1 - 1e-9)
     check_slots(planned, timeline, Concurrency(of.limits).widest)
-    check_room(planned, timeline, of)
+    check_disk_space(planned, timeline, of)
     for peak in timeline.peaks.values():
         assert max(peak.in_per_s, peak.out_per_s) <= speed.network * (1 + 1e-9)
 
@@ -243,7 +245,7 @@ def check_slots(planned: list[Move], timeline: Timeline, limits: RunLimits) -> N
         assert max(busy.values(), default=0) <= limits.moves_per_broker
 
 
-def check_room(planned: list[Move], timeline: Timeline, of: Terms) -> None:
+def check_disk_space(planned: list[Move], timeline: Timeline, of: Terms) -> None:
     """What lies on disks more than before, counted once more from begins and ends."""
     changes: dict[BrokerId, list[tuple[float, int]]] = defaultdict(list)
     for one in (m for m in planned if m.id in timeline.spans):
@@ -272,9 +274,9 @@ def test_no_order_that_is_tried_is_much_better_and_none_beats_the_bound(
     alone_last: list[Work] = sorted(works(planned), key=lambda w: w.is_alone)
     for slack in (0.0, 0.1, 0.2, 1.0):
         beside = [w for w in alone_last if not w.is_alone]
-        order = idle_lanes_first(beside, of, slack=slack)
+        order = list_schedule(beside, of, slack=slack)
         order += [w for w in alone_last if w.is_alone]
-        by_list = taken_as([w.move for w in order], of).seconds
+        by_list = simulated_in_order([w.move for w in order], of).seconds
         assert by_list >= found.least_s * (1 - 1e-9)
         if slack:
             assert found.timeline.seconds <= by_list * 1.02 + 1e-9

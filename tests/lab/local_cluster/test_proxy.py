@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from lab.local_cluster.proxy import Api, Harm, Proxy
+from lab.local_cluster.proxy import Api, Fault, Proxy
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 
 SILENCE_S = 0.3
@@ -114,19 +114,19 @@ def test_messages_pass_and_come_from_its_own_address(
 def test_a_lost_request_is_not_heard_and_the_next_one_is(
     echo: Echo, proxy: Proxy, client: Client
 ) -> None:
-    proxy.order(Api.ELECT_LEADERS, Harm.LOSE_REQUEST)
+    proxy.order(Api.ELECT_LEADERS, Fault.LOSE_REQUEST)
     client.ask(Api.ELECT_LEADERS, b"first")
     client.ask(Api.METADATA, b"second")
     client.ask(Api.ELECT_LEADERS, b"third")
     assert [client.answer(), client.answer()] == [b"second", b"third"]
     assert echo.heard == [b"second", b"third"]
-    assert proxy.harms_left(Api.ELECT_LEADERS) == 0
+    assert proxy.faults_left(Api.ELECT_LEADERS) == 0
 
 
 def test_a_request_whose_answer_is_lost_is_heard(
     echo: Echo, proxy: Proxy, client: Client
 ) -> None:
-    proxy.order(Api.ELECT_LEADERS, Harm.LOSE_ANSWER)
+    proxy.order(Api.ELECT_LEADERS, Fault.LOSE_ANSWER)
     client.ask(Api.ELECT_LEADERS, b"first")
     client.ask(Api.ELECT_LEADERS, b"second")
     assert client.answer() == b"second"
@@ -134,10 +134,10 @@ def test_a_request_whose_answer_is_lost_is_heard(
 
 
 @pytest.mark.parametrize(
-    ("harm", "heard"), [(Harm.CUT_BEFORE, []), (Harm.CUT_AFTER, [b"first"])]
+    ("harm", "heard"), [(Fault.CUT_BEFORE, []), (Fault.CUT_AFTER, [b"first"])]
 )
 def test_a_connection_ends_before_or_after_its_request_is_heard(
-    echo: Echo, proxy: Proxy, client: Client, harm: Harm, heard: list[bytes]
+    echo: Echo, proxy: Proxy, client: Client, harm: Fault, heard: list[bytes]
 ) -> None:
     proxy.order(Api.METADATA, harm)
     client.ask(Api.METADATA, b"first")
@@ -146,14 +146,14 @@ def test_a_connection_ends_before_or_after_its_request_is_heard(
 
 
 def test_a_delayed_answer_comes_late(proxy: Proxy, client: Client) -> None:
-    proxy.order(Api.METADATA, Harm.DELAY, delay_s=2 * SILENCE_S)
+    proxy.order(Api.METADATA, Fault.DELAY, delay_s=2 * SILENCE_S)
     client.ask(Api.METADATA, b"first")
     assert client.answer(SILENCE_S) is None
     assert client.answer() == b"first"
 
 
 def test_orders_are_forgotten(proxy: Proxy, client: Client) -> None:
-    proxy.order(Api.METADATA, Harm.LOSE_REQUEST, times=9)
+    proxy.order(Api.METADATA, Fault.LOSE_REQUEST, times=9)
     proxy.heal()
     client.ask(Api.METADATA, b"first")
     assert client.answer() == b"first"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from lab.simulated_cluster.demo_cluster import RACKS, WorldOrder, world
+from lab.simulated_cluster.demo_cluster import RACKS, DemoClusterOptions, world
 from lab.simulated_cluster.live_cluster import LiveCluster, LiveObserver
 from model.evaluate import evaluate
 from model.goals.goals import Goals
@@ -16,8 +16,8 @@ from model.snapshot.replication import Replication
 START_S = 1_700_000_000.0
 
 
-def order(brokers: int = 6, seed: int = 7) -> WorldOrder:
-    return WorldOrder(brokers=brokers, seed=seed, now_s=START_S)
+def order(brokers: int = 6, seed: int = 7) -> DemoClusterOptions:
+    return DemoClusterOptions(brokers=brokers, seed=seed, now_s=START_S)
 
 
 def until(true: Callable[[], bool]) -> None:

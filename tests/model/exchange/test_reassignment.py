@@ -18,7 +18,7 @@ from model.exchange.reassignment import (
     moves_of,
     read_election,
     read_reassignment,
-    write_stock,
+    write_reassignment_json,
 )
 from model.goals.goals import Goals, SolveLimits
 from model.plan.plan import Move, Plan, PlanStatus
@@ -64,7 +64,7 @@ def plan(*moves: Move) -> Plan:
 
 
 def stock(folder: Path, *moves: Move) -> dict[str, Any]:
-    write_stock(folder, plan(*moves))
+    write_reassignment_json(folder, plan(*moves))
     return {p.stem: json.loads(p.read_text()) for p in folder.iterdir()}
 
 
@@ -124,11 +124,11 @@ def test_a_plan_without_moves_gives_files_without_partitions(tmp_path: Path) -> 
 def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "f").write_text("")
     with pytest.raises(ConfigError, match="cannot make the folder"):
-        write_stock(tmp_path / "f", plan())
+        write_reassignment_json(tmp_path / "f", plan())
 
 
 def test_what_was_written_reads_back_as_the_same_moves(tmp_path: Path) -> None:
-    write_stock(tmp_path, plan(*MOVES))
+    write_reassignment_json(tmp_path, plan(*MOVES))
     back = moves_of(
         STATE,
         read_reassignment(tmp_path / "reassignment.json"),
@@ -271,7 +271,7 @@ def test_a_plan_and_its_rollback_end_where_they_began(
             for i, before in enumerate(map(state.replicas, range(len(state))))
         ],
     )
-    write_stock(folder, plan(*there))
+    write_reassignment_json(folder, plan(*there))
     back = moves_of(
         moved,
         read_reassignment(folder / "rollback.json"),

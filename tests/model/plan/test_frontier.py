@@ -10,7 +10,7 @@ from model.plan.frontier import (
     FrontierCorner,
     FrontierLine,
     FrontierPoint,
-    knee_of,
+    best_trade_off,
     lower_bound,
     undominated,
 )
@@ -45,16 +45,16 @@ def test_a_point_that_another_beats_is_left_out() -> None:
 
 def test_the_knee_is_farthest_under_the_chord() -> None:
     points = [point(0, 100), point(1, 60), point(2, 10), point(10, 0)]
-    assert knee_of(points) == 2
+    assert best_trade_off(points) == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_few_points_have_no_knee(count: int) -> None:
-    assert knee_of([point(0, 9), point(1, 5)][:count]) is None
+    assert best_trade_off([point(0, 9), point(1, 5)][:count]) is None
 
 
 def test_points_on_or_over_their_chord_have_no_knee() -> None:
-    assert knee_of([point(0, 10), point(1, 9), point(2, 0)]) is None
+    assert best_trade_off([point(0, 10), point(1, 9), point(2, 0)]) is None
 
 
 @given(LINES, st.floats(0, 50), st.floats(0, 1))

@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from model.errors import ConfigError
 from model.snapshot.forecast import LoadForecast, SlotReason
-from model.snapshot.pseudonyms import KEPT, Pseudonyms, kept_key, read_key
+from model.snapshot.pseudonyms import KEPT, Pseudonyms, own_key, read_key
 from model.snapshot.snapshot import (
     Broker,
     LogDir,
@@ -70,10 +70,10 @@ def test_every_field_of_a_snapshot_was_looked_at_for_names() -> None:
 
 def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "state" / "anonymise.key"
-    key = kept_key(path)
-    assert kept_key(path) == read_key(path) == key
+    key = own_key(path)
+    assert own_key(path) == read_key(path) == key
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert kept_key(tmp_path / "other.key") != key
+    assert own_key(tmp_path / "other.key") != key
 
 
 def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
@@ -83,4 +83,4 @@ def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read the key .*none: No such file"):
         read_key(tmp_path / "none")
     with pytest.raises(ConfigError, match=r"cannot read the key .*Not a directory"):
-        kept_key(tmp_path / "short" / "key")
+        own_key(tmp_path / "short" / "key")

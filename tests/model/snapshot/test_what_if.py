@@ -173,7 +173,7 @@ def test_the_answer_is_no_plan_file(tmp_path: Path) -> None:
         scenario=Scenario(),
         words="nothing changes",
         lost=0,
-        status=PlanStatus.LEVEL_ALREADY,
+        status=PlanStatus.ALREADY_BALANCED,
         reasons=(),
         plan=None,
     )

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from model.goals.goals import Goal, Goals, ObjectiveKind, SolveLimits
 from model.snapshot.snapshot import Resource, Snapshot
-from solver.band.annealing import Walking
+from solver.band.annealing import BandAnnealing
 from solver.band.candidates import find_candidates
 from solver.band.column_generation import Growth
 from solver.band.load_prices import BandDual
@@ -29,7 +29,7 @@ from solver.problem.placement import (
 from solver.problem.problem import compile_problem
 from solver.search.observer import SolveObserver
 from solver.search.search import Search
-from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.random_problems import clusters, random_goals
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
@@ -61,7 +61,7 @@ def uneven(search: Search) -> float:
 
 
 @settings(max_examples=25, deadline=None)
-@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=wishes())
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=random_goals())
 def test_evening_out_keeps_the_rules_and_never_costs(
     snapshot: Snapshot, wanted: Goals
 ) -> None:
@@ -72,7 +72,7 @@ def test_evening_out_keeps_the_rules_and_never_costs(
     cost, spread = search.objective, uneven(search)
     dual = BandDual(search.problem)
     prices = np.zeros(dual.home.shape)
-    walking = Walking(search, dual, prices, dual.columns.home)
+    walking = BandAnnealing(search, dual, prices, dual.columns.home)
     walking.even_out(find_candidates(dual, prices), math.inf)
     assert search.best is not None
     assert search.objective <= cost + 1e-9 * max(1.0, cost)
@@ -86,7 +86,7 @@ def test_of_plans_as_cheap_a_more_even_one_is_chosen() -> None:
     dual = BandDual(search.problem)
     grown = Growth(search, dual).run()
     candidates = find_candidates(dual, grown.prices)
-    walking = Walking(search, dual, grown.prices, grown.rounded)
+    walking = BandAnnealing(search, dual, grown.prices, grown.rounded)
     walking.run(candidates, 0.03 * search.problem.prices.move)
     cost, spread = search.objective, uneven(search)
     walking.even_out(candidates, cost - grown.bound)
@@ -100,7 +100,7 @@ def test_a_master_finds_what_a_walk_does_not() -> None:
     dual = BandDual(search.problem)
     grown = Growth(search, dual).run()
     candidates = find_candidates(dual, grown.prices)
-    walking = Walking(search, dual, grown.prices, grown.rounded)
+    walking = BandAnnealing(search, dual, grown.prices, grown.rounded)
     reach = 0.1 * search.problem.prices.move
     walking.run(candidates, reach)
     walked = search.objective

@@ -17,7 +17,7 @@ from solver.search.observer import SolveObserver
 from solver.search.search import Search
 from solver.solve import solve
 from tests.support.solver.exact_oracle import least
-from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.random_problems import clusters, random_goals
 from tests.support.solver.zipf_clusters import synthetic
 
 pytestmark = pytest.mark.search
@@ -46,7 +46,7 @@ def begun(snapshot: Snapshot, wanted: Goals, limits: SolveLimits = LIMITS) -> Se
 @settings(max_examples=40, deadline=None)
 @given(
     snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2),
-    wanted=wishes(),
+    wanted=random_goals(),
     draw=st.randoms(use_true_random=False),
 )
 def test_any_prices_prove_a_bound(
@@ -70,7 +70,7 @@ def test_any_prices_prove_a_bound(
 
 
 @settings(max_examples=25, deadline=None)
-@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=wishes())
+@given(snapshot=clusters(most_brokers=3, most_rows=4, most_rf=2), wanted=random_goals())
 def test_prices_and_walks_enclose_the_best_of_all_placements(
     snapshot: Snapshot, wanted: Goals
 ) -> None:

@@ -39,7 +39,9 @@ def searched(
     return search_locally(search, work)
 
 
-def strong_bound(snapshot: Snapshot, wanted: Goals, work: float = 2.0) -> Search:
+def with_lagrangian_bound(
+    snapshot: Snapshot, wanted: Goals, work: float = 2.0
+) -> Search:
     local = searched(snapshot, wanted)
     assert local is not None
     improve_bound(local, work)
@@ -138,7 +140,7 @@ def test_a_brokers_problem_is_solved_exactly(
 def test_three_equal_rows_on_two_brokers_cannot_be_split() -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(1,)), Row(replicas=(2,))]
     snapshot = cluster([broker(1), broker(2)], rows)
-    found = strong_bound(snapshot, goals(0.01))
+    found = with_lagrangian_bound(snapshot, goals(0.01))
     assert found.price_bound < 0.2
     assert found.bound == pytest.approx(4 / 9, abs=1e-6)
     assert found.method == "giants kept whole"
@@ -147,20 +149,20 @@ def test_three_equal_rows_on_two_brokers_cannot_be_split() -> None:
 @pytest.mark.parametrize("name", ["10x500", "10x500-near-level", "10x500-drain"])
 def test_the_bound_is_between_that_of_prices_and_the_plan(name: str) -> None:
     shape = small_shape(name)
-    found = strong_bound(build(shape, 3), goals_of(shape))
+    found = with_lagrangian_bound(build(shape, 3), goals_of(shape))
     assert found.price_bound + 1e-4 < found.bound <= found.objective
 
 
 def test_the_gap_of_giants_is_smaller_than_that_of_prices() -> None:
     shape = small_shape("10x500-giants")
-    found = strong_bound(build(shape, 3), goals_of(shape))
+    found = with_lagrangian_bound(build(shape, 3), goals_of(shape))
     assert found.objective - found.bound < 0.5 * (found.objective - found.price_bound)
 
 
 def test_the_same_bound_comes_out_twice() -> None:
     shape = small_shape("10x500")
     first, second = (
-        strong_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2)
+        with_lagrangian_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2)
     )
     assert (first.bound, first.work) == (second.bound, second.work)
 
@@ -168,7 +170,7 @@ def test_the_same_bound_comes_out_twice() -> None:
 def test_rows_of_several_replicas_are_left_to_prices() -> None:
     rows = [Row(replicas=(1, 2)), Row(replicas=(1, 2)), Row(replicas=(2, 3))]
     snapshot = cluster([broker(b) for b in (1, 2, 3)], rows)
-    assert strong_bound(snapshot, goals(0.01)).method == "prices"
+    assert with_lagrangian_bound(snapshot, goals(0.01)).method == "prices"
 
 
 def test_an_observer_that_stops_ends_the_ascent() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from benchmarks.instances import build, goals_of
 from benchmarks.shapes import Shape, shape_of
 from model.snapshot.snapshot import BrokerState, Floats, Snapshot
-from solver.bounds.large_partitions import Tree, grow, plant
+from solver.bounds.large_partitions import Tree, grow, plant_tree
 from solver.bounds.single_replica_choices import has_choices
 from solver.kernels.branching import place_cheapest, relax
 from solver.kernels.child_bounds import price_children
@@ -42,7 +42,7 @@ def planted(snapshot: Snapshot, price: float) -> Tree | None:
     local = searched(snapshot, goals(price), 0.1)
     if local is None or not has_choices(local.columns, local.relaxation):
         return None
-    return plant(local.search, local.columns, local.relaxation)
+    return plant_tree(local.search, local.columns, local.relaxation)
 
 
 def relaxed(rows: int, brokers: int, dims: int, seed: int) -> Relaxed:
@@ -161,16 +161,16 @@ def test_a_giant_larger_than_a_level_is_not_split() -> None:
     assert tree.search.method == "giants kept whole"
 
 
-def giants_of_ten_brokers(seed: int) -> Tree:
+def large_partitions_of_ten_brokers(seed: int) -> Tree:
     shape: Shape = shape_of("10x500-giants")
     local = searched(build(shape, seed), goals_of(shape), 1.0)
     assert local is not None
-    return plant(local.search, local.columns, local.relaxation)
+    return plant_tree(local.search, local.columns, local.relaxation)
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_gap_of_giants_is_a_fraction_of_that_of_prices(seed: int) -> None:
-    tree = giants_of_ten_brokers(seed)
+    tree = large_partitions_of_ten_brokers(seed)
     before = tree.starts
     grow(tree, 1.0)
     search = tree.search
@@ -183,12 +183,15 @@ def test_the_gap_of_giants_is_a_fraction_of_that_of_prices(seed: int) -> None:
 
 
 def test_the_same_tree_grows_twice() -> None:
-    first, second = giants_of_ten_brokers(2), giants_of_ten_brokers(2)
+    first, second = (
+        large_partitions_of_ten_brokers(2),
+        large_partitions_of_ten_brokers(2),
+    )
     grow(first, 0.5)
     grow(second, 0.25)
     grow(second, 0.25)
     assert first.search.bound == pytest.approx(second.search.bound, rel=0.01)
-    again = giants_of_ten_brokers(2)
+    again = large_partitions_of_ten_brokers(2)
     grow(again, 0.5)
     assert (again.search.bound, again.solved) == (first.search.bound, first.solved)
 
@@ -197,6 +200,6 @@ def test_small_instances_get_a_better_bound_too() -> None:
     shape = small_shape("10x500-giants")
     local = searched(build(shape, 3), goals_of(shape))
     assert local is not None
-    tree = plant(local.search, local.columns, local.relaxation)
+    tree = plant_tree(local.search, local.columns, local.relaxation)
     grow(tree, 0.5)
     assert local.search.bound > local.search.price_bound + 1e-4

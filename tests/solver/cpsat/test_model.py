@@ -6,7 +6,7 @@ from ortools.sat.python import cp_model
 from model.goals.goals import Goal, Goals
 from model.snapshot.snapshot import Count, Snapshot
 from solver.cpsat.model import ExactModel
-from solver.cpsat.objective import LEVEL_UNITS
+from solver.cpsat.objective import MEAN_UNITS
 from solver.problem.placement import Placement, objective
 from solver.problem.problem import Problem, compile_problem
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals
@@ -86,9 +86,9 @@ def test_tangents_never_exceed_the_square(deviation: float) -> None:
     (term, *_) = part.terms
     part.add_tangent(term, deviation)
     for at in (-1.0, -0.3, -0.001, 0.0, 0.0004, 0.11, 0.8, 2.0, deviation):
-        units = round(at * LEVEL_UNITS)
+        units = round(at * MEAN_UNITS)
         lines = (slope * units + h for slope, h in term.tangents.items())
-        square = term.weight * (units / LEVEL_UNITS) ** 2 * part.units
+        square = term.weight * (units / MEAN_UNITS) ** 2 * part.units
         highest = max(lines)
         assert highest <= square
         if at == deviation:

@@ -8,7 +8,7 @@ from model.plan.plan import PlanStatus
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.budget import Budget
 from solver.cpsat.model import new_solver, solve_exactly
-from solver.cpsat.stopping import solve_heeding
+from solver.cpsat.stopping import solve_stoppable
 from solver.problem.placement import Placement
 from solver.problem.problem import compile_problem
 from solver.search.observer import SolveObserver
@@ -112,5 +112,5 @@ def test_a_hint_that_the_solver_fails_on_is_left_out() -> None:
     for cost, value in zip(costs, (15637498706146, *[549755813887] * 2), strict=True):
         model.add_hint(cost, value)
     budget = Budget(limits=SolveLimits(work=1.0))
-    status = solve_heeding(budget, new_solver(budget.limits, 1.0), model)
+    status = solve_stoppable(budget, new_solver(budget.limits, 1.0), model)
     assert status == cp_model.OPTIMAL

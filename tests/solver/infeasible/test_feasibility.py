@@ -26,11 +26,11 @@ from model.snapshot.snapshot import (
 )
 from solver.budget import Budget
 from solver.infeasible import conflict, find_conflict, plain_reasons
-from solver.infeasible.assumptions import BUDGETS, Kind, Thing
+from solver.infeasible.assumptions import BUDGETS, Kind, Requirement
 from solver.infeasible.feasibility import Feasibility
 from solver.infeasible.limits import keep_limits
 from solver.infeasible.minimal_conflict import modelled_rows
-from solver.problem.eligibility import WHY, WhyFixed
+from solver.problem.eligibility import WHY, FixedReason
 from solver.problem.problem import Problem, compile_problem
 from solver.solve import solve
 from solver.studies.goal_repair import Step, relaxations, ways_out
@@ -70,22 +70,24 @@ def _places(snapshot: Snapshot, row: int) -> Iterable[Change | None]:
 
 
 def kept(
-    problem: Problem, things: Collection[Thing], rows: Collection[int]
+    problem: Problem, things: Collection[Requirement], rows: Collection[int]
 ) -> tuple[Snapshot, Goals]:
     """The cluster and the goals with all things dropped but these."""
     return _rows_alone(_brokers(problem, things), rows), _goals(problem, things)
 
 
-def _brokers(problem: Problem, things: Collection[Thing]) -> Snapshot:
+def _brokers(problem: Problem, things: Collection[Requirement]) -> Snapshot:
     snapshot = problem.snapshot
     resources = snapshot.header.resources
 
     def changed(b: int, known: Broker) -> Broker:
-        state = known.state if Thing(Kind.STATE, b) in things else BrokerState.ALIVE
+        state = (
+            known.state if Requirement(Kind.STATE, b) in things else BrokerState.ALIVE
+        )
         capacity = {
             r: c
             for r, c in known.capacity.items()
-            if Thing(Kind.CAPACITY, b, resources.index(r)) in things
+            if Requirement(Kind.CAPACITY, b, resources.index(r)) in things
         }
         return known.model_copy(update={"state": state, "capacity": capacity})
 
@@ -104,40 +106,44 @@ def _rows_alone(snapshot: Snapshot, rows: Collection[int]) -> Snapshot:
     return Snapshot(snapshot.header, columns)
 
 
-def _goals(problem: Problem, things: Collection[Thing]) -> Goals:
-    def resting(why: WhyFixed) -> bool:
-        return Thing(Kind.STAYS, WHY.index(why)) in things
+def _goals(problem: Problem, things: Collection[Requirement]) -> Goals:
+    def resting(why: FixedReason) -> bool:
+        return Requirement(Kind.STAYS, WHY.index(why)) in things
 
     wanted = problem.goals
     some = wanted.cooldown[StorageKind.SHARED]
     rest = Cooldown(
-        rest_s=some.rest_s if resting(WhyFixed.RESTING) else 0,
-        return_window_s=some.return_window_s if Thing(Kind.RETURN) in things else 0,
+        rest_s=some.rest_s if resting(FixedReason.IN_COOLDOWN) else 0,
+        return_window_s=some.return_window_s
+        if Requirement(Kind.RETURN) in things
+        else 0,
     )
     budgets = {
         name: limit
         for i, name in enumerate(BUDGETS)
-        if Thing(Kind.BUDGET, i) in things
+        if Requirement(Kind.BUDGET, i) in things
         and (limit := getattr(wanted.budgets, name)) is not None
     }
     limit = wanted.replicas_per_broker
     return wanted.model_copy(
         update={
             "pins": tuple(
-                p for i, p in enumerate(wanted.pins) if Thing(Kind.PIN, i) in things
+                p
+                for i, p in enumerate(wanted.pins)
+                if Requirement(Kind.PIN, i) in things
             ),
             "placements": tuple(
                 p
                 for i, p in enumerate(wanted.placements)
-                if Thing(Kind.PLACEMENT, i) in things
+                if Requirement(Kind.PLACEMENT, i) in things
             ),
             "rack_rule": (
-                wanted.rack_rule if Thing(Kind.RACKS) in things else RackRule.OFF
+                wanted.rack_rule if Requirement(Kind.RACKS) in things else RackRule.OFF
             ),
             "cooldown": {StorageKind.SHARED: rest},
             "budgets": Budgets(**budgets),
             "replicas_per_broker": (
-                limit if Thing(Kind.REPLICA_LIMIT) in things else 10_000
+                limit if Requirement(Kind.REPLICA_LIMIT) in things else 10_000
             ),
         }
     )
@@ -429,8 +435,8 @@ def test_what_is_advised_makes_a_plan_possible(seed: int) -> None:
 def taken(problem: Problem, way: Iterable[Step]) -> tuple[Snapshot, Goals]:
     """The cluster and the goals after all steps of a way out."""
     every = {
-        *(Thing(kind, at) for kind in Kind for at in range(len(BUDGETS))),
-        *(Thing(Kind.CAPACITY, b, r) for b in range(9) for r in range(9)),
+        *(Requirement(kind, at) for kind in Kind for at in range(len(BUDGETS))),
+        *(Requirement(Kind.CAPACITY, b, r) for b in range(9) for r in range(9)),
     }
     given_up = {s.thing for s in way if s.limit is None}
     snapshot = _brokers(problem, every - given_up)
@@ -443,7 +449,7 @@ def taken(problem: Problem, way: Iterable[Step]) -> tuple[Snapshot, Goals]:
     return snapshot, wanted
 
 
-def _raised(problem: Problem, wanted: Goals, thing: Thing, limit: int) -> Goals:
+def _raised(problem: Problem, wanted: Goals, thing: Requirement, limit: int) -> Goals:
     if thing.kind is Kind.REPLICA_LIMIT:
         return wanted.model_copy(update={"replicas_per_broker": limit})
     if thing.kind is Kind.BUDGET:

@@ -33,7 +33,7 @@ from solver.new_topic.replica_counts import (
     least_highest,
     level,
 )
-from solver.new_topic.topic_problem import NewTopic, Placing
+from solver.new_topic.topic_problem import NewTopic, TopicAssignment
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals
 from tests.support.solver.zipf_clusters import synthetic
 
@@ -51,11 +51,11 @@ def empty(count: int, racks: str = "") -> Snapshot:
     return cluster([broker(i + 1, names[i]) for i in range(count)], [])
 
 
-def counts(placing: Placing) -> list[int]:
+def counts(placing: TopicAssignment) -> list[int]:
     return [replicas for replicas, _ in placing.counts().values()]
 
 
-def broken(snapshot: Snapshot, wanted: Goals, placing: Placing) -> list[str]:
+def broken(snapshot: Snapshot, wanted: Goals, placing: TopicAssignment) -> list[str]:
     """Rules that the plain half says are broken once the topic lies there."""
     made = Topic(name=NEW, topic_id="new", storage=StorageKind.SHARED)
     # A partition that stays is asked less than one that moves: none may stay.
@@ -265,11 +265,13 @@ def places(draw: st.DrawFn) -> tuple[Snapshot, Goals, NewTopic]:
     return cluster(members, rows), goals(rack_rule=rule), asked
 
 
-def every(snapshot: Snapshot, wanted: Goals, asked: NewTopic) -> Iterator[Placing]:
+def every(
+    snapshot: Snapshot, wanted: Goals, asked: NewTopic
+) -> Iterator[TopicAssignment]:
     taking = [b.id for b in snapshot.header.brokers if b.state in TAKING]
     sets = itertools.combinations(taking, asked.replication_factor)
     for lists in itertools.product(list(sets), repeat=asked.partitions):
-        tried = Placing(topic=asked, brokers=tuple(taking), replicas=lists)
+        tried = TopicAssignment(topic=asked, brokers=tuple(taking), replicas=lists)
         if not broken(snapshot, wanted, tried):
             yield tried
 

@@ -16,7 +16,7 @@ from model.snapshot.snapshot import BrokerState, RecentMove, Snapshot
 from solver.problem.problem import compile_problem
 from solver.repair.repair import (
     EXPLAINING_SHARE,
-    IN_THE_WAY,
+    REASONS_UNREPAIRED,
     SHARE,
     find_repair,
 )
@@ -30,13 +30,13 @@ from tests.support.solver.exact_oracle import (
     broker,
     cluster,
     goals,
-    left_broken,
     most_repaired,
     moved,
+    remaining_violations,
     ways,
 )
 from tests.support.solver.hard_clusters import hard
-from tests.support.solver.random_problems import clusters, wishes
+from tests.support.solver.random_problems import clusters, random_goals
 
 LIMITS = SolveLimits(work=1.0)
 MOST_WAYS = 2_000
@@ -93,8 +93,8 @@ def test_racks_are_left_alone_where_the_goals_say_so() -> None:
             ["the goals let it stay"],
         ),
         ({}, [moved(2, 1, 10)], ["it is in cooldown after a recent move"]),
-        ({"budgets": {"moves": 3}}, [], [IN_THE_WAY["budgets"]]),
-        ({}, [moved(0, 1, 700), moved(0, 3, 700)], [IN_THE_WAY["brokers"]]),
+        ({"budgets": {"moves": 3}}, [], [REASONS_UNREPAIRED["budgets"]]),
+        ({}, [moved(0, 1, 700), moved(0, 3, 700)], [REASONS_UNREPAIRED["brokers"]]),
     ],
 )
 def test_what_is_not_repaired_is_listed_with_the_reason(
@@ -111,7 +111,7 @@ def test_full_brokers_leave_racks_as_they_are() -> None:
     rows = [Row(replicas=(0, 2))]
     rows += [Row(replicas=(b,), load=(2.0, 2.0), topic=OTHER) for b in (1, 3)]
     plan = planned(cluster(members, rows), goals(excluded_topics=[OTHER]))
-    assert reasons(plan) == [IN_THE_WAY["limits"]]
+    assert reasons(plan) == [REASONS_UNREPAIRED["limits"]]
 
 
 def test_a_broker_over_its_limit_is_relieved_within_the_tolerance_band() -> None:
@@ -175,7 +175,7 @@ def test_no_plan_is_called_optimal_that_repairs_less_than_another(
     others = {"budgets": {"leader_changes": 1}, "rack_rule": "off", "objective": "band"}
     state, wanted = cluster(members, rows), goals(1e-4, **others)
     plan = planned(state, wanted)
-    best = left_broken(plan) == pytest.approx(most_repaired(state, wanted))
+    best = remaining_violations(plan) == pytest.approx(most_repaired(state, wanted))
     assert (plan.status is PlanStatus.OPTIMAL) == best == (capacity > 1)
 
 
@@ -254,7 +254,7 @@ def overloaded(seed: int) -> tuple[Snapshot, Goals]:
 
 @pytest.mark.search
 @settings(max_examples=80, deadline=None)
-@given(snapshot=clusters(most_rows=4), wanted=wishes())
+@given(snapshot=clusters(most_rows=4), wanted=random_goals())
 def test_no_placement_repairs_more_than_a_plan_called_optimal(
     snapshot: Snapshot, wanted: Goals
 ) -> None:
@@ -265,7 +265,7 @@ def test_no_placement_repairs_more_than_a_plan_called_optimal(
     if result.best is None:
         return
     refuse_broken(snapshot, result.best)
-    rows, excess = left_broken(result.best)
+    rows, excess = remaining_violations(result.best)
     least_rows, least_excess = most_repaired(snapshot, wanted)
     assert (rows, excess + 1e-6) >= (least_rows, least_excess)
     if result.status is PlanStatus.OPTIMAL:
@@ -293,7 +293,7 @@ def test_a_repair_takes_no_more_work_than_its_share(rows: int, brokers: int) -> 
     assert len(found.unrepaired) == rows
     assert 0 < found.work <= SHARE * (1 + EXPLAINING_SHARE) * limits.work + 1e-3
     if rows > 100:
-        assert IN_THE_WAY["work"] in found.unrepaired.values()
+        assert REASONS_UNREPAIRED["work"] in found.unrepaired.values()
 
 
 def test_a_repair_that_is_asked_to_stop_looks_for_no_reasons() -> None:
@@ -303,7 +303,7 @@ def test_a_repair_that_is_asked_to_stop_looks_for_no_reasons() -> None:
 
     problem = compile_problem(unrepairable(20, 8), goals())
     found = find_repair(problem, SolveLimits(), Stopping())
-    assert set(found.unrepaired.values()) == {IN_THE_WAY["work"]}
+    assert set(found.unrepaired.values()) == {REASONS_UNREPAIRED["work"]}
 
 
 def test_a_change_of_one_row_is_never_made_with_another() -> None:

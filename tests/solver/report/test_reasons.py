@@ -9,7 +9,7 @@ from model.plan.plan import Plan
 from model.snapshot.snapshot import BrokerState, Snapshot
 from solver.problem.placement import objective
 from solver.problem.problem import compile_problem
-from solver.report.counterfactual import WhyNot, placement_of, why_not, worths
+from solver.report.counterfactual import WhyNot, move_values, placement_of, why_not
 from solver.solve import solve
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals, moved
 from tests.support.solver.zipf_clusters import synthetic
@@ -48,7 +48,7 @@ def test_what_a_broker_is_without_a_move_is_what_the_evaluator_says(
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
     assert plan.moves
-    for worth in worths(problem, plan, range(1, len(plan.moves) + 1)):
+    for worth in move_values(problem, plan, range(1, len(plan.moves) + 1)):
         others = [m for m in plan.moves if m.id != worth.partition]
         whole = evaluate(skewed, Goals(), plan.moves)
         without = evaluate(skewed, Goals(), others)
@@ -63,7 +63,7 @@ def test_what_a_broker_is_without_a_move_is_what_the_evaluator_says(
 def test_the_broker_relieved_is_the_one_that_the_reason_names(skewed: Snapshot) -> None:
     plan = planned(skewed, Goals())
     problem = compile_problem(skewed, Goals())
-    (worth,) = worths(problem, plan, [1])
+    (worth,) = move_values(problem, plan, [1])
     assert f"broker {worth.relieved} ({worth.goal} " in worth.reason
 
 

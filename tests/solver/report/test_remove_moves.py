@@ -9,7 +9,7 @@ from model.evaluate import evaluate
 from model.goals.goals import Goals, SolveLimits, Stay
 from model.plan.plan import Move, Plan
 from model.snapshot.snapshot import Snapshot
-from solver.report.remove_moves import keep_the_rest
+from solver.report.remove_moves import without_removed_moves
 from solver.solve import solve
 from tests.support.solver.exact_oracle import Row, broker, cluster, goals
 from tests.support.solver.hard_clusters import hard, with_directories
@@ -41,7 +41,7 @@ def edited_plan(
     snapshot: Snapshot, less: Goals, plan: Plan, rest: list[Move]
 ) -> Plan | None:
     """The plan of the other moves; None, and only then, where they break a rule."""
-    edited = keep_the_rest(snapshot, less, LIMITS, plan)
+    edited = without_removed_moves(snapshot, less, LIMITS, plan)
     if evaluate(snapshot, less, rest).violations:
         assert edited is None
         return None
@@ -101,7 +101,7 @@ def test_a_part_that_repairs_less_claims_no_bound_of_what_repairs_more(
     assert plan is not None
     removed = dice.sample(plan.moves, dice.randint(1, len(plan.moves) - 1))
     less = staying(wanted, removed)
-    edited = keep_the_rest(snapshot, less, LIMITS, plan)
+    edited = without_removed_moves(snapshot, less, LIMITS, plan)
     assert edited is not None
     assert edited.best is not None
     assert not [c for c in claims(edited.best, snapshot) if c.holds is False]
@@ -139,4 +139,4 @@ def test_nothing_is_left_of_a_plan_whose_only_move_is_removed() -> None:
     plan = solve(snapshot, wanted, LIMITS).best
     assert plan is not None
     less = staying(wanted, list(plan.moves))
-    assert keep_the_rest(snapshot, less, LIMITS, plan) is None
+    assert without_removed_moves(snapshot, less, LIMITS, plan) is None

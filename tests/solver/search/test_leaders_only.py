@@ -12,7 +12,7 @@ from tests.support.solver.exact_oracle import Row, broker, cluster, goals
 LIMITS = SolveLimits(work=1.0)
 
 
-def led_by_few(dice: random.Random, capacity: float | None) -> Snapshot:
+def mostly_led_by_one(dice: random.Random, capacity: float | None) -> Snapshot:
     """Replicas all over, led mostly by broker 1."""
     members = [broker(i, "abcd"[i - 1], capacity=capacity) for i in range(1, 5)]
     rows = []
@@ -30,7 +30,7 @@ def led_by_few(dice: random.Random, capacity: float | None) -> Snapshot:
 def test_they_come_near_the_best_plan_without_new_replicas(
     seed: int, capacity: float | None
 ) -> None:
-    snapshot = led_by_few(random.Random(seed), capacity)
+    snapshot = mostly_led_by_one(random.Random(seed), capacity)
     wanted = goals(0.001)
     plan = solve(snapshot, wanted, LIMITS).best
     assert plan is not None
@@ -62,7 +62,7 @@ def test_they_are_not_mentioned_where_they_help_nothing() -> None:
 
 
 def test_they_stay_within_a_budget_of_leader_changes() -> None:
-    snapshot = led_by_few(random.Random(0), None)
+    snapshot = mostly_led_by_one(random.Random(0), None)
     plan = solve(snapshot, goals(0.001, budgets={"leader_changes": 2}), LIMITS).best
     assert plan is not None
     assert plan.leaders_only is not None

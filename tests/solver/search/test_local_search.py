@@ -56,7 +56,7 @@ def test_the_logarithm_is_right_to_the_last_digits(x: float) -> None:
     assert logarithm(x) == pytest.approx(math.log(x), rel=1e-13, abs=1e-15)
 
 
-def cheapest_by_hand(c: Columns, q: np.ndarray, p: int) -> float:
+def cheapest_by_enumeration(c: Columns, q: np.ndarray, p: int) -> float:
     """Every set with every leader that keeps the racks' caps, or home."""
     rf, home = int(c.rf[p]), [b for b in c.home[p].tolist() if b >= 0]
     found = math.inf
@@ -87,7 +87,7 @@ def test_the_cheapest_configuration_is_the_cheapest_of_all(
     for p in range(0, len(c.home), 7):
         q = np.ascontiguousarray(rng.normal(size=(c.lead.shape[1], len(c.scale))))
         price_row(c, q, p, 0.0, room)
-        assert cheapest(c, p, room) == pytest.approx(cheapest_by_hand(c, q, p))
+        assert cheapest(c, p, room) == pytest.approx(cheapest_by_enumeration(c, q, p))
 
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])

@@ -15,8 +15,8 @@ from model.snapshot.what_if import Scenario, suppose
 from solver.problem.problem import compile_problem
 from solver.studies.min_brokers import (
     Fewest,
+    broker_lower_bound,
     fewest_brokers,
-    fewest_needed,
     too_large_to_share,
 )
 from tests.support.solver.exact_oracle import (
@@ -25,7 +25,7 @@ from tests.support.solver.exact_oracle import (
     broker,
     cluster,
     goals,
-    left_broken,
+    remaining_violations,
 )
 
 pytestmark = pytest.mark.search
@@ -179,7 +179,7 @@ def loaded(draw: st.DrawFn) -> Snapshot:
 @given(loaded())
 def test_no_smaller_set_of_brokers_can_do_than_the_bound(state: Snapshot) -> None:
     """Every set of brokers is tried, with every placement."""
-    bound = fewest_needed(compile_problem(state, goals())).brokers
+    bound = broker_lower_bound(compile_problem(state, goals())).brokers
     ids = [b.id for b in state.header.brokers]
     racks = len({b.rack for b in state.header.brokers})
     for kept in itertools.chain.from_iterable(
@@ -190,7 +190,7 @@ def test_no_smaller_set_of_brokers_can_do_than_the_bound(state: Snapshot) -> Non
         removed = tuple(b for b in ids if b not in kept)
         supposed = suppose(state, Scenario(remove=removed))
         for found in allowed_placements(supposed, goals()):
-            assert left_broken(found)[1] > 0, "no broker is over a limit"
+            assert remaining_violations(found)[1] > 0, "no broker is over a limit"
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=6))

@@ -41,20 +41,20 @@ class Source:
         self.reports = [r for r in reports if r["source"] == name]
         self.names = {r["topic"] for r in self.reports}
 
-    def heard_as(self, topic: str) -> str | None:
+    def reported_name(self, topic: str) -> str | None:
         names = [n for n in (topic, topic.replace(".", "_")) if n in self.names]
         return names[0] if names else None
 
     def place(self, row: Row) -> tuple[str | None, int]:
-        return self.heard_as(row["topic"]), row["partition"]
+        return self.reported_name(row["topic"]), row["partition"]
 
     def group(self, row: Row) -> list[Row]:
         """The rows that share a topic's rate on a broker."""
-        name = self.heard_as(row["topic"])
+        name = self.reported_name(row["topic"])
         return [
             r
             for r in self.rows
-            if r["broker"] == row["broker"] and self.heard_as(r["topic"]) == name
+            if r["broker"] == row["broker"] and self.reported_name(r["topic"]) == name
         ]
 
     def of_partition(self, row: Row) -> list[Row]:
@@ -79,7 +79,7 @@ class Source:
         return newest((r for r in said if r["broker"] == broker), figure)
 
     def of_topic(self, row: Row, figure: str) -> Figure | None:
-        name = self.heard_as(row["topic"])
+        name = self.reported_name(row["topic"])
         if name is None:
             return None
         own = [r for r in self.reports if r["broker"] == row["broker"]]
@@ -101,7 +101,9 @@ class Source:
     def is_led(self, report: Row) -> bool:
         """The broker leads partitions of the topic."""
         where = report["topic"], report["broker"]
-        return where in {(self.heard_as(r["topic"]), r["broker"]) for r in self.rows}
+        return where in {
+            (self.reported_name(r["topic"]), r["broker"]) for r in self.rows
+        }
 
     def split(self, row: Row, figure: str, weight: str) -> Figure | None:
         rate = self.of_topic(row, figure)
@@ -123,7 +125,7 @@ class Source:
         places = [
             r
             for r in self.rows
-            if self.heard_as(r["topic"]) == where[0]
+            if self.reported_name(r["topic"]) == where[0]
             and (whole or r["partition"] == where[1])
         ]
         own = [r for r in places if r["broker"] == report["broker"]]

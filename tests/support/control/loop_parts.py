@@ -211,7 +211,7 @@ class RecordingExecutor:
     ) -> RunReport:
         raise AssertionError("there is nothing to go on with")
 
-    def plan_back(
+    def plan_rollback(
         self, journal_dir: Path, run_id: str | None
     ) -> tuple[Plan, list[str]]:
         raise AssertionError("there is nothing to undo")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 
 from executor.client.responses import Answer, ClusterView
-from executor.health.health_rules import Broken, own
+from executor.health.health_rules import BrokenStopRule, own
 from executor.platforms.platform import Noted, Prepared, Progress, Stage
 from executor.timing import Timing
 from lab.simulated_cluster.dynamic_configs import alter, append, of_keys, subtract
@@ -117,7 +117,7 @@ class FakePlatform:
     def finish(self, moves: Sequence[Move]) -> None:
         self.elections.update(m.id for m in moves)
 
-    def health(self, moves: Sequence[Move]) -> Broken | None:
+    def health(self, moves: Sequence[Move]) -> BrokenStopRule | None:
         del moves
         self._answer()
         return own(Rule.BROKER_LOST, self.ill)

@@ -11,12 +11,12 @@ from typing import Any, cast
 
 from executor.client.cluster_admin import Admin
 from executor.journal.run_history import PastRun, past_run, read_journal
-from executor.journal.run_journal import Journal
-from executor.platforms.automq_balancer import Balancer, RunBalancer
-from executor.platforms.tiered_segments import RunSegments, Segments
+from executor.journal.run_journal import RunJournal
+from executor.platforms.automq_balancer import AutoMQBalancer, RunBalancer
+from executor.platforms.tiered_segments import RunSegments, SegmentSettings
 from executor.run.execution import Execution
 from executor.run.operator_control import Steering
-from executor.schedule.eta import Outlook
+from executor.schedule.eta import WeeklyForecast
 from executor.schedule.throughput import Pace
 from executor.throttle.quota import Throttle
 from executor.throttle.rates import RunRates
@@ -58,7 +58,7 @@ class Bench:
         self.configs = FakeConfigs()
         self.platform = FakePlatform(self.faults, self.check_journal)
         name = f"run-{next(_numbers)}"
-        self.journal = Journal(self.folder, self.plan, name, self.time.timing)
+        self.journal = RunJournal(self.folder, self.plan, name, self.time.timing)
 
     def run(
         self, check_error: Exception | None = None, past: PastRun | None = None
@@ -82,18 +82,18 @@ class Bench:
                 steering=self.steering,
                 throttle=self.run_throttle(past),
                 room=lambda _moves, _running: {},
-                outlook=Outlook(
+                outlook=WeeklyForecast(
                     self.plan, self.limits, Pace(), self.time.timing, lambda _moves: {}
                 ),
                 watch=lambda _hurry: (),
                 balancer=RunBalancer(
-                    Balancer(cast("Admin", self.configs), self.time.timing),
+                    AutoMQBalancer(cast("Admin", self.configs), self.time.timing),
                     self.journal,
                     consent=self.stand_down,
                     held=past.stood_down if past else None,
                 ),
                 segments=RunSegments(
-                    Segments(cast("Admin", self.configs), self.time.timing),
+                    SegmentSettings(cast("Admin", self.configs), self.time.timing),
                     self.journal,
                     consent=False,
                 ),
@@ -116,7 +116,7 @@ class Bench:
         past = past_run(self.folder, CLUSTER_ID, self.journal.run_id)
         self.told.clear()
         self.configs.cut_off = False
-        self.journal = Journal(
+        self.journal = RunJournal(
             self.folder, past.plan, past.run_id, self.time.timing, resumed=True
         )
         return self.run(past=past)

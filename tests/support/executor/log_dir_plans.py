@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from executor.client.cluster_admin import Admin
-from executor.platforms.replica_log_dirs import lying
+from executor.platforms.replica_log_dirs import dirs_holding
 from lab.local_cluster.local_cluster import LocalCluster
 from model.ids import BrokerId, PartitionId, TopicName
 from model.plan.plan import ANY_DIR, Move, Plan
@@ -30,7 +30,7 @@ def place(admin: Admin, pid: PartitionId, broker: int) -> str:
     found: list[str] = []
 
     def is_at_rest() -> bool:
-        found[:] = lying(pid, admin.log_dirs(BrokerId(broker), [pid]))
+        found[:] = dirs_holding(pid, admin.log_dirs(BrokerId(broker), [pid]))
         return len(found) == 1
 
     wait_until(is_at_rest)

@@ -37,7 +37,7 @@ def execute(
     )
 
 
-def beside_the_tier(
+def executor_with_tier(
     cluster: LocalCluster, limits: RunLimits = DEFAULT_LIMITS
 ) -> Executor:
     """An executor that looks into the tier of the cluster."""

@@ -139,7 +139,7 @@ class Site:
             steering=self.steering,
         )
 
-    def steer_anew(self) -> None:
+    def reset_steering(self) -> None:
         """Forget what was asked of the run before."""
         self.steering = Steering()
 
@@ -151,7 +151,7 @@ class Site:
 
     def roll_back(self) -> RunReport:
         """Undo the newest run."""
-        back, left = self.executor().plan_back(self.folder, None)
+        back, left = self.executor().plan_rollback(self.folder, None)
         assert not left
         return self.run(back)
 
@@ -165,7 +165,7 @@ class Site:
 
         wanted, self.faults.on_call = made, on_call
 
-    def live_on(self) -> None:
+    def stop_killing(self) -> None:
         """Nothing kills any more."""
         self.faults.on_call = Faults().on_call
 
@@ -207,7 +207,7 @@ def cut_off(
         try:
             cut.run()
         except Killed:
-            cut.live_on()
+            cut.stop_killing()
         else:
             break
         yield cut

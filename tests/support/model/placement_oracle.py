@@ -113,7 +113,7 @@ def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
 
 
 @st.composite
-def wishes(draw: st.DrawFn, rf: int) -> Goals:
+def random_goals(draw: st.DrawFn, rf: int) -> Goals:
     """Goals with any objective and some of the rules."""
     measures = draw(
         st.lists(
@@ -167,7 +167,7 @@ def priced_clusters(
 ) -> tuple[Snapshot, Goals, dict[BrokerId, dict[str, float]]]:
     """A cluster, goals for it, and any prices."""
     state = draw(clusters(rows=rows, most=most))
-    goals = draw(wishes(len(state.replicas(0))))
+    goals = draw(random_goals(len(state.replicas(0))))
     keys = [g.resource.value for g in goals.balance]
     scale = draw(st.sampled_from([0.05, 0.5, 5.0]))
     return (

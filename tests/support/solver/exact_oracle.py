@@ -26,11 +26,11 @@ from model.snapshot.snapshot import (
     Topic,
     partitions_from_rows,
 )
-from solver.repair.repair import IN_THE_WAY
+from solver.repair.repair import REASONS_UNREPAIRED
 
 TAKEN_AT_MS = 1_700_000_000_000
 RESOURCES = (Resource.NET_IN, Resource.NET_OUT)
-MAY_MOVE = ("", *IN_THE_WAY.values())
+MAY_MOVE = ("", *REASONS_UNREPAIRED.values())
 """Reasons of rows that share racks and may move, as evaluator and solver give them."""
 TOPIC = TopicName("orders")
 OTHER = TopicName("payments")
@@ -161,7 +161,7 @@ def repairs_as_much(evaluation: Evaluation, plan: Plan) -> bool:
     )
 
 
-def left_broken(faults: Plan | Evaluation) -> tuple[int, float]:
+def remaining_violations(faults: Plan | Evaluation) -> tuple[int, float]:
     """Rows that share racks and may move, and the excess over limits, in limits."""
     left = [
         v for v in faults.rack_violations if not v.repaired and v.reason in MAY_MOVE
@@ -172,7 +172,7 @@ def left_broken(faults: Plan | Evaluation) -> tuple[int, float]:
 
 def most_repaired(snapshot: Snapshot, wanted: Goals) -> tuple[int, float]:
     """The least that any placement leaves broken, racks before limits."""
-    return min(map(left_broken, allowed_placements(snapshot, wanted)))
+    return min(map(remaining_violations, allowed_placements(snapshot, wanted)))
 
 
 def ways(snapshot: Snapshot, wanted: Goals) -> int:

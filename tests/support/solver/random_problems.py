@@ -103,7 +103,7 @@ def placed(draw: st.DrawFn, places: Sequence[tuple[int, ...]], *, slots: bool) -
 
 
 @st.composite
-def wishes(draw: st.DrawFn) -> Goals:
+def random_goals(draw: st.DrawFn) -> Goals:
     """Goals of both kinds, with any of the rules, a few of them at a time."""
     weight = st.sampled_from([1.0, 0.5, 7.0, 0.0])
     tolerance = st.sampled_from([0.1, 0.01, 0.5, 1.0])

@@ -255,7 +255,7 @@ def running() -> LoopView:
     )
 
 
-def level_after_run() -> LoopView:
+def balanced_after_run() -> LoopView:
     message = "largest deviation from the level: net_in 2.0 %, net_out 2.0 %"
     return replace(
         running(),
@@ -408,7 +408,7 @@ class FakePast:
             raise self.refuses
         self.resumed.append(by)
 
-    def plan_back(self, run_id: str) -> tuple[Plan, list[str]]:
+    def plan_rollback(self, run_id: str) -> tuple[Plan, list[str]]:
         assert self.back is not None
         if isinstance(self.back, PlimsollError):
             raise self.back

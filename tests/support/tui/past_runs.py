@@ -57,7 +57,7 @@ def replay() -> Replay:
         _record(2, JournalEvent.ISSUING, partition=made.partition, again=False),
         _record(5, JournalEvent.MOVED, partition=made.partition, bytes=9_000_000),
         _record(6, JournalEvent.PAUSED, reason="paused by the operator"),
-        _record(8, JournalEvent.WENT_ON),
+        _record(8, JournalEvent.PAUSE_ENDED),
         _record(9, JournalEvent.ENDED, state="stopped", reason="stopped by ann"),
     ]
     return Replay(plan=plan(), records=tuple(records))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from control.loop.view import LoopView, Mode, Phase
 from control.planning.plan_overrides import Asks
-from control.planning.plan_view import Proposed, Solving, Supposed, Traced
+from control.planning.plan_view import PlanningView, Solving, TracedFrontier, WhatIfView
 from model.goals.goals import SolveLimits
 from model.ids import BrokerId, PartitionId
 from model.plan.plan import Plan, PlanStatus
@@ -45,23 +45,23 @@ def answered(
         reasons=reasons,
         relaxation=ways_out,
     )
-    level = status is PlanStatus.LEVEL_ALREADY
+    level = status is PlanStatus.ALREADY_BALANCED
     return replace(
         solving(),
         phase=Phase.LEVEL if level else Phase.NO_PLAN,
         message=result.summary(),
-        proposed=Proposed(result=result),
+        proposed=PlanningView(result=result),
     )
 
 
 def still_solving() -> LoopView:
-    return replace(solving(), proposed=Proposed(solving=SO_FAR))
+    return replace(solving(), proposed=PlanningView(solving=SO_FAR))
 
 
 def asked() -> LoopView:
     """A plan of which something was asked."""
     asks = Asks().dropping(PartitionId(moves()[0].topic, 5))
-    return replace(plan_ready(), proposed=Proposed(asks=asks))
+    return replace(plan_ready(), proposed=PlanningView(asks=asks))
 
 
 def awaited() -> LoopView:
@@ -78,7 +78,7 @@ def outdated() -> LoopView:
         plan_ready(),
         phase=Phase.SOLVING,
         message=words,
-        proposed=Proposed(changes=changes, solving=SO_FAR),
+        proposed=PlanningView(changes=changes, solving=SO_FAR),
     )
 
 
@@ -118,13 +118,13 @@ def loaded_plan() -> Plan:
 
 
 @functools.cache
-def traced() -> Traced:
+def traced() -> TracedFrontier:
     frontier, answers = trace_plans(skewed(), GOALS, WORK, SolveObserver())
-    return Traced(frontier=frontier, snapshot=skewed(), answers=answers)
+    return TracedFrontier(frontier=frontier, snapshot=skewed(), answers=answers)
 
 
 def with_frontier(mode: Mode = Mode.APPROVE) -> LoopView:
-    return replace(plan_ready(mode), proposed=Proposed(traced=traced()))
+    return replace(plan_ready(mode), proposed=PlanningView(traced=traced()))
 
 
 @functools.cache
@@ -143,18 +143,19 @@ def what_if_answer() -> WhatIf:
 
 def what_if(mode: Mode = Mode.APPROVE) -> LoopView:
     """A broker drained in thought, beside a real plan that is ready."""
-    supposed = Supposed(
+    supposed = WhatIfView(
         words=SCENARIO.words(),
         snapshot=suppose(skewed(), SCENARIO),
         answer=what_if_answer(),
     )
-    return replace(plan_ready(mode), proposed=Proposed(supposed=supposed))
+    return replace(plan_ready(mode), proposed=PlanningView(supposed=supposed))
 
 
 STATES: dict[str, LoopView] = {
     "solving": still_solving(),
     "level_already": answered(
-        PlanStatus.LEVEL_ALREADY, "every broker lies within its band: 10.0 % in net_in"
+        PlanStatus.ALREADY_BALANCED,
+        "every broker lies within its band: 10.0 % in net_in",
     ),
     "no_improvement": answered(
         PlanStatus.NO_IMPROVEMENT,

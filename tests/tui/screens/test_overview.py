@@ -14,8 +14,8 @@ from tests.support.tui.loop_views import (
     AT_MS,
     HASH,
     NEWER_HASH,
+    balanced_after_run,
     judged,
-    level_after_run,
     levelled,
     plan,
     plan_ready,
@@ -161,7 +161,7 @@ async def test_escape_goes_back_only_when_there_is_no_filter_to_clear() -> None:
 async def test_a_frozen_screen_holds_its_tables_while_the_header_goes_on() -> None:
     async with stage(plan_ready()) as on:
         await on.press("space")
-        await on.show(level_after_run())
+        await on.show(balanced_after_run())
         assert "LEVEL" in on.header
         assert on.words("#headline").startswith("OVER broker 1")
         assert "FROZEN at 22:13:20Z" in on.words("#modes")

@@ -10,7 +10,7 @@ from textual.widgets import ContentSwitcher, Input, Static
 
 from control.loop.view import LoopView, Mode
 from control.planning.plan_overrides import Asks
-from control.planning.plan_view import Proposed, Solving
+from control.planning.plan_view import PlanningView, Solving
 from model.errors import ConfigError
 from model.goals.goals import ObjectiveKind, Pin
 from model.ids import BrokerId
@@ -66,7 +66,7 @@ async def test_d_asks_for_a_plan_without_the_move_under_the_cursor() -> None:
 
 async def test_u_undoes_the_last_request() -> None:
     asks = Asks().dropping(moves()[0].id).dropping(moves()[1].id)
-    view = replace(plan_ready(), proposed=Proposed(asks=asks))
+    view = replace(plan_ready(), proposed=PlanningView(asks=asks))
     async with stage(view) as on:
         await on.press("2", "u")
         assert on.loop.proposals.undone == 1

@@ -6,7 +6,7 @@ import pytest
 
 from control.loop.view import LoopView, Phase
 from control.planning.frontier_points import point_of
-from control.planning.plan_view import Proposed, Solving
+from control.planning.plan_view import PlanningView, Solving
 from model.evaluate import evaluate
 from model.ids import PartitionId, TopicName
 from model.plan.plan import PlanStatus
@@ -17,8 +17,8 @@ from tests.support.tui.loop_views import (
     HASH,
     NEWER_HASH,
     UNREACHABLE,
+    balanced_after_run,
     failed,
-    level_after_run,
     levelled,
     measuring,
     moves,
@@ -51,9 +51,9 @@ from tui.viewmodel.plan.frontier import (
     start_of,
 )
 from tui.viewmodel.plan.moves import (
+    cost_line,
     move_lines,
     moves_table,
-    price_words,
     without,
 )
 from tui.viewmodel.plan.plan_figures import figures
@@ -127,9 +127,9 @@ def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:
 
 
 def test_a_solve_that_has_nothing_yet_says_so_and_one_that_ends_says_that() -> None:
-    begun = Proposed(solving=Solving(started_at_ms=AT_MS))
+    begun = PlanningView(solving=Solving(started_at_ms=AT_MS))
     assert "no plan found yet" in _figures(replace(solving(), proposed=begun))
-    ending = Proposed(solving=Solving(started_at_ms=AT_MS, stopping=True))
+    ending = PlanningView(solving=Solving(started_at_ms=AT_MS, stopping=True))
     assert "ending with the best" in _figures(replace(solving(), proposed=ending))
 
 
@@ -172,7 +172,7 @@ def test_a_competing_rebalancer_stands_above_the_plan() -> None:
 
 def test_many_changes_are_counted() -> None:
     changes = tuple(f"broker {i} is gone" for i in range(9))
-    many = replace(plan_ready(), proposed=Proposed(changes=changes))
+    many = replace(plan_ready(), proposed=PlanningView(changes=changes))
     assert "and 6 more changes" in _figures(many)
 
 
@@ -218,9 +218,9 @@ def test_what_is_lost_without_a_move_is_told_per_broker_and_goal() -> None:
 
 def test_the_cost_of_a_move_is_told_for_the_placement_that_was_planned_for() -> None:
     now = shown(plan_ready(of=loaded_plan()))
-    assert "of the objective" in price_words(loaded_plan().moves[0], now)
+    assert "of the objective" in cost_line(loaded_plan().moves[0], now)
     other = replace(now, snapshot=levelled())
-    assert price_words(loaded_plan().moves[0], other) == ""
+    assert cost_line(loaded_plan().moves[0], other) == ""
 
 
 def test_without_a_cursor_the_detail_says_what_would_fill_it() -> None:
@@ -263,7 +263,7 @@ def test_a_broker_that_leaves_has_no_level() -> None:
         (UNREACHABLE, "the cluster has to answer first"),
         (measuring(), "loads have to be known first"),
         (solving(), "A plan is being made"),
-        (replace(level_after_run(), run=None), "When one leaves it, a plan is made"),
+        (replace(balanced_after_run(), run=None), "When one leaves it, a plan is made"),
         (failed(), "plimsoll has stopped"),
         (
             replace(solving(), phase=Phase.NO_PLAN, message="infeasible: no room"),

@@ -14,7 +14,7 @@ from tests.support.tui.loop_views import (
     AT_MS,
     GOALS,
     HASH,
-    level_after_run,
+    balanced_after_run,
     plan_ready,
     progress,
     running,
@@ -181,7 +181,7 @@ def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
         moves=(),
         brokers=(balance,),
     )
-    words = _words(_shown(level_after_run(), report=report))
+    words = _words(_shown(balanced_after_run(), report=report))
     assert "off level in 200% → 2% planned, 4% achieved" in words
     assert "stops on" not in words
 
@@ -219,7 +219,7 @@ def test_a_move_of_leadership_alone_names_the_leaders() -> None:
 def test_a_run_is_named_by_its_id_and_its_plan() -> None:
     title = f"Run 20231114T221310-3cc54011 of plan {HASH[:12]}"
     assert _shown(running()).title == title
-    assert _shown(level_after_run()).title == title
+    assert _shown(balanced_after_run()).title == title
 
 
 def test_before_the_first_run_the_panel_says_what_would_fill_it() -> None:
@@ -229,12 +229,12 @@ def test_before_the_first_run_the_panel_says_what_would_fill_it() -> None:
 
 
 def test_a_run_that_was_cut_off_is_shown_with_what_can_be_done() -> None:
-    shown = _shown(plan_ready(), cut_off=past(RunState.CUT_OFF))
+    shown = _shown(plan_ready(), cut_off=past(RunState.INTERRUPTED))
     assert shown.title.startswith("Run that was cut off, 2023")
     words = _words(shown)
     assert "Go on with it (R), or roll it back (B)" in " ".join(words.split())
     assert "CUT OFF  1 of 4 moves" in words
-    assert _shown(running(), cut_off=past(RunState.CUT_OFF)).title.startswith(
+    assert _shown(running(), cut_off=past(RunState.INTERRUPTED)).title.startswith(
         "Run 2023"
     )
 
@@ -336,7 +336,7 @@ def test_a_past_run_took_as_long_as_the_history_says_pauses_included() -> None:
 
 
 def test_a_run_that_has_ended_took_what_its_report_says() -> None:
-    view = level_after_run()
+    view = balanced_after_run()
     assert view.run is not None
     report = RunReport(
         run_id=view.run.run_id,

@@ -11,7 +11,7 @@ from tests.support.tui.app_harness import USER, Stage, stage
 from tests.support.tui.loop_views import (
     AT_MS,
     NAME,
-    level_after_run,
+    balanced_after_run,
     plan,
     plan_ready,
     progress,
@@ -77,7 +77,7 @@ async def test_without_a_run_or_read_only_no_throttle_is_asked_for() -> None:
 
 async def test_a_run_that_was_cut_off_is_gone_on_with_after_one_question() -> None:
     async with stage(plan_ready()) as on:
-        on.loop.past.cut_off = past(RunState.CUT_OFF)
+        on.loop.past.cut_off = past(RunState.INTERRUPTED)
         await on.show(plan_ready())
         await on.press("3")
         assert "plimsoll ended in the middle of this run" in on.words("#figures")
@@ -88,12 +88,12 @@ async def test_a_run_that_was_cut_off_is_gone_on_with_after_one_question() -> No
 
 
 async def test_where_nothing_is_unfinished_resume_is_greyed_and_says_so() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         await on.press("3")
         bound = on.app.screen.active_bindings["R"]
         assert not bound.enabled
         assert bound.tooltip == "no run was left unfinished"
-        stopped = replace(level_after_run(), run=progress(RunState.STOPPED))
+        stopped = replace(balanced_after_run(), run=progress(RunState.STOPPED))
         await on.show(stopped)
         assert on.app.screen.active_bindings["R"].enabled
 
@@ -104,19 +104,19 @@ async def test_an_aborted_run_that_left_nothing_to_do_cannot_be_resumed() -> Non
         for m in progress().moves
     )
     aborted = replace(progress(RunState.STOPPED), moves=ended)
-    async with stage(replace(level_after_run(), run=aborted)) as on:
+    async with stage(replace(balanced_after_run(), run=aborted)) as on:
         await on.press("3", "R")
         assert len(on.app.screen_stack) == 1
         bound = on.app.screen.active_bindings["R"]
         assert bound.tooltip == "no run was left unfinished"
         failed = replace(aborted, state=RunState.FAILED)
-        await on.show(replace(level_after_run(), run=failed))
+        await on.show(replace(balanced_after_run(), run=failed))
         assert on.app.screen.active_bindings["R"].enabled
 
 
 async def test_read_only_neither_resumes_nor_goes_back_and_says_why() -> None:
     async with stage(plan_ready(Mode.READ_ONLY)) as on:
-        on.loop.past.cut_off = past(RunState.CUT_OFF)
+        on.loop.past.cut_off = past(RunState.INTERRUPTED)
         on.loop.past.listed = (past(),)
         on.loop.past.back = (plan(), [])
         await on.show(plan_ready(Mode.READ_ONLY))
@@ -132,7 +132,7 @@ async def test_read_only_neither_resumes_nor_goes_back_and_says_why() -> None:
 
 async def test_a_refusal_to_go_on_is_told() -> None:
     async with stage(plan_ready()) as on:
-        on.loop.past.cut_off = past(RunState.CUT_OFF)
+        on.loop.past.cut_off = past(RunState.INTERRUPTED)
         on.loop.past.refuses = GuardrailRefused("a run goes on; wait for its end")
         await on.show(plan_ready())
         await on.press("3", "R", "tab", "enter")
@@ -142,7 +142,7 @@ async def test_a_refusal_to_go_on_is_told() -> None:
 async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown() -> (
     None
 ):
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         on.loop.past.back = (plan(), ["orders-7 was deleted"])
         await _on_roll_back(on)
         words = "\n".join(str(w.render()) for w in on.app.screen.query("Static, Label"))
@@ -161,7 +161,7 @@ async def test_the_run_shown_is_rolled_back_for_the_typed_name_by_the_plan_shown
 
 
 async def test_escape_goes_not_back_and_a_refusal_is_a_sentence() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         on.loop.past.back = (plan(), [])
         await _on_roll_back(on)
         await on.press("escape")
@@ -174,7 +174,7 @@ async def test_escape_goes_not_back_and_a_refusal_is_a_sentence() -> None:
 
 
 async def test_what_cannot_be_moved_back_is_told_and_nothing_asked() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         for back, words in (
             (GuardrailRefused("orders-0 is still being moved"), "still being moved"),
             ((plan().model_copy(update={"moves": ()}), []), "nothing to move back"),
@@ -190,7 +190,7 @@ async def test_what_cannot_be_moved_back_is_told_and_nothing_asked() -> None:
 
 
 async def test_runs_are_listed_with_how_level_they_were_planned_and_are() -> None:
-    async with stage(level_after_run(), size=(140, 30)) as on:
+    async with stage(balanced_after_run(), size=(140, 30)) as on:
         on.loop.past.listed = (past(), older())
         await on.press("5")
         newest, stopped = on.table("#runs")
@@ -204,7 +204,7 @@ async def test_runs_are_listed_with_how_level_they_were_planned_and_are() -> Non
 
 
 async def test_without_runs_the_history_says_what_would_bring_some() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         await on.press("5")
         assert "No run was made on this cluster" in on.words(".note")
 
@@ -214,13 +214,13 @@ async def test_a_run_that_ends_comes_into_the_history() -> None:
         await on.press("5")
         assert on.table("#runs") == []
         on.loop.past.listed = (past(),)
-        await on.show(level_after_run())
+        await on.show(balanced_after_run())
         await on.settle()  # The journals are read once the view has come.
         assert len(on.table("#runs")) == 1
 
 
 async def test_enter_replays_a_run_and_the_arrows_go_back_and_forth() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         on.loop.past.listed = (past(),)
         on.loop.past.replayed = replay()
         await on.press("5")
@@ -247,7 +247,7 @@ async def test_enter_replays_a_run_and_the_arrows_go_back_and_forth() -> None:
 
 
 async def test_a_journal_that_cannot_be_read_is_named() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         on.loop.past.listed = (past(),)
         await on.press("5")
         await on.press("enter")
@@ -255,7 +255,7 @@ async def test_a_journal_that_cannot_be_read_is_named() -> None:
 
 
 async def test_the_run_under_the_cursor_is_rolled_back() -> None:
-    async with stage(level_after_run()) as on:
+    async with stage(balanced_after_run()) as on:
         on.loop.past.listed = (past(), older())
         on.loop.past.back = (plan(), [])
         await on.press("5")

@@ -14,9 +14,9 @@ from model.snapshot.snapshot import Snapshot
 from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import (
     CONNECTING,
+    balanced_after_run,
     failed,
     judged,
-    level_after_run,
     log,
     moves,
     plan_ready,
@@ -55,7 +55,7 @@ async def test_the_way_from_the_first_contact_to_level() -> None:
         await on.press("3")
         bar = on.app.screen.query_one(ProgressBar)
         assert bar.percentage == pytest.approx(15.5 / 33.5)
-        await on.show(level_after_run())
+        await on.show(balanced_after_run())
         assert "DONE" in on.words("#figures")
         await on.press("1")
         assert on.words("#headline") == "every broker is within its band"
@@ -147,7 +147,7 @@ async def test_a_move_back_promises_no_gain() -> None:
 async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A")
-        await on.show(level_after_run())
+        await on.show(balanced_after_run())
         assert "LEVEL" in on.header
         assert on.words("#headline").startswith("OVER broker 1")
         await on.press("escape")
@@ -272,7 +272,7 @@ async def test_without_colour_the_words_are_the_same(
 
 async def test_a_burst_of_views_ends_with_the_last_one() -> None:
     async with stage(CONNECTING) as on:
-        for view in [solving(), plan_ready()] * 50 + [level_after_run()]:
+        for view in [solving(), plan_ready()] * 50 + [balanced_after_run()]:
             on.loop.show(view)
         await on.settle()
         assert "LEVEL" in on.header

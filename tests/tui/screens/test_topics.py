@@ -17,8 +17,8 @@ from tests.support.tui.loop_views import (
     AT_MS,
     CONNECTING,
     GOALS,
+    balanced_after_run,
     judged,
-    level_after_run,
     plan_ready,
     running,
     skewed,
@@ -63,7 +63,7 @@ def test_kafka_managers_figures_show_at_eighty_columns_too() -> None:
 
 
 def test_a_topic_that_is_even_has_no_marker() -> None:
-    assert _cells(_topics(level_after_run()))["each"] == "!2-4 of 2-3"
+    assert _cells(_topics(balanced_after_run()))["each"] == "!2-4 of 2-3"
     columns = skewed().partitions
     homes = np.arange(1, 9) % 3 + 1
     even = Snapshot(

@@ -9,11 +9,11 @@ SCRIPT = """
 import sys
 from pathlib import Path
 from control.settings.settings import Settings
-from control.demo.simulated_demo import SimulatedOrder, simulated
+from control.demo.simulated_demo import SimulatedDemoOptions, simulated
 from control.loop.view import Mode, Phase
 from tui.app import run
 
-order = SimulatedOrder(
+order = SimulatedDemoOptions(
     mode=Mode.APPROVE, brokers=12, seed=7, now_s=1_700_000_000.0, speed=30.0
 )
 code = 0

@@ -6,20 +6,20 @@ import pytest
 from textual.widgets import Input
 
 from control.loop.view import LoopView
-from control.planning.plan_view import Proposed, Supposed
+from control.planning.plan_view import PlanningView, WhatIfView
 from tests.support.tui.app_harness import Stage, stage
 from tests.support.tui.loop_views import disconnected, plan_ready, running
 from tests.support.tui.plan_views import SO_FAR, what_if
 
 
-def _supposed() -> Supposed:
+def _supposed() -> WhatIfView:
     found = what_if().proposed.supposed
     assert found is not None
     return found
 
 
-def _with(supposed: Supposed, view: LoopView | None = None) -> LoopView:
-    return replace(view or plan_ready(), proposed=Proposed(supposed=supposed))
+def _with(supposed: WhatIfView, view: LoopView | None = None) -> LoopView:
+    return replace(view or plan_ready(), proposed=PlanningView(supposed=supposed))
 
 
 @pytest.mark.parametrize("mode", ["overview", "plan", "run", "topics", "log"])

@@ -9,7 +9,7 @@ from tui.viewmodel.cells import Cell, Role, Span
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 GOES = "▒"
 """What the plan takes away."""
-COMES = "░"
+ADDED = "░"
 """What the plan adds."""
 LEVEL_MARK = "│"
 BAND_MARK = "╎"
@@ -55,7 +55,7 @@ def _role(letter: str, role: Role) -> Role:
     """Blanks have no role: in a row shown reversed they would look filled."""
     if letter == " ":
         return Role.PLAIN
-    return Role.MUTED if letter in GOES + COMES else role
+    return Role.MUTED if letter in GOES + ADDED else role
 
 
 def _filled(share: float, after: float | None, width: int) -> str:
@@ -65,7 +65,7 @@ def _filled(share: float, after: float | None, width: int) -> str:
     text = EIGHTHS[8] * (eighths // 8) + EIGHTHS[eighths % 8].strip()
     if after is not None:
         end = round(width * _within(max(share, after)))
-        text += (GOES if after < share else COMES) * (end - len(text))
+        text += (GOES if after < share else ADDED) * (end - len(text))
     return text.ljust(width)
 
 

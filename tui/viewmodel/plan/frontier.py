@@ -5,7 +5,7 @@ from itertools import pairwise
 from textwrap import wrap
 
 from control.planning.frontier_points import point_of
-from control.planning.plan_view import Traced
+from control.planning.plan_view import TracedFrontier
 from model.plan.frontier import Frontier, FrontierCorner, FrontierPoint
 from model.plan.plan import Plan
 from model.units import bytes_text, count_text
@@ -101,7 +101,7 @@ def _cost(point: FrontierPoint) -> str:
     )
 
 
-def start_of(traced: Traced, plan: Plan | None) -> int:
+def start_of(traced: TracedFrontier, plan: Plan | None) -> int:
     """The point that is picked first: the plan's, else one of its price, the knee."""
     frontier = traced.frontier
     found = (point_of(traced, plan), frontier.chosen, frontier.knee, 0)

@@ -99,11 +99,11 @@ def move_lines(move: Move | None, shown: Shown, width: int) -> tuple[Cell, ...]:
         words = "Put the cursor on a move to see why it is made."
         return (cell(words, Role.MUTED),)
     lines = [*wrap(move.reason, width), f"gain {move.gain:.4g}; enter shows its cost"]
-    lost = without_words(move, shown).splitlines()
+    lost = removal_table(move, shown).splitlines()
     return tuple(cell(line) for line in [*lines, *([""] if lost else []), *lost])
 
 
-def price_words(move: Move, shown: Shown) -> str:
+def cost_line(move: Move, shown: Shown) -> str:
     """A line on what the move costs; empty where the plan is for another placement."""
     plan, snapshot = shown.plan, shown.snapshot
     if plan is None or snapshot is None:
@@ -117,7 +117,7 @@ def price_words(move: Move, shown: Shown) -> str:
     return f"\ncosts     {words}"
 
 
-def without_words(move: Move, shown: Shown) -> str:
+def removal_table(move: Move, shown: Shown) -> str:
     """What is lost without the move: brokers off their level with it and without."""
     found = [] if shown.plan is None else list(without(move, shown.plan))
     if not found:

@@ -13,10 +13,10 @@ from tui.viewmodel.cells import Cell, Role, cell, flow, shorten_words
 from tui.viewmodel.plan.shown_plan import Shown
 from tui.viewmodel.staleness import ticking
 
-CHANGES_TOLD = 3
+CHANGES_SHOWN = 3
 """Changes that stand in the figures; further ones are counted."""
 
-LIMITS_TOLD = 2
+LIMITS_SHOWN = 2
 """Exceeded limits that stand in the figures; further ones are counted."""
 
 NO_GAP = 1e-6
@@ -55,9 +55,9 @@ def _notes(plan: Plan, width: int) -> Iterator[Cell]:
     """What the plan leaves broken and what it was made without."""
     if left := [o for o in plan.over_limit if o.remains]:
         items = [cell("! over the limit after it:", Role.OVER)]
-        items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_TOLD]]
-        if len(left) > LIMITS_TOLD:
-            items.append(cell(f"and {len(left) - LIMITS_TOLD} more", Role.OVER))
+        items += [cell(_over(one), Role.OVER) for one in left[:LIMITS_SHOWN]]
+        if len(left) > LIMITS_SHOWN:
+            items.append(cell(f"and {len(left) - LIMITS_SHOWN} more", Role.OVER))
         yield from flow(items, width)
     for words in (*remaining_words((), plan.rack_violations), *plan.warnings):
         yield cell(shorten_words(f"! {words}", width), Role.OVER)
@@ -80,8 +80,8 @@ def _under_way(shown: Shown, moment: Moment) -> bool:
 
 def _changes(changes: tuple[str, ...]) -> Iterator[Cell]:
     yield cell(" OUTDATED ", Role.ALARM)
-    yield from (cell(f"{change};") for change in changes[:CHANGES_TOLD])
-    more = len(changes) - CHANGES_TOLD
+    yield from (cell(f"{change};") for change in changes[:CHANGES_SHOWN])
+    more = len(changes) - CHANGES_SHOWN
     if more > 0:
         yield cell(f"and {count_text(more, 'more change')}")
 

@@ -12,7 +12,7 @@ WHAT_IF = "WHAT-IF"
 """Stands on every part of what is only supposed."""
 
 HEADINGS = {
-    PlanStatus.LEVEL_ALREADY: "LEVEL ALREADY",
+    PlanStatus.ALREADY_BALANCED: "LEVEL ALREADY",
     PlanStatus.NO_IMPROVEMENT: "NO IMPROVEMENT WORTH ITS COST",
     PlanStatus.INFEASIBLE: "INFEASIBLE: these cannot all be kept",
     PlanStatus.NONE_IN_TIME: "NO PLAN IN TIME",
@@ -78,7 +78,7 @@ def _why_none(view: LoopView) -> str:
     result = view.proposed.result
     if result is None or result.best is not view.plan or view.phase is Phase.SOLVING:
         return why_no_plan(view)
-    at_rest = result.status in (PlanStatus.LEVEL_ALREADY, PlanStatus.NO_IMPROVEMENT)
+    at_rest = result.status in (PlanStatus.ALREADY_BALANCED, PlanStatus.NO_IMPROVEMENT)
     if view.phase is Phase.LEVEL and not at_rest and not view.proposed.asks.words():
         return why_no_plan(view)
     return _answered(result.status, result.reasons, result.relaxation)

@@ -52,7 +52,7 @@ RUN_ROLES = {
     RunState.DONE: Role.GOOD,
     RunState.FAILED: Role.ALARM,
     RunState.STOPPED: Role.UNDER,
-    RunState.CUT_OFF: Role.ALARM,
+    RunState.INTERRUPTED: Role.ALARM,
     RunState.REFUSED: Role.ALARM,
     RunState.PAUSED: Role.UNDER,
 }
@@ -63,7 +63,7 @@ MOVE_ROLES = {
     MoveState.DROPPED: Role.UNDER,
     MoveState.STUCK: Role.ALARM,
 }
-MOVE_WORDS = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving"}
+MOVE_TEXT = {MoveState.PLANNED: "waiting", MoveState.ISSUED: "moving"}
 ORDER = (
     MoveState.STUCK,
     MoveState.DROPPED,
@@ -100,7 +100,7 @@ def run_shown(moment: Moment, width: int) -> RunShown:
     if lost is None:
         return RunShown(title="Run")
     past = _past_lines(lost.progress, lost.duration_s, width)
-    lines = (*_cut_off_lines(lost, width), *past)
+    lines = (*_interrupted_lines(lost, width), *past)
     title = _title("Run that was cut off,", lost.progress)
     return RunShown(title=title, lines=lines, run=lost.progress, at_ms=lost.last_at_ms)
 
@@ -162,7 +162,7 @@ def _past_lines(run: RunProgress, took_s: float, width: int) -> tuple[Cell, ...]
     return (*flow(items, width), *_reason(run, width))
 
 
-def _cut_off_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
+def _interrupted_lines(lost: PastRun, width: int) -> tuple[Cell, ...]:
     """What was found, and what can be done about it."""
     left = " It has left settings on the cluster." if lost.left_set else ""
     words = (
@@ -326,7 +326,7 @@ def _row(item: MoveProgress, columns: tuple[Column, ...], at_ms: int) -> Row:
         "partition": cell(shorten_middle(str(item.move.id), width["partition"] - 1)),
         "brokers": cell(_brokers(item.move)),
         "state": cell(
-            MOVE_WORDS.get(item.state, item.state.value), MOVE_ROLES[item.state]
+            MOVE_TEXT.get(item.state, item.state.value), MOVE_ROLES[item.state]
         ),
         "done": _done(item, width["done"]),
         "bytes": right(bytes_text(item.move.bytes_to_copy), width["bytes"]),

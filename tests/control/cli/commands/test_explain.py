@@ -18,7 +18,7 @@ from model.goals.goals import SolveLimits
 from model.plan.plan import Plan, write_plan
 from model.snapshot.file import write_snapshot
 from solver.solve import solve
-from tests.solver.search.test_leaders_only import led_by_few
+from tests.solver.search.test_leaders_only import mostly_led_by_one
 from tests.support.control.loop_parts import MB, cluster
 from tests.support.solver.exact_oracle import goals
 
@@ -147,7 +147,7 @@ def test_another_cluster_state_is_refused(explain: Explain, folder: Path) -> Non
 def test_a_plan_says_what_leader_changes_alone_would_do_and_what_stays_over_a_limit(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    snapshot = led_by_few(random.Random(0), 4.0)
+    snapshot = mostly_led_by_one(random.Random(0), 4.0)
     plan = solve(snapshot, goals(0.001), SolveLimits(work=1.0)).best
     assert plan is not None
     write_plan(tmp_path / "plan.json", plan)

@@ -20,7 +20,7 @@ import pytest
 from control.cli.commands.serve import WHY, command, show
 from control.cli.output_format import Form
 from control.cli.output_types import ServeAnswer
-from control.session_recording.format import Film, FilmHeader
+from control.session_recording.format import Film, RecordingHeader
 from lab.local_cluster.tcp_ports import HOST, answers, free_ports
 from model.errors import ConfigError
 from model.goals.goals import Goals
@@ -98,7 +98,7 @@ def test_odd_arguments_stay_one_each() -> None:
 @pytest.fixture(scope="module")
 def film(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("serve") / "screen.jsonl"
-    header = FilmHeader(
+    header = RecordingHeader(
         bootstrap="h:1",
         name="demo",
         goals=Goals(),

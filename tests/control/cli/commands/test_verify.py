@@ -15,7 +15,7 @@ from control.cli.output_format import Form
 from control.settings.settings import Settings
 from model.errors import ConfigError
 from model.evaluate import evaluate
-from model.exchange.reassignment import write_stock
+from model.exchange.reassignment import write_reassignment_json
 from model.files import write_document
 from model.plan.plan import Plan, write_plan
 from model.snapshot.file import write_snapshot
@@ -169,7 +169,7 @@ def test_a_bound_above_the_optimum_is_refuted_by_a_better_plan(
 def test_a_plan_of_the_stock_tools_is_judged_by_our_bound(
     verify: Verify, folder: Path, plan: Plan
 ) -> None:
-    write_stock(folder / "stock", plan)
+    write_reassignment_json(folder / "stock", plan)
     code, told = verify(reassignment="stock/reassignment.json")
     assert code == Exit.DONE
     assert told["objective"] == plan.objective

@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tui.viewmodel.brokers.bars import (
+    ADDED,
     BAND_MARK,
     BOTH_MARK,
-    COMES,
     GOES,
     HEIGHTS,
     LEVEL_MARK,
@@ -50,7 +50,7 @@ def test_the_ends_of_the_band_are_marked_also_in_the_cell_of_the_level() -> None
 
 def test_what_the_plan_takes_and_what_it_brings_differ() -> None:
     assert _drawn(1.0, Marks(after=0.5), 4) == "██" + GOES * 2
-    assert _drawn(0.5, Marks(after=1.0), 4) == "██" + COMES * 2
+    assert _drawn(0.5, Marks(after=1.0), 4) == "██" + ADDED * 2
     assert _drawn(0.5, Marks(after=0.5), 4) == "██  "
 
 

@@ -13,9 +13,9 @@ from tests.support.tui.app_harness import stage
 from tests.support.tui.loop_views import (
     CONNECTING,
     GOALS,
+    balanced_after_run,
     estimated,
     judged,
-    level_after_run,
     levelled,
     measuring,
     no_partitions,
@@ -25,9 +25,9 @@ from tests.support.tui.loop_views import (
     solving,
 )
 from tui.viewmodel.brokers.bars import (
+    ADDED,
     BAND_MARK,
     BOTH_MARK,
-    COMES,
     GOES,
     LEVEL_MARK,
 )
@@ -67,7 +67,7 @@ def test_over_and_under_the_band_have_a_marker_beside_the_number() -> None:
 
 
 def test_within_the_band_there_is_no_marker() -> None:
-    rows = _rows(level_after_run())
+    rows = _rows(balanced_after_run())
     assert not any("!" in c or "<" in c for row in rows.values() for c in row.values())
 
 
@@ -84,10 +84,10 @@ def test_the_band_is_marked_to_both_sides_of_the_level() -> None:
 def test_a_plan_is_drawn_on_the_bar_as_what_goes_and_what_comes() -> None:
     rows = _rows(plan_ready())
     assert GOES in rows["1"]["net_in"]
-    assert COMES not in rows["1"]["net_in"]
-    assert COMES in rows["2"]["net_in"]
+    assert ADDED not in rows["1"]["net_in"]
+    assert ADDED in rows["2"]["net_in"]
     before = _rows(solving())
-    assert not any(ghost in before["1"]["net_in"] for ghost in GOES + COMES)
+    assert not any(ghost in before["1"]["net_in"] for ghost in GOES + ADDED)
 
 
 def test_a_bar_is_relative_to_the_capacity_where_it_is_known() -> None:
@@ -99,7 +99,7 @@ def test_a_bar_is_relative_to_the_capacity_where_it_is_known() -> None:
 
 
 def test_a_load_beyond_what_a_broker_may_carry_is_told_in_words() -> None:
-    view = _with_brokers(level_after_run(), capacity={Resource.NET_IN: 1.7e6})
+    view = _with_brokers(balanced_after_run(), capacity={Resource.NET_IN: 1.7e6})
     view = replace(view, plan=None)
     assert "!" in _rows(view)["1"]["net_in"]
     assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
@@ -192,7 +192,7 @@ def test_the_headline_names_who_is_over_what() -> None:
 
 
 def test_the_headline_of_a_level_cluster() -> None:
-    words = plain(headline(level_after_run(), GOALS, 120))
+    words = plain(headline(balanced_after_run(), GOALS, 120))
     assert words == "every broker is within its band"
 
 
