@@ -64,13 +64,13 @@ def spark_options(connection: Connection) -> dict[str, str]:
 
 
 def _java_stores(tls: Tls) -> dict[str, str]:
-    shown = {
+    stores = {
         "ssl.truststore.certificates": tls.authorities,
         "ssl.keystore.certificate.chain": tls.certificates,
         "ssl.keystore.key": tls.key,
         "ssl.key.password": tls.key_password,
     }
-    options = {key: value for key, value in shown.items() if value}
+    options = {key: value for key, value in stores.items() if value}
     for store in ("truststore", "keystore"):
         if any(key.startswith(f"ssl.{store}.") for key in options):
             options[f"ssl.{store}.type"] = "PEM"
@@ -84,20 +84,20 @@ def _java_login(login: Login) -> dict[str, str]:
         if login.mechanism == "PLAIN"
         else "scram.ScramLoginModule"
     )
-    shown = {"username": login.username, "password": login.password}
-    return {"sasl.jaas.config": _jaas(module, shown)}
+    login_options = {"username": login.username, "password": login.password}
+    return {"sasl.jaas.config": _jaas(module, login_options)}
 
 
 def _java_tokens(source: TokenSource, tls: Tls | None) -> dict[str, str]:
     """Java asks the endpoint itself, and trusts it by what its login module is told."""
-    shown = {"clientId": source.client_id, "clientSecret": source.client_secret}
+    credentials = {"clientId": source.client_id, "clientSecret": source.client_secret}
     if source.scope:
-        shown["scope"] = source.scope
+        credentials["scope"] = source.scope
     if tls is not None and tls.authorities and source.url.startswith("https:"):
-        shown["ssl.truststore.type"] = "PEM"
-        shown["ssl.truststore.certificates"] = tls.authorities
+        credentials["ssl.truststore.type"] = "PEM"
+        credentials["ssl.truststore.certificates"] = tls.authorities
     return {
-        "sasl.jaas.config": _jaas("oauthbearer.OAuthBearerLoginModule", shown),
+        "sasl.jaas.config": _jaas("oauthbearer.OAuthBearerLoginModule", credentials),
         "sasl.login.callback.handler.class": (
             f"{_SECURITY}.oauthbearer.OAuthBearerLoginCallbackHandler"
         ),

@@ -69,7 +69,7 @@ def _limit_connecting(manager: Any, most_ms: int) -> None:
     def get_connection(
         node: Any, *, timeout_ms: float | None = None, **others: Any
     ) -> Any:
-        # It gives all of its time to the first that it looks up the cluster at.
+        # The driver gives all of its time to the first bootstrap server.
         if timeout_ms is not None:
             timeout_ms = min(timeout_ms, most_ms)
         return connect(node, timeout_ms=timeout_ms, **others)

@@ -49,7 +49,7 @@ def client_of(settings: S3Settings, timeout_s: float = _TIMEOUT_S) -> "S3Client"
     from boto3.session import Session  # 0.3 s
     from botocore.config import Config
 
-    # Of its own: the one that boto3 shares is not for several threads.
+    # A session of its own: boto3's shared one is not thread-safe.
     return Session().client(
         "s3",
         endpoint_url=settings.endpoint_url,
@@ -135,8 +135,8 @@ class Bucket:
 
     def keeps_conditions(self, key: str, probe: bytes) -> bool:
         """Whether writes that must fail do; where they do not, `probe` is written."""
-        kept = self.put_new(key, probe) is None
-        return kept and self.put_over(key, probe, _NO_WRITE) is None
+        refused = self.put_new(key, probe) is None
+        return refused and self.put_over(key, probe, _NO_WRITE) is None
 
     def folders(self, folder: str) -> list[str]:
         """Names of the folders in a folder, in order."""

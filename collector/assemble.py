@@ -46,10 +46,10 @@ def newest_vectors(known: pa.Table, fresh: pa.Table) -> pa.Table:
     A partition that is being moved, or whose broker is silent for a moment, so keeps
     the load it had. Both of the schema `VECTORS`.
     """
-    kept = known.join(
+    older = known.join(
         fresh.select(["topic", "partition"]), ["topic", "partition"], None, "left anti"
     )
-    found = concatenate([fresh, kept.select(VECTORS.names).cast(VECTORS)], VECTORS)
+    found = concatenate([fresh, older.select(VECTORS.names).cast(VECTORS)], VECTORS)
     oldest_ms = (pc.max(found["time_ms"]).as_py() or 0) - FRESH_MS
     return found.filter(pc.field("time_ms") >= oldest_ms).combine_chunks()
 

@@ -316,7 +316,7 @@ class Collector(Closing):
 
     def _run_spark(self) -> None:
         """Spark, from its start until the job has ended."""
-        # PySpark costs half a second, which the first look at brokers need not pay.
+        # PySpark costs half a second, which the first poll need not wait for.
         from collector.spark.session import Spark, is_submitted
         from collector.spark.stream import LoadStream
 

@@ -73,7 +73,7 @@ class Recorder:
             try:
                 self._write(self._named(samples), canonical(self._named(vectors)))
             except OSError as exc:
-                # Told by `finish`: here it would only make the job start again.
+                # `finish` raises it: here it would only make the job start again.
                 self._failure = exc
 
     def finish(self, snapshot: Snapshot, window: Window) -> StateFile:

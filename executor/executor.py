@@ -307,10 +307,10 @@ class Executor(Closing):
 
     def left(self, journal_dir: Path) -> list[str]:
         """What is in force of runs that have ended, or may be theirs, in words."""
-        cluster = self._admin.cluster().cluster_id
+        cluster_id = self._admin.cluster().cluster_id
         return [
-            *remains(journal_dir, cluster),
-            *suspects(self._admin, journal_dir, cluster),
+            *remains(journal_dir, cluster_id),
+            *suspects(self._admin, journal_dir, cluster_id),
         ]
 
     def _clean_up(self, journal_dir: Path, cluster: str) -> list[str]:

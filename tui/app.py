@@ -220,16 +220,16 @@ class PlimsollApp(FrameApp):
             return True
         if await super().run_action(action, default_namespace, namespaces):
             return True
-        seen = (self.moment, self._shown) if isinstance(action, str) else ()
-        why = next(filter(None, (refusal(str(action), at) for at in seen)), None)
-        if why is not None:
-            self.notify(why, severity="warning", timeout=5, markup=False)
-        return why is not None
+        states = (self.moment, self._shown) if isinstance(action, str) else ()
+        reason = next(filter(None, (refusal(str(action), at) for at in states)), None)
+        if reason is not None:
+            self.notify(reason, severity="warning", timeout=5, markup=False)
+        return reason is not None
 
     def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
-        theirs = {c.title: c for c in super().get_system_commands(screen)}
-        ours = {c.title: c for c in commands(screen)}
-        yield from (theirs | ours).values()
+        builtin = {c.title: c for c in super().get_system_commands(screen)}
+        own = {c.title: c for c in commands(screen)}
+        yield from (builtin | own).values()
 
     def action_show_mode(self, mode: str) -> None:
         """Open another of the screens."""
@@ -262,8 +262,8 @@ class PlimsollApp(FrameApp):
     @property
     def _shown(self) -> Moment:
         """What the user sees, which a frozen screen holds back."""
-        held = self.screen.moment if isinstance(self.screen, LiveScreen) else None
-        return held or self.moment
+        frozen = self.screen.moment if isinstance(self.screen, LiveScreen) else None
+        return frozen or self.moment
 
     def _approve(self, plan_hash: str) -> None:
         self._engine.approve(plan_hash, by=self._user)
@@ -275,7 +275,7 @@ class PlimsollApp(FrameApp):
 
     @work(group="solve")
     async def _ask_for_plan(self) -> None:
-        # The loop may hold its lock for a moment; the screen goes on meanwhile.
+        # Off the event loop: the loop may hold its lock for a moment.
         await asyncio.to_thread(self._engine.plan_again)
 
     def action_stop_run(self) -> None:

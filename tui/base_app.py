@@ -53,8 +53,8 @@ class FrameApp(App[None]):
     def __init__(self, settings: LoopSettings, driver: type[Driver] | None) -> None:
         """ConfigError where the configuration names an unknown key."""
         super().__init__(driver_class=driver)
-        # Each step would be painted, and an answer take as long as all of them: a
-        # second, and kilobytes over a slow line, where a log is scrolled to its end.
+        # Each step would be painted, and an answer would take as long as all of them:
+        # a second, and kilobytes over a slow line, to scroll a log to its end.
         self.animation_level = "none"
         self._apply(settings)
 
@@ -108,7 +108,7 @@ class FrameApp(App[None]):
         super().copy_to_clipboard(printable(text, keep="\n"))
 
     def _uncover(self) -> None:
-        # There is no screen any more where the app is about to end.
+        # An app that is about to end has no screen.
         for screen in self.screen_stack[-1:]:
             screen.refresh()
 

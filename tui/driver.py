@@ -52,8 +52,8 @@ class TerminalDriver(LinuxDriver):
         super().suspend_application_mode()
 
     def resume_application_mode(self) -> None:
-        # SIGCONT comes without a stop before it, too, from a terminal that hangs up;
-        # Textual's second reader would then never end, and keep a core busy.
+        # A terminal that hangs up sends SIGCONT without a stop before it. Textual's
+        # second reader would then never end, and would keep a core busy.
         if not self._suspended:
             super().suspend_application_mode()
         self._suspended = False

@@ -34,9 +34,9 @@ def vanished() -> bool:
 
 def _hung_up(pipe: int) -> bool:
     """Whether nobody can write into a pipe any more."""
-    asked = select.poll()
-    asked.register(pipe, select.POLLHUP)
-    return any(event & select.POLLHUP for _, event in asked.poll(0))
+    poll = select.poll()
+    poll.register(pipe, select.POLLHUP)
+    return any(event & select.POLLHUP for _, event in poll.poll(0))
 
 
 @contextlib.contextmanager

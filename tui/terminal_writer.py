@@ -50,7 +50,7 @@ class TerminalWriter:
         self._thread.join(LAST_WORDS_S)
 
     def _run(self) -> None:
-        # A terminal that is gone refuses everything from then on.
+        # A terminal that is gone refuses all further output.
         with contextlib.suppress(OSError):
             while (text := self._next()) is not None:
                 self._put(text.encode(errors="replace"))
@@ -60,7 +60,7 @@ class TerminalWriter:
             try:
                 data = data[os.write(self._fileno, data) :]
             except BlockingIOError:
-                # Whatever else has the terminal open may have set it non-blocking.
+                # Another process on this terminal may have set it non-blocking.
                 select.select([], [self._fileno], [])
 
     def _next(self) -> str | None:

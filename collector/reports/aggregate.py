@@ -61,7 +61,7 @@ class ReportBuilder:
         """Schema `REPORTS`, in the order of broker, topic and partition."""
         places = sorted(self._places, key=lambda p: (p[0], p[1] or "", p[2]))
         broker, topic, partition = zip(*places, strict=True) if places else ((), (), ())
-        told = [self._places[place] for place in places]
+        sums = [self._places[place] for place in places]
         columns: dict[str, list[object]] = {
             "source": [PROMETHEUS] * len(places),
             "time_ms": [time_ms] * len(places),
@@ -70,7 +70,7 @@ class ReportBuilder:
             "partition": list(partition),
         }
         for figure in FIGURES:
-            columns[figure] = [known.get(figure, math.nan) for known in told]
+            columns[figure] = [known.get(figure, math.nan) for known in sums]
         return pa.table(columns, schema=REPORTS)
 
 

@@ -165,8 +165,8 @@ def _figures(
         read = raw.read(np.dtype((_ENTRY, number)), at[rows])
         for entry in read.reshape(-1, number).T:
             found.take(rows, entry["metric"], entry["value"].astype(np.float64))
-    kept = sieve.keep(found.good, "value", *columns, *found.columns())
-    return kept[: len(columns)], kept[len(columns) :]
+    good = sieve.keep(found.good, "value", *columns, *found.columns())
+    return good[: len(columns)], good[len(columns) :]
 
 
 class _Figures:

@@ -38,9 +38,9 @@ def automq_reports(metrics: pa.Table) -> pa.Table:
 
     A broker's row has no figure: it tells latencies alone, but also that it reports.
     """
-    told = metrics.filter(pc.not_equal(pc.fill_null(metrics["topic"], ""), _QUORUM))
-    figures = {name: told[name] for name in ("bytes_in", "bytes_out", "size_bytes")}
-    return _reports(AUTOMQ, told, figures)
+    rows = metrics.filter(pc.not_equal(pc.fill_null(metrics["topic"], ""), _QUORUM))
+    figures = {name: rows[name] for name in ("bytes_in", "bytes_out", "size_bytes")}
+    return _reports(AUTOMQ, rows, figures)
 
 
 def cruise_control_reports(metrics: pa.Table) -> pa.Table:
@@ -51,14 +51,14 @@ def cruise_control_reports(metrics: pa.Table) -> pa.Table:
     averaged. A broker's requests are absent where one of their two parts is.
     """
     wide = _pivoted(metrics)
-    said = {number: _floats(wide[_column(number)]) for number in _TAKEN}
+    means = {number: _floats(wide[_column(number)]) for number in _TAKEN}
     figures: dict[str, Any] = {}
     for number, name in _FIGURES.items():
-        figures[name] = np.fmax(figures.get(name, np.nan), said[number])
-    produced, fetched = (said[number] for number in _TOPIC_REQUESTS)
-    # A topic has no meter for what nobody has asked of it yet.
+        figures[name] = np.fmax(figures.get(name, np.nan), means[number])
+    produced, fetched = (means[number] for number in _TOPIC_REQUESTS)
+    # A topic has no meter for a kind of request it has not received yet.
     of_topic = np.where(np.isnan(produced), fetched, produced + np.nan_to_num(fetched))
-    of_broker = said[_BROKER_REQUESTS[0]] + said[_BROKER_REQUESTS[1]]
+    of_broker = means[_BROKER_REQUESTS[0]] + means[_BROKER_REQUESTS[1]]
     figures["requests"] = np.fmax(of_broker, of_topic)
     return _reports(CRUISE_CONTROL, wide, figures)
 
@@ -66,15 +66,15 @@ def cruise_control_reports(metrics: pa.Table) -> pa.Table:
 def _pivoted(metrics: pa.Table) -> pa.Table:
     """A row per broker, time and thing; a column per metric that is taken."""
     known = pa.array(_TAKEN, metrics.schema.field("metric").type)
-    told = metrics.filter(pc.is_in(metrics["metric"], known))
+    taken = metrics.filter(pc.is_in(metrics["metric"], known))
     for number in _TAKEN:
-        own = pc.equal(told["metric"], number)
-        value = pc.if_else(own, told["value"], pa.scalar(None, pa.float64()))
-        told = told.append_column(_column(number), value)
-    means = [(_column(number), "mean") for number in _TAKEN]
+        own = pc.equal(taken["metric"], number)
+        value = pc.if_else(own, taken["value"], pa.scalar(None, pa.float64()))
+        taken = taken.append_column(_column(number), value)
+    columns = [(_column(number), "mean") for number in _TAKEN]
     return (
-        told.group_by(_KEYS, use_threads=False)
-        .aggregate(means)
+        taken.group_by(_KEYS, use_threads=False)
+        .aggregate(columns)
         .rename_columns([*_KEYS, *map(_column, _TAKEN)])
     )
 

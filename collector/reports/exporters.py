@@ -111,7 +111,7 @@ class Exporters:
         span_s = now.at_s - before.at_s if before else 0.0
         if not 0 < span_s <= self._settings.rate_window_s:
             before = None
-        anew: set[tuple[str, Place | None]] = set()
+        reset: set[tuple[str, Place | None]] = set()
         found: list[tuple[str, Labels, float]] = []
         for position, (figure, selector) in enumerate(self._chosen):
             for labels, value in now.series[position].items():
@@ -121,9 +121,9 @@ class Exporters:
                     grown = value - before.series[position][labels]
                     found.append((figure, labels, grown / span_s))
                     if grown < 0:
-                        anew.add((figure, place_of(broker, dict(labels))))
+                        reset.add((figure, place_of(broker, dict(labels))))
         for figure, labels, value in found:
-            if (figure, place_of(broker, dict(labels))) not in anew:
+            if (figure, place_of(broker, dict(labels))) not in reset:
                 sheet.add(broker, dict(labels), figure, value)
 
     def _missing(self, broker: int, now: Scrape) -> list[str]:

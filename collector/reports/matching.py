@@ -85,11 +85,11 @@ class Said:
         speaker = find(led.brokers, reports["broker"].to_numpy())
         pairs, pair_of = _pairs(group, led)
         of_topic = (topic >= 0) & (number < 0)
-        told = topic * len(led.brokers) + speaker
-        pair = find(pairs, np.where(of_topic & (speaker >= 0), told, NONE))
-        row, why = _rows(led, group, topic, number, speaker)
+        reported = topic * len(led.brokers) + speaker
+        pair = find(pairs, np.where(of_topic & (speaker >= 0), reported, NONE))
+        row, reasons = _rows(led, group, topic, number, speaker)
         lost = of_topic & (pair < 0)
-        why[lost] = np.where(np.isin(topic[lost], group), _FORMER, _UNKNOWN)
+        reasons[lost] = np.where(np.isin(topic[lost], group), _FORMER, _UNKNOWN)
         figures = {name: reports[name].to_numpy() for name in FIGURES}
         return cls(
             time_ms=reports["time_ms"].to_numpy(),
@@ -100,7 +100,7 @@ class Said:
             speaker=speaker,
             pair_of=pair_of,
             pair_broker=pairs % len(led.brokers),
-            passed_over=_counts(why, figures),
+            passed_over=_counts(reasons, figures),
         )
 
 
@@ -151,13 +151,13 @@ def _rows(
     keys, first, count = np.unique(own, return_index=True, return_counts=True)
     at = np.where(key >= 0, find(keys, key), NONE)
     one = (at >= 0) & (count[at] == 1)
-    why = np.select(
+    reasons = np.select(
         [(topic < 0) | (number < 0) | one, at >= 0, named & np.isin(place, own_place)],
         ["", _SHARED, _FORMER],
         _UNKNOWN,
     )
     row: Ints = np.where(one, first[at], NONE)
-    return row, why.astype(object)
+    return row, reasons.astype(object)
 
 
 def _counts(why: Any, figures: dict[str, Floats]) -> dict[str, int]:

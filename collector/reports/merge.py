@@ -162,8 +162,8 @@ def _fresh(reports: pa.Table, now_ms: int) -> tuple[pa.Table, dict[str, int]]:
     future = time_ms - now_ms > AHEAD_MS
     faults = {"stale": stale, "future": future, "value": absurd}
     found = {reason: int(rows.sum()) for reason, rows in faults.items()}
-    kept = reports.filter(pa.array(~stale & ~future & ~absurd))
-    return kept, {reason: count for reason, count in found.items() if count}
+    valid = reports.filter(pa.array(~stale & ~future & ~absurd))
+    return valid, {reason: count for reason, count in found.items() if count}
 
 
 def _bytes_in(loads: _Loads, led: LedPartitions, said: Mapping[str, Said]) -> None:

@@ -109,28 +109,28 @@ class PrometheusServer:
         url = f"{self._settings.url.rstrip('/')}/api/v1/query"
         body = self._web.get(f"{url}?{query}", "application/json")
         try:
-            told = parse_json(body)
-            series = _series(told["data"])
-            warnings = [str(words)[:200] for words in told.get("warnings") or []]
+            document = parse_json(body)
+            series = _series(document["data"])
+            warnings = [str(text)[:200] for text in document.get("warnings") or []]
         except _NO_VECTOR as exc:
             raise MetricsUnreachable(
                 f"{url} did not answer as a Prometheus does; is it the address of one?"
             ) from exc
-        return series, [f"{url} warns: {words}." for words in warnings]
+        return series, [f"{url} warns: {text}." for text in warnings]
 
     def _query(self, chosen: Selector) -> str:
-        told = self._settings
+        settings = self._settings
         pairs = [
             *(
                 f"{label}={_quoted(value)}"
-                for label, value in {**chosen.labels, **told.labels}.items()
+                for label, value in {**chosen.labels, **settings.labels}.items()
             ),
-            f'{told.broker_label}!=""',
+            f'{settings.broker_label}!=""',
         ]
         series = f"{chosen.name}{{{','.join(pairs)}}}"
         if chosen.counter:
-            series = f"rate({series}[{told.rate_window_s}s])"
-        return f"sum by ({told.broker_label}, topic, partition) ({series})"
+            series = f"rate({series}[{settings.rate_window_s}s])"
+        return f"sum by ({settings.broker_label}, topic, partition) ({series})"
 
     def _take(
         self,
@@ -155,11 +155,11 @@ class PrometheusServer:
         ]
 
     def _nothing(self, figure: str) -> str:
-        told = self._settings
-        names = " and ".join(map(str, told.figures[figure]))
+        settings = self._settings
+        names = " and ".join(map(str, settings.figures[figure]))
         return (
-            f"{self.place} has no series {names} with a label {told.broker_label}"
-            f"{''.join(f', {k}={_quoted(v)}' for k, v in told.labels.items())}, so "
+            f"{self.place} has no series {names} with a label {settings.broker_label}"
+            f"{''.join(f', {k}={_quoted(v)}' for k, v in settings.labels.items())}, so "
             f"{figure} is absent; check preset, metrics, labels and broker_label."
         )
 

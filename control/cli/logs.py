@@ -123,7 +123,7 @@ def _file_handler(file: Path) -> logging.Handler:
 
 
 def _json(document: object, **options: Any) -> str:
-    # DEL is the one control character that JSON lets stand.
+    # DEL is the one control character that JSON does not escape.
     return json.dumps(document, **options).replace("\x7f", "\\u007f")
 
 

@@ -73,7 +73,7 @@ class SafeStream:
 
     def __getattr__(self, name: str) -> Any:
         if name == "buffer":
-            # Bytes would go past the boundary.
+            # Bytes would bypass the escaping.
             raise AttributeError(name)
         return getattr(self._stream, name)
 

@@ -310,6 +310,6 @@ def _reaches(proved: float, claimed: float, plan: Plan) -> bool:
 
 
 def _first(names: list[str], glue: str = ", ") -> str:
-    told = glue.join(names[:MOST_NAMED])
+    named = glue.join(names[:MOST_NAMED])
     more = len(names) - MOST_NAMED
-    return f"{told} and {more} more" if more > 0 else told
+    return f"{named} and {more} more" if more > 0 else named

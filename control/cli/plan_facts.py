@@ -211,7 +211,7 @@ def _deviates_as(
     claimed: Mapping[str, float], found: Evaluation, change: BrokerChange
 ) -> bool:
     here = {k: by[change.id] for k, by in found.deviations.items() if change.id in by}
-    # What rounding does to a load it does to the whole level.
+    # Rounding a load changes the average as well.
     return claimed.keys() == here.keys() and all(
         abs(claimed[k] - v) <= NEAR * (1 + abs(v)) for k, v in here.items()
     )

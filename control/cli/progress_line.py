@@ -59,7 +59,7 @@ class _Call(Generic[T]):
         self._call = call
         self._found: list[T] = []
         self._error: BaseException | None = None
-        # A daemon: who interrupts does not wait for the solver to look up.
+        # A daemon thread, so that interrupting need not wait for the solver.
         self._thread = threading.Thread(target=self._run, name="solve", daemon=True)
         self._thread.start()
 
@@ -106,7 +106,7 @@ class _Line(logging.Handler):
         self._width = 0
 
     def __enter__(self) -> Self:
-        # Before the handler that writes to stderr.
+        # It must precede the handler that writes to stderr.
         logging.getLogger("plimsoll").handlers.insert(0, self)
         return self
 

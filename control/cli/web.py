@@ -41,8 +41,8 @@ class _Brief(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         kind = record.exc_info[0] if record.exc_info else None
-        words = f": {kind.__name__}" if kind is not None else ""
-        return printable(f"plimsoll: {record.getMessage()}{words}")
+        error = f": {kind.__name__}" if kind is not None else ""
+        return printable(f"plimsoll: {record.getMessage()}{error}")
 
 
 class OwnPage(Server):
@@ -148,10 +148,10 @@ class OwnPage(Server):
             size = (to_int(request.query.get(n, ""), 80) for n in ("width", "height"))
             await session.start(*size)
             await self._process_messages(window, session)
-        except Exception as exc:  # noqa: BLE001 - whatever a window sends ends it alone
+        except Exception as exc:  # noqa: BLE001 - a faulty window must not end the others
             _log.warning("a session ended: %s", type(exc).__name__)
         finally:
-            # Also where the server ends meanwhile.
+            # Also if the server ends in the meantime.
             await asyncio.shield(session.end())
             self._sessions.discard(session)
         return window
@@ -176,7 +176,7 @@ class _Session(AppService):
         self._window, self._stop_s = window, page.stop_s
 
     async def _open_app_process(self, width: int = 80, height: int = 24) -> Process:
-        # No shell, which would outlive its end; a group, so that it ends as a whole.
+        # Without a shell, which could survive; in a group, so that all of it ends.
         self._process = await asyncio.create_subprocess_exec(
             *shlex.split(self.command),
             stdin=PIPE,
@@ -195,7 +195,7 @@ class _Session(AppService):
         try:
             await super().run()
         finally:
-            # Its process has ended, or speaks to nobody.
+            # The process has ended, or lost its window.
             await self._close()
 
     async def _close(self) -> None:

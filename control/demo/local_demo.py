@@ -216,8 +216,8 @@ def _skewed_load(cluster: LocalCluster, order: DemoOptions) -> Load:
 def _on_cluster(
     settings: Settings, cluster: LocalCluster, order: DemoOptions
 ) -> Settings:
-    # Spark's JVM inherits it: killed with us while it starts, it would stay for good,
-    # since its main thread fails on the folder that the reaper has removed.
+    # Spark's JVM inherits it, so that the reaper finds it. Without that, a JVM whose
+    # parent is killed while it starts would never exit.
     os.environ[MARK] = str(cluster.folder)
     state_dir: Path = cluster.folder / "state"
     return settings.model_copy(

@@ -68,7 +68,7 @@ def simulated(settings: Settings, order: SimulatedDemoOptions) -> Iterator[Loop]
 
 def _own(settings: Settings, order: SimulatedDemoOptions, folder: Path) -> Settings:
     usual = max(THROTTLE_BYTES_PER_S, order.brokers * PER_BROKER_BYTES_PER_S)
-    # Answers come from this process: when they are late, it is the machine that is.
+    # Responses come from this process: if they are slow, the machine is.
     rules = settings.stop_rules.model_copy(update={"slow_requests": Reaction.OFF})
     return settings.model_copy(
         update={

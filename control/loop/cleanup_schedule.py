@@ -51,7 +51,7 @@ class CleanupSchedule:
         from executor.journal.run_history import left_set
 
         try:
-            # What a damaged journal may hide is for a person.
             return any(p.left_set for p in left_set(self._journal_dir, cluster_id))
         except ConfigError:
+            # An operator has to decide what a damaged journal may hide.
             return False

@@ -115,7 +115,7 @@ class Loop(Closing):
         self._wake.set()
         if self._watcher.is_alive():
             self._watcher.join()
-        # Only now, for the watcher could begin another solve.
+        # After the watcher, which could start another solve.
         self.proposals.close()
         if self._runner is not None:
             self._runner.join()
@@ -288,7 +288,7 @@ class Loop(Closing):
                     return
                 self._wait_to_retry(exc)
             except PlimsollError as exc:
-                # What ends a first contact is for a person; what comes later may pass.
+                # Only an operator can fix a first connection; later errors may pass.
                 if not self._state.brokers or self.settings.mode is not Mode.AUTO:
                     self._fail(exc)
                     return
@@ -312,7 +312,7 @@ class Loop(Closing):
         self._enter(Phase.FAILED, str(exc), level="error")
 
     def _watch(self) -> None:
-        # Loads measured before the connection was lost must not lead to a decision.
+        # Loads measured before the connection was lost must not decide anything.
         self._state.seen = None
         with contextlib.closing(self._parts.observer()) as observer:
             observer.start()
@@ -446,7 +446,7 @@ class Loop(Closing):
         """Let `--auto` try again later, whatever happened."""
         with self._changed:
             state, now_s = self._state, self._parts.steady()
-            # Time alone does not mend these.
+            # Time alone does not fix these.
             hard = isinstance(error, RightsMissing | ConfigError)
             failures = state.failures
             state.failures = failures.at_most(now_s) if hard else failures.again(now_s)
@@ -647,8 +647,8 @@ class Loop(Closing):
 
     def _note_steering(self) -> None:
         with self._changed:
-            for words in self.steering.recorded():
-                self.note(words)
+            for line in self.steering.recorded():
+                self.note(line)
 
     def _publish(self) -> None:
         view = self.view

@@ -18,7 +18,7 @@ class Backoff:
         """Time to wait after the last attempt."""
         if not self.attempts:
             return 0.0
-        # 2^64 waits are over any cap.
+        # Larger exponents would overflow; 2^64 first waits exceed any cap.
         return min(self.most_s, self.first_s * 2.0 ** min(self.attempts - 1, 64))
 
     def again(self, now_s: float) -> "Backoff":

@@ -59,7 +59,7 @@ def point_of(traced: TracedFrontier, plan: Plan | None) -> int | None:
         return None
     moves = _places(plan)
     for at, answer in enumerate(traced.answers):
-        # No answer: the cluster as it is.
+        # No result: the current placement.
         best = answer.best if answer is not None else None
         if moves == ({} if best is None else _places(best)):
             return at

@@ -121,7 +121,7 @@ class Answered:
 
     def differs(self, now: Inputs, span_s: float, goals: Goals) -> bool:
         """Whether the planner might answer differently by now."""
-        # Reasons that loads give may come and go with noise; each is answered once.
+        # Reasons that depend on loads may flicker; each one is solved for once.
         if now.placed != self.inputs.placed or now.reasons - self.inputs.reasons:
             return True
         return self.seen_at_s - self.at_s >= span_s and self.has_shifted(goals)
@@ -141,7 +141,7 @@ def _differ(
     goals: Goals,
     factor: float = 1.0,
 ) -> bool:
-    # A dimension that did not count had no level, and nothing to balance.
+    # A dimension without load had no average, and nothing to balance.
     return any(
         abs(now - old) > _material(figure, old, goals, factor)
         for figure, now in mean.items()

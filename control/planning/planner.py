@@ -13,7 +13,7 @@ def planner(
     observer: SolveObserver | None = None,
 ) -> Result:
     """`solver.solve.solve`."""
-    # It takes a second or two to load, and the first picture need not wait for it.
+    # The import takes a second or two, which the first screen need not wait for.
     from solver.solve import solve
 
     return solve(snapshot, goals, limits, observer)

@@ -141,7 +141,7 @@ class Proposals:
         with self._lock:
             asks, newest = self._asks.without_last(), self._known()
             self._acted(f"undo: {self._asks.beyond(asks)}")
-            # A frontier is traced without the point that was picked on it.
+            # The frontier does not depend on the point chosen on it.
             if replace(asks, cut=None) != replace(self._asks, cut=None):
                 self._end_trace()
             made = self._before_asking(asks)
@@ -185,8 +185,8 @@ class Proposals:
             self._acted("trace the frontier")
             self._end_trace()
             self._trace = self._begin(
-                lambda follower: checked(
-                    snapshot, *trace_plans(snapshot, goals, self._limits, follower)
+                lambda progress: checked(
+                    snapshot, *trace_plans(snapshot, goals, self._limits, progress)
                 )
             )
 
@@ -357,7 +357,7 @@ class Proposals:
     def _keep(self, result: Result, snapshot: Snapshot) -> None:
         self.result, self.plan, self._made_for = result, result.best, snapshot
         self._changes, self._compared = (), None
-        # The cluster may have changed while the solver worked.
+        # The cluster may have changed during the solve.
         self.see(self._known())
         self._made_as = self._asks
         self._point_at_plan()

@@ -47,8 +47,8 @@ def staged(
         if row in lost or set(snapshot.replicas(row)) & set(waited)
     ]
     rest = sorted(set(forced) - set(keep), key=lambda row: (_live(snapshot, row), row))
-    room = _RemainingBudgets(proposal)
-    over = [row for row in rest if not room.take(row)]
+    budgets = _RemainingBudgets(proposal)
+    over = [row for row in rest if not budgets.take(row)]
     deferred = (*goals.deferred, *stays(snapshot, (*keep, *over)))
     return goals.model_copy(update={"deferred": deferred}), len(over)
 
@@ -108,7 +108,7 @@ class _RemainingBudgets:
         limit: int | None = getattr(self._budgets, field)
         if limit is None:
             return float("inf")
-        # Which brokers get the replicas is the planner's choice.
+        # The planner chooses which brokers get the replicas.
         return limit * (self._taking if field == "replica_moves_in_per_broker" else 1)
 
 

@@ -243,7 +243,7 @@ def _leaders_only(plan: Plan) -> Iterator[str]:
 
 def _brokers_text(plan: Plan) -> str:
     shown = {d for b in plan.brokers for d in b.deviation_before}
-    # Of hours to come the largest deviations stand with them; there are many.
+    # Forecast hours are many; their largest deviations are listed with them.
     counted = [d for d in plan.levels if d in shown and "@" not in d]
     rows = [
         [

@@ -97,11 +97,11 @@ def _loads(broker: BrokerBalance, dimension: str) -> tuple[str, str, str]:
 
 def _remaining(report: RunReport) -> str:
     """What the run leaves broken, a line each."""
-    words = [
+    warnings = [
         *remaining_words(report.over_limit, report.rack_violations),
         *deferred_words(report.deferred),
     ]
-    lines = "".join(f"warning: {w}\n" for w in words)
+    lines = "".join(f"warning: {w}\n" for w in warnings)
     return f"\n{lines}" if lines else ""
 
 

@@ -125,7 +125,7 @@ class Film:
 
     def close(self) -> None:
         """Close the file."""
-        # What could not be written was told when it was.
+        # A failed write has been reported already.
         with contextlib.suppress(OSError):
             self._file.close()
 

@@ -327,7 +327,7 @@ class KafkaAdmin(Closing):
             _DESCRIBE_CONFIGS,
             lambda client: client.describe_configs(resources, config_filter=which),
         )
-        # A broker's own value shows through in its topics, also as "modified".
+        # A broker's own value appears in its topics, also as "modified".
         own = f"DYNAMIC_{kind}_CONFIG"
         return {
             name: {

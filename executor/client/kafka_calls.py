@@ -96,10 +96,10 @@ def controller_epoch(client: "KafkaAdminClient") -> int | None:
     from kafka.errors import IncompatibleBrokerVersion, UnsupportedVersionError
 
     try:
-        told = client.describe_metadata_quorum()
+        result = client.describe_metadata_quorum()
     except (IncompatibleBrokerVersion, UnsupportedVersionError):
         return None
-    epoch: int = told["topics"][0]["partitions"][0]["leader_epoch"]
+    epoch: int = result["topics"][0]["partitions"][0]["leader_epoch"]
     return epoch
 
 

@@ -153,10 +153,10 @@ class Archive:
         names = self._bucket.folders(folder)
         day_ago = datetime.fromtimestamp(self._timing.now_s() - _RECENT_S, UTC)
         recent = [n for n in names if _stamp(n) >= f"{day_ago:%Y%m%dT%H%M%S}"]
-        wanted = [*recent[:1], *([run_id] if run_id else ())]
+        requested = [*recent[:1], *([run_id] if run_id else ())]
         for newest in reversed([n for n in names if not is_action(n)]):
-            # A run without a piece was interrupted before it had begun.
-            if found := self._pieces(folder, min([newest, *wanted])):
+            # A run without a piece was interrupted before it started.
+            if found := self._pieces(folder, min([newest, *requested])):
                 return found
         return {}
 
@@ -267,7 +267,7 @@ class _ArchivedRun:
 
     def _archive(self, *, patient: bool) -> None:
         while True:
-            # Ends the waiting, too: it cannot be renewed while the bucket is away.
+            # This ends the wait, too: the lease cannot be renewed without the bucket.
             self.lease.need()
             try:
                 return self._put_all()

@@ -24,14 +24,19 @@ def left_settings(journal_dir: Path, cluster_id: str) -> list[str]:
     Reads the journals alone. Nothing of a run that is in progress; a journal that
     cannot be read or has lost a record of a setting is named.
     """
-    # Asked first, so that a run that ends meanwhile is not taken for interrupted.
+    # Checked first, so that a run that ends meanwhile does not count as interrupted.
     changing = is_changing(journal_dir, cluster_id)
     found = left_set(journal_dir, cluster_id)
     if changing and found and found[-1].state is RunState.INTERRUPTED:
         found.pop()
     return [
         *(left_by(past) for past in found if past.left_set),
-        *(words for past in found if past.has_lost_settings for words in past.warnings),
+        *(
+            warning
+            for past in found
+            if past.has_lost_settings
+            for warning in past.warnings
+        ),
         *unreadable(journal_dir, cluster_id),
     ]
 

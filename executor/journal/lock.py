@@ -126,6 +126,6 @@ def _is_held(path: Path) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        # Nobody who could not make the file changes anything.
+        # A process that cannot create the file changes nothing.
         return False
     return False

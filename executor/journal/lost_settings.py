@@ -70,10 +70,10 @@ def _open_kinds(content: Content, lost: Iterable[JournalDamage]) -> set[JournalE
 
 def is_clean_end(record: JournalRecord) -> bool:
     """Whether it says that the run has ended and left nothing set."""
-    told = record.detail
-    if record.event is not JournalEvent.ENDED or told.get(MAY_BE_SET):
+    detail = record.detail
+    if record.event is not JournalEvent.ENDED or detail.get(MAY_BE_SET):
         return False
-    return told.get("state") in _CLEAN
+    return detail.get("state") in _CLEAN
 
 
 def _settled(record: JournalRecord) -> set[JournalEvent]:
@@ -91,7 +91,7 @@ def _places(
     tiered = [move for move in copying if move.storage is StorageKind.TIERED]
     shared = [move for move in plan.moves if move.storage is StorageKind.SHARED]
     if not plan.moves:
-        # Its plan cannot be read.
+        # The plan is unreadable.
         known = [record for record in records if record.topic is not None]
         everywhere = f"the topics {listed({r.topic for r in known})} and every broker"
         for kind in _TAKES_BACK.values():

@@ -216,7 +216,7 @@ class _Scan:
         if before in (first.record.previous, *self._covers()):
             return
         if any(d.loses and d.line == first.line - 1 for d in self.damage):
-            # The record that covers them may be that one.
+            # That line may be the record that covers them.
             return
         changed = f"or another line before line {first.line} was changed"
         for found in self.intact[: self.intact.index(first)]:
@@ -239,8 +239,8 @@ class _Scan:
                 self._note(found.line, f"{verb} line {other.line}", loses=not same)
                 continue
             if found.number < last:
-                words = f"is out of place: it holds record {found.number}"
-                self._note(found.line, words, loses=False)
+                problem = f"is out of place: it holds record {found.number}"
+                self._note(found.line, problem, loses=False)
             by_number[found.number] = found
             last = max(last, found.number)
         unsealed = [i for i in self.intact if not i.record.checksum]

@@ -121,7 +121,7 @@ def recent_moves(
     found = [
         trace.move
         for path in run_paths(journal_dir)
-        # A file is not touched after its last record.
+        # A file is not changed after its last record.
         if path.stat().st_mtime_ns >= 1_000_000 * since_ms
         for trace in _traces(path, cluster_id).values()
         if trace.move.at_ms >= since_ms
@@ -370,14 +370,14 @@ def _still_set(
 
 def cluster_of(path: Path) -> str | None:
     """The cluster of a run; None where neither its journal nor its plan tells."""
-    # What cannot be read at all has no first line either, and is judged by its reader.
+    # An unreadable file has no first line either; its reader reports it.
     with contextlib.suppress(ConfigError, OSError):
         with path.open("rb") as lines:
             first = scan(lines.readline(MOST_LINE), path.stem)
         content = first if first.intact else read_content(path)
         if content.intact:
             return content.records[0].cluster_id
-        # Without any damage nothing was written, and nothing sent.
+        # An undamaged file without records means that nothing was sent.
         if content.damage:
             return read_plan(plan_path(path.parent, path.stem)).cluster_id
     return None
@@ -480,18 +480,18 @@ def _without_moves(records: Sequence[JournalRecord], cluster_id: str) -> Plan:
 
 def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
     """Where a move stands after one more record."""
-    told = record.detail
+    detail = record.detail
     match record.event:
         case JournalEvent.PREPARED | JournalEvent.NOTED:
-            return replace(at, note=told["note"])
+            return replace(at, note=detail["note"])
         case JournalEvent.ISSUING:
             sent_ms = at.issued_at_ms or record.at_ms
             sent = replace(at, state=MoveState.ISSUED, issued_at_ms=sent_ms)
-            return _counted(sent, told)
+            return _counted(sent, detail)
         case JournalEvent.ELECTING:
-            return _counted(at, told)
+            return _counted(at, detail)
         case JournalEvent.ISSUED | JournalEvent.CANCELLING if at.issued_at_ms is None:
-            # The record that announced it is missing.
+            # The record of the request is missing.
             return replace(at, state=MoveState.ISSUED, issued_at_ms=record.at_ms)
         case JournalEvent.MOVED:
             return replace(
@@ -499,13 +499,13 @@ def after_record(at: MoveProgress, record: JournalRecord) -> MoveProgress:
                 state=MoveState.DONE,
                 issued_at_ms=at.issued_at_ms or record.at_ms,
                 done_at_ms=record.at_ms,
-                bytes_copied=told["bytes"],
-                stall_s=tuple(told["stall_s"]) if told.get("stall_s") else None,
+                bytes_copied=detail["bytes"],
+                stall_s=tuple(detail["stall_s"]) if detail.get("stall_s") else None,
             )
         case JournalEvent.DROPPED:
-            return replace(at, state=MoveState.DROPPED, note=told["reason"])
+            return replace(at, state=MoveState.DROPPED, note=detail["reason"])
         case JournalEvent.STUCK:
-            return replace(at, state=MoveState.STUCK, note=told["reason"])
+            return replace(at, state=MoveState.STUCK, note=detail["reason"])
     return at
 
 

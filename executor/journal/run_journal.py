@@ -125,7 +125,7 @@ class RunJournal:
     def close(self) -> None:
         """Close the file."""
         if self._file is not None:
-            # What could not be written was told when it was.
+            # A failed write has been reported already.
             with contextlib.suppress(OSError):
                 self._file.close()
 
@@ -202,7 +202,7 @@ class RunJournal:
         folder.mkdir(parents=True, exist_ok=True)
         beside_it = plan_path(folder, self.run_id)
         if isinstance(self._plan, Plan) and not beside_it.exists():
-            # Before the journal: a run that has one can be resumed.
+            # Before the journal, since a run with a journal can be resumed.
             plan = self._plan.model_dump(mode="json")
             write_document(beside_it, plan, private=True)
         opened = self.path.open("x+b", buffering=0)
@@ -210,7 +210,7 @@ class RunJournal:
             _write_all(opened, content)
             _sync_folder(folder)
         except OSError:
-            # A part of it must not pass for the whole.
+            # A partial file must not be mistaken for a complete one.
             opened.close()
             self.path.unlink()
             raise
@@ -235,7 +235,7 @@ class RunJournal:
         try:
             opened.truncate(len(kept))
             if kept:
-                # It may be missing, or damaged.
+                # The newline may be missing or damaged.
                 opened.seek(len(kept) - 1)
                 _write_all(opened, b"\n")
         except OSError:

@@ -207,13 +207,13 @@ class RunBalancer:
 
     def begin(self, moves: Sequence[Move]) -> None:
         """Stand it down for these moves, if it acts and there is consent."""
-        wanted = self._balancer.plan(moves, self._held) if self._consent else None
-        if wanted is None:
+        planned = self._balancer.plan(moves, self._held) if self._consent else None
+        if planned is None:
             return
-        document = wanted.document()
+        document = planned.document()
         self._journal.write(JournalEvent.BALANCER_SUSPENDED, before=document)
-        self._held = wanted
-        self._balancer.set(wanted)
+        self._held = planned
+        self._balancer.set(planned)
 
     def end(self) -> str:
         """Restore it; what is left or was changed by somebody else, else empty."""

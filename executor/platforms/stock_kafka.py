@@ -178,7 +178,7 @@ class ReplicatedKafka:
             if not move.log_dirs_after:
                 held &= {view.leader, *move.added} if move.added else set()
             for broker in held - offline:
-                # A dead broker would keep the whole look waiting for its time-out.
+                # A dead broker would delay the whole poll by its time-out.
                 by_broker.setdefault(broker, []).append(move.id)
         return {
             broker: self._log_dirs_of(broker, ids) for broker, ids in by_broker.items()

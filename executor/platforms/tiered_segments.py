@@ -246,12 +246,12 @@ class RunSegments:
         """Get the tails of these moves short, if there is consent."""
         for move in moves:
             self._open.setdefault(move.topic, set()).add(move.id)
-        wanted = self._segments.plan(moves, self._held) if self._consent else None
-        if wanted is None or not wanted.now:
+        planned = self._segments.plan(moves, self._held) if self._consent else None
+        if planned is None or not planned.now:
             return
-        self._journal.write(JournalEvent.SEGMENTS_LOWERED, **wanted.document())
-        self._held = wanted
-        self._segments.set(wanted)
+        self._journal.write(JournalEvent.SEGMENTS_LOWERED, **planned.document())
+        self._held = planned
+        self._segments.set(planned)
 
     def release(self, move: Move) -> None:
         """One move has ended; with the last of its topic, that is restored."""

@@ -83,7 +83,7 @@ def _refuse(faults: list[str]) -> None:
 
 
 def _violations(plan: Plan, seen: Observed) -> Iterator[Violation]:
-    # Directories are compared with those of the brokers (`directory_checks`).
+    # `log_dir_checks` compares directories with those of the brokers.
     moves = [m.model_copy(update={"log_dirs_after": ()}) for m in plan.moves]
     proposal = Proposal.of_moves(_snapshot(plan, seen), plan.goals, moves)
     return (v for rule in RULES for v in rule.violations(proposal))
@@ -106,7 +106,7 @@ def _snapshot(plan: Plan, seen: Observed) -> Snapshot:
 
 
 def _topic(move: Move) -> Topic:
-    # Pre-flight has compared id and storage; Kafka's own topics keep to the prefix.
+    # Preflight has compared id and storage; Kafka's internal topics have the prefix.
     return Topic(
         name=move.topic,
         topic_id=move.topic_id,

@@ -154,7 +154,7 @@ def _reversed(
             "replicas_before": view.replicas,
             "replicas_after": move.replicas_before,
             "leader_before": view.leader,
-            # Kafka's own leader balancing would not let another one lead for long.
+            # Kafka's own leader balancing would soon elect it anyway.
             "leader_after": move.replicas_before[0],
             "log_dirs_before": log_dirs,
             "log_dirs_after": move.log_dirs_before,

@@ -127,10 +127,10 @@ class Course:
 
     def reaction(self, broken: BrokenStopRule) -> Reaction:
         """What is done about it."""
-        wanted = self._rules.reaction(broken.rule)
-        if broken.is_own and wanted is Reaction.OFF:
+        configured = self._rules.reaction(broken.rule)
+        if broken.is_own and configured is Reaction.OFF:
             return Reaction.STOP
-        return wanted
+        return configured
 
     def _pause(self, reason: str, rule: Rule | None, now_s: float) -> None:
         if not self._paused or rule is not self._paused_for:
@@ -176,7 +176,9 @@ class Course:
             yield
         except WriterBarred as exc:
             self.barred = True
-            told = str(exc)
-            if _RESUME not in told:
-                told = f"{told}; continue with {_RESUME} once that is possible again"
-            self.halt(told)
+            reason = str(exc)
+            if _RESUME not in reason:
+                reason = (
+                    f"{reason}; continue with {_RESUME} once that is possible again"
+                )
+            self.halt(reason)

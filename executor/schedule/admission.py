@@ -35,10 +35,10 @@ def startable(
         room.subtract(dict.fromkeys(move.added, bytes_per_replica(move)))
     busy = Counter(broker for move in running for broker in brokers_of(move))
     for move in waiting:
-        beside = [*running, *chosen]
-        if len(beside) >= limits.moves_in_flight or any(map(is_internal, beside)):
+        in_flight = [*running, *chosen]
+        if len(in_flight) >= limits.moves_in_flight or any(map(is_internal, in_flight)):
             break
-        if is_internal(move) and beside:
+        if is_internal(move) and in_flight:
             break
         if max(busy[b] for b in brokers_of(move)) >= limits.moves_per_broker:
             continue

@@ -38,7 +38,7 @@ class Room:
             for broker in set(move.added) & self._free.keys():
                 self._free[broker] -= bytes_per_replica(move)
         if ended and not now:
-            # Whatever finds no room then never will: that is not said by an old look.
+            # A move that does not fit now never will, so poll before saying so.
             self._seen_at_s = float("-inf")
         now_s = self._timing.steady_s()
         if now_s - self._seen_at_s >= self._limits.disk_look_s:
@@ -52,8 +52,8 @@ class Room:
         try:
             dirs = self._admin.log_dirs(broker, ())
         except ClusterUnreachable:
-            # Whether it serves is asked elsewhere.
+            # Other checks report brokers that do not answer.
             return None
-        # Kafka chooses the directory by its count of partitions, not by its room.
+        # Kafka chooses the directory by partition count, not by free space.
         known = [d.usable_bytes for d in dirs if d.usable_bytes is not None]
         return min(known) - self._limits.disk_reserve_bytes if known else None

@@ -195,10 +195,10 @@ class _Model:
 
 def _new_solver(least_s: float) -> cp_model.CpSolver:
     solver = cp_model.CpSolver()
-    # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
+    # With this, presolve of OR-Tools 9.15 proves wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0
     solver.parameters.num_workers = 1
-    # It would leave the process with Ctrl-C's default action, to die at once.
+    # Otherwise Ctrl-C would kill the process at once afterwards.
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = 1
     solver.parameters.max_deterministic_time = min(_WORK, _SHARE * least_s)

@@ -68,16 +68,16 @@ class _Greedy:
         """Whether every lane is free for it, when it comes to that lane."""
         return not any(
             begin < self._now_s + until_s and self._now_s + from_s < end
-            for lane, from_s, until_s in self._spans[index]
-            for begin, end in self._taken[lane]
+            for resource, from_s, until_s in self._spans[index]
+            for begin, end in self._taken[resource]
         )
 
     def _begin(self, index: int) -> Iterator[float]:
         """Let one begin; the moments at which it leaves a lane, and ends."""
         now_s = self._now_s
-        for lane, from_s, until_s in self._spans[index]:
-            left = [span for span in self._taken[lane] if span[1] > now_s]
-            self._taken[lane] = [*left, (now_s + from_s, now_s + until_s)]
+        for resource, from_s, until_s in self._spans[index]:
+            left = [span for span in self._taken[resource] if span[1] > now_s]
+            self._taken[resource] = [*left, (now_s + from_s, now_s + until_s)]
             yield now_s + until_s
         for key, seconds in self._needs[index].items():
             self._queue[key] -= seconds

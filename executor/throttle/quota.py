@@ -55,7 +55,7 @@ class Throttled:
             "ours": {str(b): deepcopy(of) for b, of in sorted(self.ours.items())},
             "rates": {str(b): dict(old) for b, old in sorted(self.rates.items())},
             "lists": {topic: dict(keys) for topic, keys in sorted(self.lists.items())},
-            # All that plimsoll before rates of their own for brokers can read.
+            # Versions of plimsoll with one rate for all brokers read only these.
             "bytes_per_s": max(values, default=0),
             "earlier": sorted(values),
         }
@@ -255,8 +255,8 @@ class Throttle:
 
     def _clear(self, topic: TopicName, lists: dict[str, list[str]]) -> None:
         self._admin.subtract_topic_configs(topic, lists)
-        # A list that entries are taken out of is set to nothing, even if it was not
-        # set; the broker asked may not show that yet.
+        # A list whose entries are removed becomes empty, even if it was not
+        # set before; the polled broker may not show that yet.
         left = self._left(topic, lists)
         empty = [key for key in lists if not left.get(key)]
         self._admin.delete_topic_configs(topic, empty)

@@ -101,8 +101,8 @@ class RunThrottle:
         with _keeping_rates():
             if self._rates.follows:
                 self._rates.measure(list(self._open.values()))
-            why = "following what clients leave free"
-            self._apply(self._found(self._held.rates), why)
+            reason = "following what clients leave free"
+            self._apply(self._found(self._held.rates), reason)
 
     def raise_rate(self, move: Move) -> int | None:
         """Double the rates that a move copies under; the highest of them then.
@@ -136,8 +136,8 @@ class RunThrottle:
         if self._held is not None:
             self._apply(self._found(self._held.rates), "as asked")
             return
-        for words in self._impose():
-            _log.warning("%s", words)
+        for failure in self._impose():
+            _log.warning("%s", failure)
 
     @property
     def stays(self) -> bool:
@@ -169,11 +169,11 @@ class RunThrottle:
         moves = list(self._open.values())
         self._rates.measure_first(moves)
         rates = self._found(self._throttle.brokers(moves))
-        self._write(wanted := self._throttle.plan(moves, rates, self._held))
+        self._write(planned := self._throttle.plan(moves, rates, self._held))
         self._looked_at_s = self._timing.steady_s()
-        failed = self._throttle.set_rates(wanted, rates)
-        under_way = [move for move in moves if move.id in self._begun]
-        self._throttle.limit(under_way, wanted)
+        failed = self._throttle.set_rates(planned, rates)
+        in_flight = [move for move in moves if move.id in self._begun]
+        self._throttle.limit(in_flight, planned)
         self._steering.record(f"throttle set: {_rates_text(rates)}")
         return failed
 

@@ -66,7 +66,7 @@ class CountingConsumer:
         self._client.close()
 
     def _count(self, record: Message) -> None:
-        # Only records that carry an error have none of these.
+        # Records without an error always have these.
         partition, offset = cast("int", record.partition()), record.offset()
         value = cast("bytes", record.value())
         self._tallies[partition].see(cast("int", offset), number_of(value))
@@ -83,7 +83,7 @@ class CountingConsumer:
             try:
                 _low, high = self._client.get_watermark_offsets(where, timeout=_CALL_S)
             except KafkaException:
-                # A leader that moves just now; whoever waits for us has a time-out.
+                # The leader is just moving; the load generator has a timeout.
                 time.sleep(_WAIT_S)
             else:
                 return int(high)
@@ -95,7 +95,7 @@ def _settings(bootstrap: str, group: str) -> dict[str, str | int | bool]:
         "group.id": group,
         "auto.offset.reset": "earliest",
         "auto.commit.interval.ms": 1000,
-        # Fewer, larger answers: a tenth of the CPU for 0.1 s of delay.
+        # Fewer, larger responses: a tenth of the CPU for 0.1 s of delay.
         "fetch.min.bytes": 65_536,
         "fetch.wait.max.ms": 100,
         "fetch.error.backoff.ms": 100,

@@ -92,7 +92,7 @@ def _read_aside(
     def read() -> None:
         with source:
             for line in source:
-                # One that was cut off by a kill is none.
+                # A line truncated by a kill is not a message.
                 if line.endswith(b"\n"):
                     on_line(json.loads(line))
         on_end()

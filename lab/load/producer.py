@@ -54,7 +54,7 @@ class NumberedProducer:
                 for _ in range(count):
                     self._send(partition)
         except BufferError:
-            # The brokers do not keep up or are away: the pace is lost, not records.
+            # The brokers are slow or unreachable: the rate drops, no record is lost.
             return
         except KafkaException as exc:
             self._error = str(exc)
@@ -98,7 +98,7 @@ class NumberedProducer:
 
     def _longest_stall(self) -> list[float] | None:
         now_s = time.monotonic()
-        # From the monotonic clock to the time of day.
+        # Offset from the monotonic clock to the time of day.
         origin_s = time.time() - now_s
         stalls = []
         for partition, gaps in enumerate(self._gaps):
@@ -117,10 +117,10 @@ def _settings(bootstrap: str) -> dict[str, str | int | bool]:
         "acks": "all",
         "enable.idempotence": True,
         "linger.ms": 5,
-        # A fetch of 1 MB cuts its last batch off, which throttles count: large batches
-        # would leave a sixth of them unused.
+        # Fetches of 1 MB truncate the last batch, but throttles count all of it: with
+        # large batches a sixth of the throttle would be unused.
         "batch.size": 131_072,
-        # A leader that moves or dies must not cost a record.
+        # No record may be lost when a leader moves or dies.
         "message.timeout.ms": 600_000,
         "queue.buffering.max.kbytes": 131_072,
         "retry.backoff.ms": 20,

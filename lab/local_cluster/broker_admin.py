@@ -90,7 +90,7 @@ class Admin:
             future.result(_CALL_S)
         except KafkaException as exc:
             error = exc.args[0]
-            # An earlier attempt may have worked although its answer was lost.
+            # An earlier attempt may have succeeded although its response was lost.
             if error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
                 return True
             if error.retriable() or error.code() < 0:
@@ -99,7 +99,7 @@ class Admin:
                 f"The local cluster refused topic {topic.topic}: {error.str()}."
             ) from exc
         except TimeoutError:
-            # The broker that is asked may hang; a new client asks another one.
+            # The broker may hang; a new client asks another one.
             self._client = None
             return False
         return True
@@ -114,7 +114,7 @@ def _client(bootstrap: str) -> AdminClient:
     return AdminClient(
         {
             "bootstrap.servers": bootstrap,
-            # Brokers that are still starting, or were killed, are no news.
+            # Brokers that are starting or were killed are expected here.
             "log_level": 0,
             "reconnect.backoff.max.ms": 500,
         }

@@ -196,21 +196,24 @@ def _listeners(
     cluster: ClusterSettings, broker: BrokerSettings
 ) -> dict[str, str | int]:
     clients = f"{'SASL_SSL' if cluster.guard else 'PLAINTEXT'}://{HOST}"
-    bound, told = [f"{clients}:{broker.port}"], [f"{clients}:{broker.advertised_port}"]
+    bound, advertised = (
+        [f"{clients}:{broker.port}"],
+        [f"{clients}:{broker.advertised_port}"],
+    )
     found: dict[str, str | int] = {"process.roles": "broker"}
     if broker.tls_port is not None:
         tls = f"SSL://{HOST}:{broker.tls_port}"
-        bound, told = [*bound, tls], [*told, tls]
+        bound, advertised = [*bound, tls], [*advertised, tls]
     if broker.inner_port is not None:
         inner = f"INNER://{HOST}:{broker.inner_port}"
-        bound, told = [*bound, inner], [*told, inner]
+        bound, advertised = [*bound, inner], [*advertised, inner]
         found["inter.broker.listener.name"] = "INNER"
     if port := dict(cluster.controllers).get(broker.broker):
         bound.append(f"CONTROLLER://{HOST}:{port}")
         found["process.roles"] = "broker,controller"
     return found | {
         "listeners": ",".join(bound),
-        "advertised.listeners": ",".join(told),
+        "advertised.listeners": ",".join(advertised),
     }
 
 

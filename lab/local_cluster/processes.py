@@ -161,5 +161,5 @@ def _close(pipe: IO[bytes] | None) -> None:
         try:
             pipe.close()
         except BrokenPipeError:
-            # What was still buffered for a child that is gone.
+            # Data was still buffered for a child that has ended.
             return

@@ -28,7 +28,7 @@ def marked(folder: str) -> list[psutil.Process]:
 def _has(process: psutil.Process, folder: str) -> bool:
     try:
         return bool(process.environ().get(MARK) == folder)
-    # Other users' processes, and those that end meanwhile.
+    # A process of another user, or one that has just ended.
     except (psutil.Error, OSError):
         return False
 
@@ -36,7 +36,7 @@ def _has(process: psutil.Process, folder: str) -> bool:
 def clean_up(folder: str) -> None:
     """Kill the lab's processes and remove its folder."""
     quiet_rounds = 0
-    # Twice, for a child that had not yet become itself when first looked at.
+    # Twice, for a child that was between fork and exec in the first round.
     while quiet_rounds < 2:
         victims = marked(folder)
         for victim in victims:

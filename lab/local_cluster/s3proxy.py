@@ -76,7 +76,7 @@ class LocalS3:
 
     def client(self) -> "S3Client":
         """A boto3 client of this endpoint."""
-        import boto3  # 0.3 s, only where segments are looked at
+        import boto3  # takes 0.3 s, so only where segments are listed
         from botocore.config import Config
 
         config = Config(

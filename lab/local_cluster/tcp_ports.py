@@ -37,7 +37,7 @@ def claim(port: int, what: str) -> int:
 def is_free(port: int) -> bool:
     """Whether a server could listen on the port."""
     with socket.socket() as probe:
-        # As servers do; else connections just closed would count as taken.
+        # As servers do; otherwise recently closed connections would block the port.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((HOST, port))

@@ -202,10 +202,10 @@ class SimulatedCluster:
     ) -> dict[PartitionId, PartitionView]:
         """Placement as whichever broker is asked shows it, of all by default."""
         known, dead = self.partitions, self.dead
-        wanted = known if ids is None else ids
+        selected = known if ids is None else ids
         if self.metadata.lags_s:
-            return self.metadata.shown(wanted, self.alive, self.now_s)
-        return {pid: known[pid].view(dead) for pid in wanted if pid in known}
+            return self.metadata.shown(selected, self.alive, self.now_s)
+        return {pid: known[pid].view(dead) for pid in selected if pid in known}
 
     def _note(self) -> None:
         if self.metadata.lags_s:
@@ -333,7 +333,7 @@ class SimulatedCluster:
                 partition.elect(self.alive)
         for broker in self.alive:
             if self.directories.is_full(broker):
-                # As one with a single log directory does when that fails.
+                # Like a broker whose only log directory fails.
                 self.kill(broker)
 
     def _complete(self, partition: SimulatedPartition) -> None:

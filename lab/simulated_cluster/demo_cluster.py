@@ -107,7 +107,7 @@ def simulated(of: Snapshot, rates: list[float]) -> SimulatedCluster:
                 leader=row.leader,
                 bytes_in=_curve(rates, number),
                 log_bytes=float(row.size_bytes),
-                # What is older is deleted, on every replica.
+                # Older data is deleted on every replica.
                 tail_bytes=float(row.size_bytes),
             )
             for number, row in enumerate(of.rows())

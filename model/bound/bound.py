@@ -147,8 +147,8 @@ class Dual:
         proposal = self.proposal
         capacity = capacity_column(proposal, goal.dimension.measure)
         column = proposal.column(goal.dimension)
-        level = float(proposal.table_before[:, column].sum() / capacity.sum())
+        mean = float(proposal.table_before[:, column].sum() / capacity.sum())
         price = np.zeros(len(proposal.brokers))
-        price[proposal.is_holding] = self.pi[d, proposal.is_holding] / capacity / level
+        price[proposal.is_holding] = self.pi[d, proposal.is_holding] / capacity / mean
         lead, follow = replica_loads(proposal.snapshot, goal.dimension)
         return PricedLoad(follow=follow, more=lead - follow, price=price)

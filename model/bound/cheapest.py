@@ -32,19 +32,19 @@ def cheapest_placements(
     whole = cost.sum(axis=0)
     # Where a pick is infinite so is the whole, whatever is exchanged.
     cost[np.isinf(cost)] = 0.0
-    dearest = np.full(room.shape, -np.inf)
+    costliest = np.full(room.shape, -np.inf)
     best = np.full(len(lead), np.inf)
     for broker, paid in zip(at, cost, strict=True):
         best = np.minimum(best, lead[rows, broker] - paid)
         rack = racks.rack[broker]
-        dearest[rows, rack] = np.maximum(dearest[rows, rack], paid)
+        costliest[rows, rack] = np.maximum(costliest[rows, rack], paid)
     np.put_along_axis(lead, at.T, np.inf, axis=1)
     spare = cost.max(axis=0)[:, None]
     if racks.alone:
         best = np.minimum(best, (lead - spare).min(axis=1))
         return np.asarray(whole + best)
-    # A full rack gives up one of its own; any other takes the dearest of all away.
-    gives = np.where(room == 0, dearest, spare)
+    # A full rack gives up one of its own; any other gives up the most expensive of all.
+    gives = np.where(room == 0, costliest, spare)
     for number, members in enumerate(_members(racks)):
         entering = lead[:, members].min(axis=1, initial=np.inf)
         best = np.minimum(best, entering - gives[:, number])

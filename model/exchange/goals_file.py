@@ -41,8 +41,8 @@ def _document(path: Path) -> Any:
 
 def _faults(path: Path, faults: Iterable[tuple[Place, str]]) -> ConfigError:
     text = read_text(path)
-    told = (f"line {_line(path, text, at)}: {words}" for at, words in faults)
-    return ConfigError(f"{path}, {'; '.join(told)}")
+    lines = (f"line {_line(path, text, at)}: {fault}" for at, fault in faults)
+    return ConfigError(f"{path}, {'; '.join(lines)}")
 
 
 def _line(path: Path, text: str, loc: Sequence[int | str]) -> int:
@@ -54,7 +54,7 @@ def _line(path: Path, text: str, loc: Sequence[int | str]) -> int:
     found = (
         number
         for key in reversed(keys)
-        for number, words in lines
-        if re.search(rf'"{key}"\s*:', words)
+        for number, line in lines
+        if re.search(rf'"{key}"\s*:', line)
     )
     return next(found, 1)

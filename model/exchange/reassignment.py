@@ -200,8 +200,8 @@ def moves_of(
     ConfigError
         A partition that the snapshot does not have.
     """
-    held = election.partitions if election else ()
-    elected = {PartitionId(p.topic, p.partition) for p in held}
+    elections = election.partitions if election else ()
+    elected = {PartitionId(p.topic, p.partition) for p in elections}
     named = {a.id: a for a in document.partitions}
     moves = []
     for pid in sorted(named.keys() | elected):

@@ -202,7 +202,7 @@ class Goals(FileModel):
 
     @model_serializer(mode="wrap")
     def _without_no_stay(self, whole: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Goals of before there was `stay` keep their bytes, and plans their hash.
+        # Goals written before `stay` existed keep their bytes, and plans their hash.
         document: dict[str, Any] = whole(self)
         for name in ("stay", "deferred"):
             if not document[name]:

@@ -82,8 +82,8 @@ def _misfit(
             return f"no broker names the rack {entry.constraints.rack!r}"
     start, end = np.searchsorted(snapshot.partitions.topic, [at, at + 1]).tolist()
     lengths = np.diff(snapshot.partitions.replica_start[start : end + 1])
-    wanted = sum(entry.count for entry in counts)
-    other = lengths[lengths != wanted]
+    requested = sum(entry.count for entry in counts)
+    other = lengths[lengths != requested]
     if not other.size:
         return ""
-    return f"it asks for {wanted} replicas of each partition, and one has {other[0]}"
+    return f"it asks for {requested} replicas of each partition, and one has {other[0]}"

@@ -79,9 +79,9 @@ def _least_new(
 ) -> Ints:
     """(m,) replicas that no mended placement can keep."""
     kept = np.zeros(len(broker), np.int64)
-    for rack, wanted in rack_totals(rule).items():
+    for rack, required in rack_totals(rule).items():
         here = _in_rack(snapshot, rack)[broker] & stays
-        kept += np.minimum(here.sum(axis=1), wanted)
+        kept += np.minimum(here.sum(axis=1), required)
     return np.asarray(broker.shape[1] - kept)
 
 
@@ -93,11 +93,11 @@ def _breaks(
     if broker.shape[1] != sum(rack_totals(rule).values()):
         return np.ones(len(rows), np.bool_)
     off = np.zeros(len(rows), np.bool_)
-    for part, wanted in (
+    for part, required in (
         (broker[:, :leading], rule.replica_racks),
         (broker[:, leading:], rule.observer_racks),
     ):
-        for rack, count in wanted.items():
+        for rack, count in required.items():
             off |= _in_rack(snapshot, rack)[part].sum(axis=1) != count
     leader = snapshot.positions_of(snapshot.partitions.leader[rows])
     leads: Bools = (broker[:, :leading] == leader[:, None]).any(axis=1)

@@ -24,10 +24,10 @@ class DeadBroker:
 
     def words(self) -> str:
         """`broker 3 is dead and holds 22 replicas`."""
-        held = count_text(self.replicas, "replica")
-        words = f"broker {self.id} is dead and holds {held}"
+        replicas = count_text(self.replicas, "replica")
+        message = f"broker {self.id} is dead and holds {replicas}"
         left = self.replicas - self.movable
-        return f"{words}, {left:,} of them unavailable" if left else words
+        return f"{message}, {left:,} of them unavailable" if left else message
 
 
 def dead_brokers(snapshot: Snapshot) -> tuple[DeadBroker, ...]:

@@ -94,7 +94,7 @@ class Move(FileModel):
     def _without_unknown_loads(
         self, whole: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        # A plan of before 1.2 keeps its bytes, and with them its hash.
+        # A plan older than 1.2 keeps its bytes, and with them its hash.
         document: dict[str, Any] = whole(self)
         for name in ("leader_load", "follower_load"):
             if not document[name]:

@@ -124,8 +124,8 @@ class _Places:
         if racks.total() < len(own):
             return True
         if domain.placement is not None:
-            wanted = rack_totals(domain.placement.placement)
-            return any(racks[rack] < count for rack, count in wanted.items())
+            required = rack_totals(domain.placement.placement)
+            return any(racks[rack] < count for rack, count in required.items())
         takers = np.flatnonzero(self._taking & domain.allowed).tolist()
         usable = len({self._racks[at] for at in takers})
         return self._spread and len(racks) < min(len(own), usable)

@@ -112,9 +112,9 @@ def _resources(proposal: Proposal) -> Iterator[OverLimit]:
 def _replica_counts(proposal: Proposal) -> Iterator[OverLimit]:
     limit = proposal.goals.replicas_per_broker
     for broker in proposal.holding:
-        held = proposal.replicas_before[broker], proposal.replicas_after[broker]
-        if max(held) > limit:
-            yield _over(broker, REPLICAS, held, limit, None)
+        counts = proposal.replicas_before[broker], proposal.replicas_after[broker]
+        if max(counts) > limit:
+            yield _over(broker, REPLICAS, counts, limit, None)
 
 
 def _over(
@@ -158,8 +158,8 @@ def _breaks(proposal: Proposal, replicas: Replicas) -> Bools:
     domain = proposal.domains.of_row
     if proposal.goals.rack_rule is RackRule.SPREAD:
         rf = np.bincount(replicas.row, minlength=len(count))
-        wanted = np.minimum(rf, (takers.sum(axis=2) > 0).sum(axis=1)[domain])
-        broken = (count > 0).sum(axis=1) < wanted
+        required = np.minimum(rf, (takers.sum(axis=2) > 0).sum(axis=1)[domain])
+        broken = (count > 0).sum(axis=1) < required
     else:
         broken = _uneven(count, takers, replicas, rack, domain)
     return np.asarray(broken & ~placed[domain])

@@ -92,7 +92,7 @@ def growth(snapshot: Snapshot, changes: Iterable[Change]) -> dict[Place, int]:
             old = home.get(broker)
             new = named.get(broker, ANY_DIR) if stays else None
             if stays and new == ANY_DIR:
-                # Who is told nothing stays where it is; a new one may go anywhere.
+                # Unnamed, a replica keeps its directory; a new one may go anywhere.
                 continue
             if old is not None:
                 grown[broker, old] -= size
@@ -117,11 +117,11 @@ def bytes_before(snapshot: Snapshot) -> dict[Place, float]:
     of_replica = np.repeat(size, np.diff(columns.replica_start))
     for broker in snapshot.header.brokers:
         known = (columns.replica_broker == broker.id) & (columns.replica_dir >= 0)
-        held = np.bincount(
+        totals = np.bincount(
             columns.replica_dir[known],
             of_replica[known],
             minlength=len(broker.log_dirs),
         )
-        for entry, total in zip(broker.log_dirs, held.tolist(), strict=False):
+        for entry, total in zip(broker.log_dirs, totals.tolist(), strict=False):
             found[broker.id, entry.path] = total
     return found

@@ -50,10 +50,10 @@ def _faults(
 ) -> Iterator[str]:
     pid = proposal.snapshot.id(change.row)
     leading = sum(rule.replica_racks.values())
-    wanted = leading + sum(rule.observer_racks.values())
-    if len(change.replicas) != wanted:
+    required = leading + sum(rule.observer_racks.values())
+    if len(change.replicas) != required:
         given = len(change.replicas)
-        yield f"{pid} has {given} replicas; its placement asks for {wanted}"
+        yield f"{pid} has {given} replicas; its placement asks for {required}"
         return
     racks = {b.id: b.rack for b in proposal.snapshot.header.brokers}
     for noun, part, counts in (

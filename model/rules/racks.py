@@ -38,10 +38,10 @@ class RackSpread:
             named = (racks.get(b) for b in change.replicas)
             count = Counter(rack for rack in named if rack is not None)
             usable = _takers(proposal, change)
-            told = _too_few if rule is RackRule.SPREAD else _uneven
-            if words := told(change, count, usable):
+            check = _too_few if rule is RackRule.SPREAD else _uneven
+            if fault := check(change, count, usable):
                 pid = proposal.snapshot.id(change.row)
-                yield Violation(self.name, f"{pid} would lie {words}")
+                yield Violation(self.name, f"{pid} would lie {fault}")
 
 
 def _takers(proposal: Proposal, change: Change) -> list[Broker]:
@@ -53,10 +53,10 @@ def _takers(proposal: Proposal, change: Change) -> list[Broker]:
 
 
 def _too_few(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:
-    wanted = min(len(change.replicas), len({b.rack for b in takers}))
-    if len(count) >= wanted:
+    possible = min(len(change.replicas), len({b.rack for b in takers}))
+    if len(count) >= possible:
         return None
-    return f"in {len(count)} racks where {wanted} are possible"
+    return f"in {len(count)} racks where {possible} are possible"
 
 
 def _uneven(change: Change, count: Counter[str], takers: list[Broker]) -> str | None:

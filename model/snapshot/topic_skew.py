@@ -79,19 +79,21 @@ def topic_skew(
     live = sum(state is not BrokerState.DEAD for state in states.values())
     placed = _placement(snapshot, topic, moves)
     n, replicas = len(placed.leader), len(placed.replica)
-    held = len(np.unique(placed.replica))
+    holding = len(np.unique(placed.replica))
     brokers = tuple(
         broker
-        for broker in _brokers(snapshot, placed, -(-replicas // held), -(-n // held))
+        for broker in _brokers(
+            snapshot, placed, -(-replicas // holding), -(-n // holding)
+        )
         if broker.id in keeping or broker.replicas
     )
     return TopicSkew(
         topic=topic,
         partitions=n,
         brokers=brokers,
-        brokers_skewed=sum(b.skewed for b in brokers) / held,
-        leaders_skewed=sum(b.leader_skewed for b in brokers) / held,
-        spread=held / live if live else 0.0,
+        brokers_skewed=sum(b.skewed for b in brokers) / holding,
+        leaders_skewed=sum(b.leader_skewed for b in brokers) / holding,
+        spread=holding / live if live else 0.0,
         preferred_leaders=float(np.mean(placed.leader == placed.first)),
         optimum=_even(replicas, len(keeping)),
         leader_optimum=_even(n, len(keeping)),

@@ -67,13 +67,13 @@ def least_topic_cost(proposal: Proposal, goal: Weighted, fixed: Bools) -> float:
     """
     leaders = goal.dimension.measure is Count.TOPIC_LEADERS
     counts = topic_counts(proposal, proposal.before, leaders=leaders)
-    held = counts.total - _stranded(proposal, leaders=leaders)
+    placed = counts.total - _stranded(proposal, leaders=leaders)
     brokers = len(proposal.holding)
-    each, more = held // brokers, held % brokers
+    each, more = placed // brokers, placed % brokers
     squares = more * (each + 1) ** 2 + (brokers - more) * each**2
     for topic, floors in _fixed_counts(proposal, fixed, leaders=leaders):
-        squares[topic] = _filled(floors, int(held[topic]))
-    return goal.weight * _cost(counts.total, held, squares, brokers)
+        squares[topic] = _filled(floors, int(placed[topic]))
+    return goal.weight * _cost(counts.total, placed, squares, brokers)
 
 
 def _fixed_counts(

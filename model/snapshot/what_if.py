@@ -180,7 +180,7 @@ def _emptiest_rack(brokers: list[Broker]) -> str | None:
     """The rack with the fewest brokers that take load, the first of them by name."""
     racks = [b.rack for b in brokers if b.state in TAKING]
     count = Counter(rack for rack in racks if rack is not None)
-    # Where a broker names no rack, racks bind nobody.
+    # Where a broker names no rack, the rack rule does not apply.
     if not count or None in racks:
         return None
     return min(sorted(count), key=lambda rack: count[rack])

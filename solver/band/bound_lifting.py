@@ -35,7 +35,7 @@ class Lift:
         below = math.floor(bound / self.step + SAME_PRICE) * self.step
         if bound <= below * (1 + SAME_PRICE):
             return bound
-        # Less by what float arithmetic may err in the steps.
+        # Lowered by the possible rounding error of the steps.
         above = (below + self.step) * (1 - SAME_PRICE / 10)
         return max(bound, min(above, below + self.slack * (bound - below)))
 

@@ -65,7 +65,7 @@ class Master:
         search.work += WORK_OF_MODEL + WORK_OF_PLACEMENT * len(among.row)
         model, takes = self._model(among, best, reach)
         solver = new_solver(search.limits, work / WORK_OF_TIME)
-        # The relaxation over all constraints is what guides it best here.
+        # The linear relaxation over all constraints guides CP-SAT best here.
         solver.parameters.linearization_level = 2
         status = solve_stoppable(search, solver, model, rate=WORK_OF_TIME)
         if status == cp_model.MODEL_INVALID:

@@ -74,8 +74,8 @@ def _even_out(search: Search) -> None:
     if search.best is not None:
         dual = BandDual(search.problem)
         prices = np.zeros(dual.home.shape)
-        walking = BandAnnealing(search, dual, prices, dual.columns.home)
-        walking.even_out(find_candidates(dual, prices), float("inf"))
+        annealing = BandAnnealing(search, dual, prices, dual.columns.home)
+        annealing.even_out(find_candidates(dual, prices), float("inf"))
 
 
 class _Rounds:

@@ -97,8 +97,8 @@ class ExactModel:
             self.hint(search.best)
         rate = 1.0 if self.problem.band else SQUARES_WORK
         solver = new_solver(search.limits, search.work_left / rate)
-        # Without squares the relaxation is strong, and cuts decide; beside tangents
-        # they cost more than they cut: 2.4 s without, 19 s with them (6 x 60, RF 3).
+        # Without squares the relaxation is strong and cuts are decisive; with tangents
+        # they cost more than they save: 2.4 s without, 19 s with them (6 x 60, RF 3).
         solver.parameters.cut_level = int(self.problem.band)
         # A quarter of the gap is left to the solver, the rest to the tangents.
         solver.parameters.absolute_gap_limit = (
@@ -130,7 +130,7 @@ class ExactModel:
             self.hint(search.best)
         search.work += WORK_OF_PAIR * len(self.variables.on)
         solver = new_solver(search.limits, work / CUTS_WORK)
-        # Without squares the relaxation is strong, and cuts decide.
+        # Without squares the relaxation is strong and cuts are decisive.
         solver.parameters.cut_level = 1
         solver.parameters.absolute_gap_limit = (
             search.limits.gap / 4 * self.objective.units
@@ -175,10 +175,10 @@ class _Placements(Solutions):
 def new_solver(limits: SolveLimits, work: float) -> cp_model.CpSolver:
     """A solver that repeats itself: one thread, seeded, deterministic work."""
     solver = cp_model.CpSolver()
-    # With it presolve of 9.15 proves wrong optima (google/or-tools#5293).
+    # A higher limit makes presolve of 9.15 prove wrong optima (google/or-tools#5293).
     solver.parameters.presolve_inclusion_work_limit = 0
     solver.parameters.num_workers = 1
-    # It would leave the process with Ctrl-C's default action, to die at once.
+    # CP-SAT would leave the process with Ctrl-C's default action: immediate death.
     solver.parameters.catch_sigint_signal = False
     solver.parameters.random_seed = limits.seed
     solver.parameters.max_deterministic_time = work

@@ -108,7 +108,7 @@ class Objective:
         """The true F that a bound of the model proves."""
         if not math.isfinite(value):
             return 0.0
-        # The floats that F itself is summed in are good to 1e-13 of it.
+        # The floating-point sum of F is accurate to a share of 1e-13.
         return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
 
     def _wanted(self) -> list[tuple[int, int]]:
@@ -128,7 +128,7 @@ class Objective:
 
         reach = self._reach(k, error)
         low = max(start, -reach)
-        # Out of reach altogether: the cost, whose limit is `most`, forbids it.
+        # Where even the start is out of reach, the cost's upper bound forbids it.
         high = max(low, min(start + sum(units), reach))
         at = variables.integer(low, high, f"deviation[{names}]", deviation)
         tangents: dict[int, int] = {}

@@ -100,7 +100,7 @@ def equal_brokers(problem: Problem, variables: Variables) -> list[list[int]]:
     empty = [b for b in variables.terms if not problem.home[:, b].any()]
 
     def key(b: int) -> Hashable:
-        # A rack's name is of no account where it holds one broker.
+        # A rack's name does not matter where it holds one broker.
         rack = int(spreading.rack[b])
         alone = racks[rack] == 1 or not (spreading.mode > 0).any()
         return (

@@ -24,14 +24,14 @@ def topic_terms(
     costs: list[cp_model.IntVar] = []
     constant = 0.0
     for measure, weight in problem.topic_share:
-        cost, level = _weights(problem, measure, weight)
+        cost, mean = _weights(problem, measure, weight)
         fixed = _fixed(problem, variables, measure)
         varying = _varying(problem, variables, measure)
         for topic, b in np.argwhere(np.ones(fixed.shape, np.bool_)).tolist():
             if not problem.may.holding[b]:
                 continue
             held = varying.get((topic, b), [])
-            square = _Square(cost[topic] * units, level[topic], fixed[topic, b])
+            square = _Square(cost[topic] * units, mean[topic], fixed[topic, b])
             if held:
                 name = f"{measure},{topic},{problem.brokers[b]}"
                 costs.append(_term(variables, square, held, name))

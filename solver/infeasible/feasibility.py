@@ -88,11 +88,11 @@ class Feasibility:
             on = self.on[row, b] = self.model.new_bool_var(f"on[{row},{b}]")
             lead = on if single else self.model.new_bool_var(f"lead[{row},{b}]")
             self.lead[row, b] = lead
-            for thing in self._barring(row, b):
-                self.model.add_implication(self.keep(thing), ~on)
+            for requirement in self._barring(row, b):
+                self.model.add_implication(self.keep(requirement), ~on)
             if b < len(self.problem.brokers):
-                for thing in self._barriers.of_leading(row, b):
-                    self.model.add_implication(self.keep(thing), ~lead)
+                for requirement in self._barriers.of_leading(row, b):
+                    self.model.add_implication(self.keep(requirement), ~lead)
 
     def _barring(self, row: int, place: int) -> Iterator[Requirement]:
         """Things that forbid a row's replica on a broker, or on one that is added."""
@@ -193,7 +193,7 @@ class Feasibility:
             here = np.flatnonzero(takers & (spreading.rack == rack)).tolist()
             if not here:
                 continue
-            # A rack whose takers all hold a replica has no room for more.
+            # A rack whose eligible brokers all hold a replica has no room for more.
             full = self.model.new_bool_var(f"full[{row},{rack}]")
             for b in here:
                 self.model.add_implication(full, self.on[row, b])

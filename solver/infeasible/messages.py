@@ -202,8 +202,8 @@ def no_such_rack(problem: Problem, rack: str | None) -> str:
     if rack in racks:
         return ""
     known = sorted(r for r in racks if r is not None)
-    told = f"racks: {listed(known)}" if known else "no broker's rack is known"
-    return f"no broker is in rack {rack!r} ({told})"
+    texts = f"racks: {listed(known)}" if known else "no broker's rack is known"
+    return f"no broker is in rack {rack!r} ({texts})"
 
 
 def budget_text(problem: Problem, thing: Requirement, limit: int | None = None) -> str:
@@ -228,22 +228,22 @@ def names_text(names: Names) -> str:
     """A set of topics: `orders`, `orders and audit.*`, `all topics`."""
     if names == ALL_TOPICS:
         return "all topics"
-    told = [
+    texts = [
         *names.exact,
         *(f"{prefix}*" for prefix in names.prefix),
         *(f"/{expression}/" for expression in names.regex),
     ]
-    return listed(told) if told else "no topic"
+    return listed(texts) if texts else "no topic"
 
 
 def broker_names(problem: Problem, positions: Sequence[int]) -> str:
     """`broker 2`, `broker 2 (draining)`, `brokers 1 and 2`."""
     found = [problem.snapshot.header.brokers[b] for b in positions]
-    told = [
+    texts = [
         str(b.id) if b.state is BrokerState.ALIVE else f"{b.id} ({b.state})"
         for b in found
     ]
-    return named("broker", told)
+    return named("broker", texts)
 
 
 def named(noun: str, names: Sequence[str]) -> str:

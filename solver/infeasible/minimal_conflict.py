@@ -282,10 +282,10 @@ class _ConflictSearch:
             self._feasibility.model.proto.variables,
         )
         wanted = set(kept)
-        for thing, keep in keeps.items():
+        for requirement, keep in keeps.items():
             domain = variables[keep.index].domain
-            domain[0] = 1 if thing in wanted else 0
-            domain[1] = 1 if thing in wanted or others is None else others
+            domain[0] = 1 if requirement in wanted else 0
+            domain[1] = 1 if requirement in wanted or others is None else others
 
     def _solver(self) -> cp_model.CpSolver:
         if self._budget.over():

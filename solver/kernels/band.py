@@ -233,8 +233,8 @@ def price_changes(c: Columns, row: Ints, at: Ints, price: Floats) -> None:
         p = row[i]
         price[i] = 0.0 if at[i, 0] == c.home[p, 0] else c.leader_price
         for k in range(c.rf[p]):
-            had = False
+            at_home = False
             for j in range(c.rf[p]):
-                had |= c.home[p, j] == at[i, k]
-            if not had:
+                at_home |= c.home[p, j] == at[i, k]
+            if not at_home:
                 price[i] += c.price[p]

@@ -121,7 +121,7 @@ def mix(x: Relaxed, small: float, steps: int) -> int:
     """
     row, broker = _list_split(x)
     many, before, effort = len(row), 0.0, x.cost.size
-    slope, way, v = np.empty(many), np.zeros(many), np.empty(x.fixed.shape)
+    slope, direction, v = np.empty(many), np.zeros(many), np.empty(x.fixed.shape)
     for _ in range(steps):
         if many == 0:
             break
@@ -130,13 +130,13 @@ def mix(x: Relaxed, small: float, steps: int) -> int:
         ratio = square / before if before > 0.0 else 0.0
         along = 0.0
         for i in range(many):
-            way[i] = slope[i] + ratio * way[i]
-            along += way[i] * slope[i]
+            direction[i] = slope[i] + ratio * direction[i]
+            along += direction[i] * slope[i]
         before = square
-        bend = _along(x, row, broker, many, way, v)
+        bend = _along(x, row, broker, many, direction, v)
         far = along / (2.0 * bend) if bend > 0.0 else np.inf
         if along <= 0.0 or along * min(far, 1.0) < small:
             break
-        if _step(x, row, broker, many, way, far, v):
+        if _step(x, row, broker, many, direction, far, v):
             many, before = _drop_whole(x, row, broker, many), 0.0
     return effort

@@ -164,7 +164,7 @@ def _cheapest_set(c: Columns, p: int, r: PricingScratch) -> float:
     rf, g = c.rf[p], c.group[p]
     cost, full = _greedy(c, p, r)
     if not full:
-        # What is chosen is incomplete, and holds brokers of earlier rows.
+        # `chosen` is incomplete here: it still has brokers of earlier rows.
         return _or_home(c, p, r, INFINITE)
     least, leader, without = INFINITE, -1, -1
     for b in range(len(r.lead)):

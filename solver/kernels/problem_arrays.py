@@ -171,7 +171,7 @@ def _leader_first(problem: Problem) -> tuple[Array, Array]:
     """(n, M) brokers, leader first, others ascending, and which of them may stay."""
     replicas, leader = problem.replicas, problem.leader[:, None]
     rank = np.where(replicas == leader, -1, replicas)
-    # Without a leader, what fills the row is not one.
+    # The filler -1 must not be taken for the leader of a row without one.
     rank = np.where(replicas >= 0, rank, np.iinfo(np.int64).max)
     order = np.argsort(rank, axis=1, kind="stable")
     home = np.take_along_axis(replicas, order, axis=1).astype(np.int64)

@@ -91,10 +91,10 @@ class Directories:
 
     def log_dirs(self, row: int, replicas: tuple[BrokerId, ...]) -> tuple[str, ...]:
         """As `Move.log_dirs_after`, for the replica list that a plan gives a row."""
-        told = self.chosen.get(row)
-        if not told:
+        chosen = self.chosen.get(row)
+        if not chosen:
             return ()
-        return tuple(told.get(b, ANY_DIR) for b in replicas)
+        return tuple(chosen.get(b, ANY_DIR) for b in replicas)
 
 
 def work_aside(problem: Problem, limits: SolveLimits) -> float:

@@ -155,7 +155,7 @@ class _Model:
 
     def bound(self, value: float) -> float:
         """The true objective that a bound of the model proves."""
-        # The floats that the objective is summed in are good to 1e-13 of it.
+        # The floating-point sum of the objective is accurate to a share of 1e-13.
         return max(0.0, math.floor(value) * (1 - 1e-12) / self.units - 1e-12)
 
     def _term(self, j: int) -> tuple[cp_model.IntVar, float, cp_model.IntVar]:

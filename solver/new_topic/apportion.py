@@ -53,7 +53,7 @@ def _deal_rack(
     while at < len(slots):
         rows = partial if partial and not at else list(range(len(dealt)))
         turn += 1
-        # A broker that goes on from the last turn must not meet its rows again.
+        # A broker continued from the last turn must not meet its rows again.
         rows = sorted(
             rows, key=lambda r: (slots[at] in dealt[r], _scatter(r, seed, turn))
         )
@@ -141,10 +141,10 @@ class _Leaders:
 
         Whether any was found.
         """
-        dear = [b for b in range(len(self.count)) if self.count[b]]
+        leading = [b for b in range(len(self.count)) if self.count[b]]
         tried: set[int] = set()
-        for source in sorted(dear, key=lambda b: (*self._last(b), b), reverse=True):
-            # A dearer broker's chains pass here, and found nothing cheaper.
+        for source in sorted(leading, key=lambda b: (*self._last(b), b), reverse=True):
+            # A more expensive broker's chains passed here and found nothing cheaper.
             if source in tried:
                 continue
             came, target = self._reach(source)
@@ -160,7 +160,7 @@ class _Leaders:
         Each broker with the broker and the row that the chain came by.
         """
         came = {source: (-1, -1)}
-        queue, dear = deque([source]), self._last(source)
+        queue, cost = deque([source]), self._last(source)
         while queue:
             broker = queue.popleft()
             self.looks += len(self._led[broker])
@@ -169,7 +169,7 @@ class _Leaders:
                     if other in came:
                         continue
                     came[other] = broker, row
-                    if _lower(self._next(other), dear):
+                    if _lower(self._next(other), cost):
                         return came, other
                     queue.append(other)
         return came, None

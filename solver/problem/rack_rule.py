@@ -32,7 +32,7 @@ def keeps_racks(
         return int((count > 0).sum()) >= int(spreading.distinct[g])
     free = problem.may.alive & spreading.allow[g]
     free[list(brokers)] = False
-    # A rack whose takers all hold a replica has no room for more.
+    # A rack whose eligible brokers all hold a replica has no room for more.
     fewest = count[spreading.rack[free]].min(initial=len(brokers))
     return bool(count.max(initial=0) - fewest <= 1)
 

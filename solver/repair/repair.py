@@ -145,9 +145,9 @@ def repairable(problem: Problem) -> Bools:
 def _keeping_repairs(problem: Problem, broken: Bools, found: Placement) -> Problem:
     """The problem whose plans repair as much as a placement does."""
     loads, count = loads_of(problem, found), held(problem, found.replicas)
-    mended = broken & ~sharing(problem, found.replicas)
+    repaired = broken & ~sharing(problem, found.replicas)
     may = replace(
-        problem.may, forced=np.maximum(problem.may.forced, mended).astype(np.int64)
+        problem.may, forced=np.maximum(problem.may.forced, repaired).astype(np.int64)
     )
     return replace(
         problem,

@@ -288,5 +288,5 @@ def _new_of(proposal: Proposal, change: Change) -> BrokerId:
 
 
 def _some(names: Sequence[str]) -> str:
-    told = ", ".join(names[:3])
-    return told if len(names) <= 3 else f"{told} and {len(names) - 3} more"
+    listed = ", ".join(names[:3])
+    return listed if len(names) <= 3 else f"{listed} and {len(names) - 3} more"

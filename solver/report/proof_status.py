@@ -91,8 +91,8 @@ def _under_floors(problem: Problem) -> str:
     names = (d.measure for d in problem.dimensions if d.slot == 0)
     now = [d for d, found in enumerate(problem.dimensions) if found.slot == 0]
     known = dict(zip(names, mean[now].tolist(), strict=True))
-    told = [_floor(g.resource, g.floor, known) for g in problem.goals.balance]
-    return "nothing is balanced: " + ("; ".join(told) or "no goal is set")
+    listed = [_floor(g.resource, g.floor, known) for g in problem.goals.balance]
+    return "nothing is balanced: " + ("; ".join(listed) or "no goal is set")
 
 
 def _floor(resource: Measure, floor: float, known: dict[Measure, float]) -> str:

@@ -60,11 +60,11 @@ def unmovable_words(problem: Problem) -> tuple[str, ...]:
     whole = sum(part.deviation for part in left)
     if whole <= REPORTED_SHARE * before or not left:
         return ()
-    told = "; ".join(f"{part.deviation:.3g} since {part.cause}" for part in left)
+    parts = "; ".join(f"{part.deviation:.3g} since {part.cause}" for part in left)
     share = min(1.0, whole / before) if before > 0 else 1.0
     return (
         f"no allowed move removes {whole:.3g} of the imbalance {before:.3g} "
-        f"({100 * share:.0f} %): {told}",
+        f"({100 * share:.0f} %): {parts}",
     )
 
 
@@ -106,7 +106,7 @@ def _fill_evenly(slope: Floats, low: Floats, high: Floats, whole: float) -> floa
         level: Floats = np.clip((1.0 + height / slope) / slope, low, high)
         return level
 
-    # A broker filled alone to the whole stands at most this far from its level.
+    # A broker that takes all the load deviates by at most this much.
     reach = float(np.abs(slope * (slope * (whole + low) + 1.0)).max(initial=1.0))
     below, above = -reach, reach
     for _ in range(_HALVINGS):

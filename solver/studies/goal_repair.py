@@ -126,8 +126,8 @@ class _RelaxedRules:
         self._raised: dict[Requirement, _Limit] = {}
         for limit in keep_limits(feasibility):
             self._let_rise(limit)
-        for thing, keep in feasibility.keeps.items():
-            if not self._may_give_up(thing):
+        for requirement, keep in feasibility.keeps.items():
+            if not self._may_give_up(requirement):
                 self._model.add(keep == 1)
         self._given_up = self._groups()
         self._minimize()
@@ -164,7 +164,7 @@ class _RelaxedRules:
         if self._budget.over():
             return None
         solver = quick_solver(self._budget, min(self._budget.work_left, MOST_WORK))
-        # Linear relaxations of what may be dropped are too weak to be of use: 165
+        # Linear relaxations of droppable rules are too weak to help: 165
         # rows of three replicas took 11 s with them and 0.1 s without.
         solver.parameters.linearization_level = 0
         found = solve_stoppable(self._budget, solver, self._model, rate=WORK_OF_TIME)
@@ -206,9 +206,9 @@ class _RelaxedRules:
     def _groups(self) -> dict[Requirement, cp_model.IntVar]:
         """By what an operator changes: whether any of its things is given up."""
         members: dict[Requirement, list[cp_model.IntVar]] = defaultdict(list)
-        for thing, keep in sorted(self._feasibility.keeps.items()):
-            if self._may_give_up(thing):
-                members[_group(thing)].append(keep)
+        for requirement, keep in sorted(self._feasibility.keeps.items()):
+            if self._may_give_up(requirement):
+                members[_group(requirement)].append(keep)
         found = {}
         for group, keeps in sorted(members.items()):
             gone = found[group] = self._model.new_bool_var(f"gives up[{group}]")

@@ -326,7 +326,7 @@ def _enough(allowed: Floats | Ints, among: Bools, total: float) -> int:
     rising = np.cumsum(rooms)
     if rising[-1] >= total:
         return 1 + int(np.searchsorted(rising, total))
-    # What joins has the median's capacity; the roomiest one keeps the bound valid.
+    # Counting added brokers as the largest one keeps the bound valid.
     short = float((total - rising[-1]) / rooms[0])
     return len(rooms) + math.ceil(short)
 
@@ -394,7 +394,7 @@ def _must_lie_in(problem: Problem, rack: int) -> Ints:
     even = (mode == RackMode.EVEN) & usable
     there[even] = problem.rf[even] // max(1, racks)
     here = (problem.replicas >= 0) & (spreading.rack[problem.replicas] == rack)
-    # What lies otherwise now may stay as it is.
+    # Rows that break the rule now may stay as they are.
     there[here.sum(axis=1) < there] = 0
     exact = mode == RackMode.EXACT
     there[exact] = spreading.wanted[group[exact], rack]

@@ -135,7 +135,7 @@ def _attempt(
     budget: int | None,
     observer: SolveObserver,
 ) -> _Try:
-    # Rounded first, so that the file holds the very price that the proof is for.
+    # Rounded first, so that the file has exactly the cost that was proved.
     price = rounded(price)
     result = solve(snapshot, goals_at(goals, price, budget), limits, observer)
     return _Try(price=price, budget=budget, result=result)

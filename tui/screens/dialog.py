@@ -17,7 +17,7 @@ class Dialog(Covered[None]):
     """Has a button `yes`, another one, and a line `refused`."""
 
     def on_mount(self) -> None:
-        # Else each step of its layout is painted, with the screen below.
+        # Otherwise each step of its layout would be painted, with the screen below.
         self.app.delay_update()
 
     def on_button_pressed(self, event: Button.Pressed) -> None:

@@ -40,7 +40,7 @@ class FormScreen(Dialog):
     def compose(self) -> ComposeResult:
         with VerticalScroll(classes="dialog form", can_focus=False):
             yield Label(self._title, classes="title", markup=False)
-            # One widget for all labels, for each takes milliseconds to be laid out.
+            # One widget for all labels: laying out each takes milliseconds.
             labels = "\n".join(line.label for line in self._lines)
             with Horizontal(classes="lines"):
                 yield Static(labels, classes="labels", markup=False)

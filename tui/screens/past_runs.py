@@ -92,12 +92,12 @@ Enter replays a run from its journal.
     @work(exclusive=True, group="replay")
     async def _replay(self, run: Listed) -> None:
         try:
-            found = await asyncio.to_thread(self._past.replay, run.past.run_id)
+            replay = await asyncio.to_thread(self._past.replay, run.past.run_id)
         except PlimsollError as exc:
             self.notify(str(exc), severity="error", timeout=15, markup=False)
         else:
-            self.app.push_screen(ReplayScreen(found, run.balance))
+            self.app.push_screen(ReplayScreen(replay, run.balance))
 
     def _table(self, moment: Moment, width: int, wish: Wish) -> Table:
-        why = why_no_runs(moment, read=self._runs is not None)
-        return history_table(self._runs or (), why, width - MARGINS, wish)
+        reason = why_no_runs(moment, read=self._runs is not None)
+        return history_table(self._runs or (), reason, width - MARGINS, wish)

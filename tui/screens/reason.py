@@ -24,7 +24,7 @@ class ReasonScreen(ModalScreen[None]):
         self._move, self._shown = move, shown
 
     def on_mount(self) -> None:
-        # Else each step of its layout is painted, with the screen below.
+        # Otherwise each step of its layout would be painted, with the screen below.
         self.app.delay_update()
 
     def compose(self) -> ComposeResult:

@@ -38,7 +38,7 @@ class Filter:
 
     @property
     def _pattern(self) -> str:
-        # RE2 reads UTF-8, which has no place for half a character.
+        # RE2 reads UTF-8, which cannot represent half a surrogate pair.
         return self.text.removeprefix("!").encode(errors="replace").decode()
 
     @cached_property

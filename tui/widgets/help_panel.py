@@ -35,7 +35,7 @@ class HelpPanel(VerticalScroll):
         self.screen.bindings_updated_signal.subscribe(self, self._follow)
 
     def _follow(self, _screen: Screen[object]) -> None:
-        # Later, for the focus may not have got to where it goes.
+        # Deferred: the focus may not have arrived yet.
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:
@@ -63,8 +63,8 @@ class HelpPanel(VerticalScroll):
 def _drawn(help_text: str, keys: Iterable[tuple[str, Text]]) -> Group:
     table = Table.grid(padding=(0, 1))
     table.add_column(justify="right", style=BOLD, no_wrap=True)
-    for names, told in keys:
-        table.add_row(Text(names), told)
+    for names, description in keys:
+        table.add_row(Text(names), description)
     return Group(*_explained(help_text), table)
 
 

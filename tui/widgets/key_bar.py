@@ -55,7 +55,7 @@ class KeyBar(Widget):
         self.screen.bindings_updated_signal.subscribe(self, self._follow)
 
     def _follow(self, _screen: Screen[object]) -> None:
-        # Later, for the focus may not have got to where it goes.
+        # Deferred: the focus may not have arrived yet.
         self.call_after_refresh(self._renew)
 
     def _renew(self) -> None:

@@ -54,9 +54,9 @@ as they are wherever the rules allow. `p` pins the partition to brokers of your 
         name = f"Plan {now.plan.hash[:12]}" if now.plan is not None else "Plan"
         entitle(self, now.title(name))
         lines = self.query_one("#figures", Lines)
-        told = figures(now, moment, width)
-        lines.show(told)
-        lines.display = bool(told)
+        texts = figures(now, moment, width)
+        lines.show(texts)
+        lines.display = bool(texts)
         self.query_one(TablePane).show(moment)
 
     def on_resize(self) -> None:

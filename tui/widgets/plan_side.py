@@ -143,8 +143,8 @@ is cut there be the plan, by its own hash.
             return
         frontier = self.traced.frontier
         if not frontier.points:
-            why = "; ".join(frontier.reasons) or "no plan was found"
-            self.show([cell(f"no frontier: {why}", Role.MUTED)])
+            reason = "; ".join(frontier.reasons) or "no plan was found"
+            self.show([cell(f"no frontier: {reason}", Role.MUTED)])
             return
         words = point_words(frontier, self.picked, width, self._planned)
         drawn = plot(frontier, self.picked, width, height - len(words))

@@ -67,7 +67,7 @@ Enter shows a move in full, and why it is made.
         on_top = pane.table.cursor_row == 0
         pane.show(moment)
         if on_top:
-            # What needs a look comes there; the move that was there sinks.
+            # Moves that need attention appear there; the first one sinks.
             pane.table.move_cursor(row=0)
 
     def _table(self, moment: Moment, width: int, wish: Wish) -> Table:

@@ -23,10 +23,10 @@ class Lines(Static):
         lines, before = tuple(lines), self.shown
         if lines != before:
             self.shown = lines
-            # A layout costs more than all else on the screen.
+            # A layout costs more than everything else on the screen.
             self._paint(layout=before is None or len(lines) != len(before))
         if before is None:
-            # One asked for before the first layout is over may be lost.
+            # A layout requested before the first one has finished may be lost.
             self.call_after_refresh(self.refresh, layout=True)
 
     def on_resize(self, _event: Resize) -> None:

@@ -65,7 +65,7 @@ def _moves(problem: Problem, variables: Variables, row: int) -> Literal | None:
     stays = variables.boolean(f"stays[{problem.snapshot.id(row)}]", unmoved)
     for b in home:
         variables.model.add_implication(stays, variables.on[row, b])
-    # So that a hint has one value only.
+    # The variable must follow from the placement, so that hints are complete.
     on = [~variables.on[row, b] for b in home]
     variables.model.add_bool_or([stays, *on])
     return ~stays
@@ -103,7 +103,7 @@ def _used(
     used = variables.boolean(f"rack[{problem.snapshot.id(row)},{rack}]", holds)
     on = [variables.on[row, b] for b in members]
     variables.model.add_bool_or(on).only_enforce_if(used)
-    # A rack counts whenever it holds one, so that hints have one value only.
+    # Equivalence, not implication: hints must determine every variable.
     variables.model.add(sum(on) == 0).only_enforce_if(~used)
     return used
 
@@ -140,7 +140,7 @@ def _free(
     name = f"free[{problem.snapshot.id(row)},{takers[0]}]"
     free = variables.boolean(name, some)
     variables.model.add_bool_or([~v for v in on]).only_enforce_if(free)
-    # So that a hint has one value only.
+    # The variable must follow from the placement, so that hints are complete.
     variables.model.add_bool_and(on).only_enforce_if(~free)
     return free
 

@@ -158,7 +158,7 @@ def _columns(loads: tuple[Resource, ...], layout: Layout) -> tuple[Column, ...]:
 def _row(
     broker: Broker, facts: _Facts, loads: tuple[Resource, ...], layout: Layout
 ) -> Row:
-    mine = [facts.gauges.get((broker.id, resource)) for resource in loads]
+    own = [facts.gauges.get((broker.id, resource)) for resource in loads]
     rack = broker.rack or "-"
     now, worst = facts.now.get(broker.id), _worst(broker.id, facts.off)
     cells = [
@@ -166,12 +166,12 @@ def _row(
         cell(shorten_middle(rack, layout.rack - 1)),
         state_cell(broker.state),
         _off(broker.id, worst, facts, layout.off),
-        *(_load(g, r, layout.bar) for g, r in zip(mine, loads, strict=True)),
+        *(_load(g, r, layout.bar) for g, r in zip(own, loads, strict=True)),
         cell(_count_words(now, facts.after.get(broker.id), layout.counts)),
     ]
     values: list[float | str] = [broker.id, rack, broker.state.value]
     values.append(abs(facts.off[worst][broker.id]) if worst else -1.0)
-    values += [gauge.load / (gauge.scale or 1.0) if gauge else -1.0 for gauge in mine]
+    values += [gauge.load / (gauge.scale or 1.0) if gauge else -1.0 for gauge in own]
     values.append(now[0] if now else -1)
     return Row(key=str(broker.id), cells=tuple(cells), values=tuple(values))
 
@@ -229,8 +229,8 @@ def mark(gauge: Gauge) -> tuple[Role, str]:
 
 def _worst(broker: BrokerId, off: dict[str, dict[BrokerId, float]]) -> str:
     """The dimension in which a broker is farthest from its level; empty for none."""
-    mine = {key: abs(by[broker]) for key, by in off.items() if broker in by}
-    return max(mine, key=mine.__getitem__, default="")
+    deviations = {key: abs(by[broker]) for key, by in off.items() if broker in by}
+    return max(deviations, key=deviations.__getitem__, default="")
 
 
 def _off(broker: BrokerId, key: str, facts: _Facts, width: int) -> Cell:
@@ -274,7 +274,7 @@ def _counts(snapshot: Snapshot | None, plan: Plan | None) -> dict[BrokerId, Coun
     columns = snapshot.partitions
     replicas, leaders = _counter(columns.replica_broker), _counter(columns.leader)
     for move in plan.moves if plan else ():
-        # From what is now, so that a move that is done already changes nothing.
+        # From the current state, so that a completed move changes nothing.
         row = snapshot.find(move.id)
         if row is None:
             continue

@@ -81,9 +81,11 @@ def loads_shown(view: LoopView, goals: Goals, *others: object) -> tuple[object, 
 @kept_while(loads_shown)
 def resources_of(view: LoopView, goals: Goals) -> tuple[Resource, ...]:
     """What is drawn: the goals, and what else is measured and not nothing."""
-    wanted = {g.resource for g in goals.balance}
+    goal_resources = {g.resource for g in goals.balance}
     loads = view.evaluation.loads.values() if view.evaluation else ()
-    return tuple(r for r in ORDER if r in wanted or any(load.get(r) for load in loads))
+    return tuple(
+        r for r in ORDER if r in goal_resources or any(load.get(r) for load in loads)
+    )
 
 
 @kept_while(loads_shown)

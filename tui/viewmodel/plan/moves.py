@@ -50,8 +50,8 @@ def _columns(moves: tuple[Move, ...], width: int) -> tuple[Column, ...]:
     A list of brokers that is cut could be taken for another one.
     """
     longest = max((len(str(m.id)) for m in moves), default=0)
-    wanted = max(len("partition"), longest) + 1
-    first = Column("partition", "partition", min(wanted, max(16, width // 3)))
+    name_width = max(len("partition"), longest) + 1
+    first = Column("partition", "partition", min(name_width, max(16, width // 3)))
     needed = {
         "brokers": max((len(from_to(m)) for m in moves), default=0) + 1,
         "leader": max((len(_leader(m)) for m in moves), default=0) + 1,

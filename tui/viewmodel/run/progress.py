@@ -15,11 +15,11 @@ def share_done(run: RunProgress) -> float:
 
     What was dropped counts as done only while the run goes on: as no more to do.
     """
-    goes_on = run.state in ACTIVE
-    over = ENDED if goes_on else (MoveState.DONE,)
+    is_active = run.state in ACTIVE
+    over = ENDED if is_active else (MoveState.DONE,)
     if run.moves and all(m.state in over for m in run.moves):
         return 1.0
-    counted = [m for m in run.moves if goes_on or m.state is not MoveState.DROPPED]
+    counted = [m for m in run.moves if is_active or m.state is not MoveState.DROPPED]
     total = bytes_total(run)
     by_moves = sum(map(move_share, counted)) / max(1, len(run.moves))
     share = _bytes_arrived(counted) / total if total else by_moves
@@ -47,7 +47,7 @@ def move_share(move: MoveProgress) -> float:
         return 1.0
     if move.state is MoveState.PLANNED or not move.bytes_copied:
         return 0.0
-    # The log grows while it is copied, so the plan's figure may be exceeded.
+    # The log grows while it is copied and may exceed the plan's figure.
     return min(NEARLY, move.bytes_copied / max(1, move.move.bytes_to_copy or 0))
 
 
@@ -62,5 +62,5 @@ def rate_of_move(move: MoveProgress, now_ms: int) -> float | None:
 
 def rate_now(run: RunProgress, now_ms: int) -> float:
     """Bytes per second of all moves that are under way."""
-    under_way = [m for m in run.moves if m.state is MoveState.ISSUED]
-    return sum(rate_of_move(m, now_ms) or 0.0 for m in under_way)
+    in_flight = [m for m in run.moves if m.state is MoveState.ISSUED]
+    return sum(rate_of_move(m, now_ms) or 0.0 for m in in_flight)

@@ -273,7 +273,7 @@ def moves_table(shown: RunShown, width: int, wish: Wish) -> Table:
     moves = () if shown.run is None else shown.run.moves
     ordered = sorted(moves, key=lambda m: ORDER.index(m.state))
     if wish == Wish():
-        # Rows that nobody will see need not be made.
+        # Rows that are not displayed need not be made.
         found = _table(ordered[:MOVES_SHOWN], shown.at_ms, width)
     else:
         found = arranged(_table(ordered, shown.at_ms, width), wish)
