@@ -118,5 +118,5 @@ def endpoint() -> Iterator[str]:
     """Of an S3 server."""
     from tests.support.executor.s3_server import s3_server
 
-    with s3_server() as found:
-        yield found
+    with s3_server() as url:
+        yield url

@@ -30,27 +30,25 @@ def rewritten(path: Path, folder: Path) -> bytes:
 
 
 @pytest.mark.parametrize("name", [*SNAPSHOTS, "synthetic/snapshot.json"])
-def test_a_snapshot_is_the_one_that_its_program_writes(
+def test_each_snapshot_fixture_matches_its_generator(
     generated: Path, tmp_path: Path, name: str
 ) -> None:
-    found, again = (rewritten(f / name, tmp_path) for f in (FIXTURES, generated))
-    assert found == again
+    result, again = (rewritten(f / name, tmp_path) for f in (FIXTURES, generated))
+    assert result == again
 
 
-def test_the_synthetic_history_is_the_one_that_its_program_writes(
+def test_the_synthetic_history_matches_its_generator(
     generated: Path,
 ) -> None:
     paths = sorted(generated.glob("synthetic/history/*/*.parquet"))
     assert len(paths) == 15
     for path in paths:
-        found = pq.ParquetFile(FIXTURES / path.relative_to(generated)).read()
+        result = pq.ParquetFile(FIXTURES / path.relative_to(generated)).read()
         again = pq.ParquetFile(path).read()
-        assert again.select(found.column_names).equals(found)
+        assert again.select(result.column_names).equals(result)
 
 
-def test_the_recorded_cluster_has_groups_both_storages_and_one_or_more_replicas() -> (
-    None
-):
+def test_the_recorded_cluster_covers_groups_storages_and_replication_factors() -> None:
     state = read_recording(FIXTURES / "recorded")
     assert state.state.anonymised
     users = [r for r in state.snapshot.rows() if not r.internal]

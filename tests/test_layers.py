@@ -43,5 +43,5 @@ def test_a_module_loads_nothing_heavy_that_it_does_not_need(
 
 
 @pytest.mark.parametrize("name", PACKAGES)
-def test_nobody_else_owns_our_import_names(name: str) -> None:
+def test_no_other_distribution_owns_our_import_names(name: str) -> None:
     assert set(packages_distributions().get(name, ())) <= {"kafka-plimsoll"}

@@ -40,12 +40,12 @@ def test_a_better_bound_replaces_the_one_before(path: Path) -> None:
     assert Bounds(path).bound(ONE) == 0.045
 
 
-def test_a_worse_bound_is_forgotten(path: Path) -> None:
+def test_a_worse_bound_is_ignored(path: Path) -> None:
     Bounds(path).learn([ONE, replace(ONE, bound=0.01)])
     assert Bounds(path).bound(ONE) == 0.04
 
 
-def test_the_best_plan_known_is_kept_beside_the_bound(path: Path) -> None:
+def test_the_best_known_plan_is_stored_with_the_bound(path: Path) -> None:
     Bounds(path).learn([ONE, replace(ONE, objective=0.044)])
     assert Bounds(path).objective(ONE) == 0.044
 
@@ -57,12 +57,14 @@ def test_a_bound_of_another_instance_of_the_same_name_does_not_count(
     assert Bounds(path).bound(replace(ONE, digest="b")) == 0.0
 
 
-def test_a_plan_that_the_evaluator_refused_teaches_nothing(path: Path) -> None:
+def test_a_plan_rejected_by_the_evaluator_leaves_the_bounds_unchanged(
+    path: Path,
+) -> None:
     Bounds(path).learn([replace(ONE, valid=False)])
     assert Bounds(path).bound(ONE) == 0.0
 
 
-def test_a_bound_above_a_valid_plan_is_told(path: Path) -> None:
+def test_a_bound_above_a_valid_plan_raises_an_error(path: Path) -> None:
     with pytest.raises(ValueError, match="above a valid plan"):
         Bounds(path).learn([ONE, replace(ONE, bound=0.06)])
 

@@ -16,9 +16,9 @@ BROKERS, PARTITIONS = 6, 60
 
 @pytest.fixture(scope="module")
 def plan() -> Plan:
-    found = solve(snapshots(BROKERS, PARTITIONS)[0], GOALS, SolveLimits(work=0.5)).best
-    assert found is not None
-    return found
+    best = solve(snapshots(BROKERS, PARTITIONS)[0], GOALS, SolveLimits(work=0.5)).best
+    assert best is not None
+    return best
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +27,7 @@ def views(plan: Plan) -> list[LoopView]:
     return list(itertools.islice(seconds(ready(states[0], plan), states), 12))
 
 
-def test_each_second_of_a_run_has_another_move_done(views: list[LoopView]) -> None:
+def test_each_second_of_a_run_completes_another_move(views: list[LoopView]) -> None:
     done = [view.run.count(MoveState.DONE) for view in views if view.run is not None]
     assert done[:3] == [0, 1, 2]
     assert len(done) == len(views)
@@ -39,7 +39,7 @@ def test_each_second_has_other_loads_on_the_same_brokers(views: list[LoopView]) 
     assert {tuple(load) for load in loads} == {tuple(loads[0])}
 
 
-def test_a_run_of_before_is_done_at_the_end_of_its_replay(plan: Plan) -> None:
+def test_a_previous_run_is_done_at_the_end_of_its_replay(plan: Plan) -> None:
     past = CannedPast(plan)
     (run, *_) = past.runs()
     replay = past.replay(run.run_id)

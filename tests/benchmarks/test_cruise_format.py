@@ -34,7 +34,7 @@ DOCUMENT: dict[str, Any] = {
 }
 
 
-def test_consumers_rate_is_the_leaders_out_less_what_followers_fetch() -> None:
+def test_the_consumer_rate_is_the_leader_rate_minus_what_followers_fetch() -> None:
     snapshot = snapshot_of(DOCUMENT)
     out = snapshot.header.resources.index(Resource.NET_OUT)
     assert snapshot.partitions.loads[0, out] == 10 * 1024
@@ -52,15 +52,15 @@ def test_a_dead_broker_is_dead_and_a_new_one_alive() -> None:
     brokers = [
         b | {"state": s} for b, s in zip(DOCUMENT["brokers"], states, strict=True)
     ]
-    found = snapshot_of(DOCUMENT | {"brokers": brokers}).header.brokers
-    assert [b.state for b in found] == [
+    result = snapshot_of(DOCUMENT | {"brokers": brokers}).header.brokers
+    assert [b.state for b in result] == [
         BrokerState.DEAD,
         BrokerState.ALIVE,
         BrokerState.ALIVE,
     ]
 
 
-def test_a_cluster_without_disks_has_no_disk_to_level() -> None:
+def test_a_cluster_without_disks_has_no_disk_to_balance() -> None:
     dry = [p | {"load": p["load"] | {"disk": 0}} for p in DOCUMENT["partitions"]]
     snapshot = snapshot_of(DOCUMENT | {"partitions": dry})
     assert Resource.DISK not in snapshot.header.resources

@@ -29,14 +29,14 @@ def shares(snapshot: Snapshot) -> np.ndarray:
 
 
 @pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
-def test_an_instance_has_the_size_that_its_shape_says(shape: Shape) -> None:
+def test_an_instance_has_the_size_of_its_shape(shape: Shape) -> None:
     snapshot = build(shape, SEED)
     assert len(snapshot) == shape.partitions
     assert len(snapshot.header.brokers) == shape.brokers
     assert len(snapshot.partitions.replica_broker) == shape.partitions * shape.rf
 
 
-def test_a_seed_gives_the_same_instance_again_and_another_seed_another() -> None:
+def test_equal_seeds_give_equal_instances_and_other_seeds_different_ones() -> None:
     shape = shape_of("10x500")
     first, again, other = (
         instance_digest(shape, build(shape, seed)) for seed in (1, 1, 2)
@@ -45,18 +45,18 @@ def test_a_seed_gives_the_same_instance_again_and_another_seed_another() -> None
 
 
 @pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
-def test_an_instance_is_the_one_that_its_bound_was_proved_for(shape: Shape) -> None:
+def test_an_instance_matches_the_one_its_bound_was_proved_for(shape: Shape) -> None:
     known = json.loads(FILE.read_text())[f"{shape.name}/{SEED}"]
     assert instance_digest(shape, build(shape, SEED)) == known["digest"]
 
 
-def test_an_instance_with_another_price_is_another_instance() -> None:
+def test_an_instance_with_another_move_cost_has_another_digest() -> None:
     shape = shape_of("10x500")
     band, snapshot = replace(shape, band=0.09), build(shape, SEED)
     assert instance_digest(shape, snapshot) != instance_digest(band, snapshot)
 
 
-def test_a_move_costs_one_price_where_the_objective_is_the_band() -> None:
+def test_a_move_costs_one_price_under_the_tolerance_band_objective() -> None:
     shape = shape_of("24x5000-rf3-band")
     snapshot = build(shape, SEED)
     replicas = snapshot.replicas(0)
@@ -68,7 +68,7 @@ def test_a_move_costs_one_price_where_the_objective_is_the_band() -> None:
 
 
 @pytest.mark.parametrize("shape", SMALL, ids=lambda shape: shape.name)
-def test_an_instance_breaks_no_rule_but_that_of_its_drain(shape: Shape) -> None:
+def test_an_instance_violates_only_the_rule_of_its_drain(shape: Shape) -> None:
     judged = evaluate(build(shape, SEED), goals_of(shape), ())
     assert bool(judged.violations) is shape.drain
 
@@ -80,21 +80,21 @@ def test_replicas_of_a_partition_lie_in_different_racks(rf3: str) -> None:
     assert all(len(set(row)) == 3 for row in racks.tolist())
 
 
-def test_a_plain_instance_has_no_partition_over_a_tenth_of_a_level() -> None:
+def test_a_plain_instance_has_no_partition_above_a_tenth_of_the_average_load() -> None:
     assert shares(build(shape_of("50x5000"), SEED)).max() < 1.05 * LARGEST
 
 
-def test_giants_are_up_to_the_share_they_are_said_to_be() -> None:
+def test_large_partitions_reach_their_documented_share() -> None:
     largest = shares(build(shape_of("50x5000-giants"), SEED)).max()
     assert LARGEST < largest < 1.05 * GIANT[1]
 
 
-def test_young_brokers_hold_a_twentieth_of_what_old_ones_hold() -> None:
-    held = np.bincount(build(shape_of("50x5000"), SEED).partitions.replica_broker)
-    assert 0.02 < held[40:].mean() / held[:40].mean() < 0.10
+def test_new_brokers_hold_a_twentieth_of_the_replicas_of_old_ones() -> None:
+    counts = np.bincount(build(shape_of("50x5000"), SEED).partitions.replica_broker)
+    assert 0.02 < counts[40:].mean() / counts[:40].mean() < 0.10
 
 
-def test_a_near_level_cluster_is_near_level() -> None:
+def test_a_nearly_balanced_instance_is_nearly_balanced() -> None:
     shape = shape_of("50x5000-near-level")
     judged = evaluate(build(shape, SEED), goals_of(shape), ())
     assert all(
@@ -104,28 +104,28 @@ def test_a_near_level_cluster_is_near_level() -> None:
     )
 
 
-def test_a_drain_instance_has_one_broker_that_must_empty() -> None:
+def test_a_drain_instance_has_one_draining_broker() -> None:
     brokers = build(shape_of("10x500-drain"), SEED).header.brokers
     draining = [b.id for b in brokers if b.state is BrokerState.DRAINING]
     assert draining == [0]
 
 
-def test_a_twentieth_of_the_partitions_rests() -> None:
+def test_a_twentieth_of_the_partitions_is_in_cooldown() -> None:
     moves = build(shape_of("10x500"), SEED).header.recent_moves
     assert len({(m.topic, m.partition) for m in moves}) == 25
 
 
-def test_disk_is_a_goal_where_it_is_copied() -> None:
-    levelled = {g.resource for g in goals_of(shape_of("9x500-rf3")).balance}
-    assert levelled == {Resource.NET_IN, Resource.NET_OUT, Resource.DISK}
+def test_disk_is_a_goal_where_moves_copy_data() -> None:
+    balanced = {g.resource for g in goals_of(shape_of("9x500-rf3")).balance}
+    assert balanced == {Resource.NET_IN, Resource.NET_OUT, Resource.DISK}
 
 
-def test_the_small_kin_of_a_shape_is_of_the_same_kind() -> None:
-    kin = small(shape_of("215x930000-rf3"))
-    assert (kin.rf, kin.racks, kin.young) == (3, 3, True)
-    assert len(build(kin, SEED)) <= 600
+def test_a_small_shape_keeps_the_traits_of_the_large_one() -> None:
+    small_shape = small(shape_of("215x930000-rf3"))
+    assert (small_shape.rf, small_shape.racks, small_shape.young) == (3, 3, True)
+    assert len(build(small_shape, SEED)) <= 600
 
 
-def test_an_unknown_instance_is_refused_with_the_names_there_are() -> None:
+def test_an_unknown_instance_is_rejected_with_the_known_names() -> None:
     with pytest.raises(ConfigError, match="no instance '10x5'; there are 3x60"):
         shape_of("10x5")

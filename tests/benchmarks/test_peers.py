@@ -26,7 +26,7 @@ def test_automqs_rule_leaves_a_cluster_inside_the_band_alone() -> None:
     assert np.array_equal(plan(place, rates, 4), place)
 
 
-def test_automqs_rule_ends_where_nothing_can_be_levelled() -> None:
+def test_automqs_rule_ends_where_nothing_can_be_balanced() -> None:
     place = np.array([0, 1])
     rates = np.array([[9.0, 9.0], [1.0, 1.0]])
     assert sorted(plan(place, rates, 2).tolist()) == [0, 1]

@@ -40,13 +40,13 @@ def test_there_are_pictures() -> None:
 @pytest.mark.parametrize("file", pictures(), ids=lambda file: file.stem)
 def test_each_name_is_a_css_identifier(file: Path) -> None:
     root = read(file)
-    found = {*names(root), *rules(root)}
-    assert found
-    assert [name for name in found if not IDENTIFIER.fullmatch(name)] == []
+    result = {*names(root), *rules(root)}
+    assert result
+    assert [name for name in result if not IDENTIFIER.fullmatch(name)] == []
 
 
 @pytest.mark.parametrize("file", pictures(), ids=lambda file: file.stem)
-def test_each_text_has_a_colour_of_its_own(file: Path) -> None:
+def test_each_text_has_its_own_colour(file: Path) -> None:
     root = read(file)
     known = rules(root)
     for text in root.iter(f"{SVG}text"):

@@ -9,9 +9,9 @@ def test_moves_are_drawn_the_same_each_time() -> None:
 
 
 def test_no_order_beats_the_least_time() -> None:
-    found = measured(random_moves(1, 12, 5), in_flight=2)
-    assert min(one.time for one in found.values()) >= 1 - 1e-9
-    assert found["run"].time <= 1.02 * found["list"].time
+    result = measured(random_moves(1, 12, 5), in_flight=2)
+    assert min(one.time for one in result.values()) >= 1 - 1e-9
+    assert result["run"].time <= 1.02 * result["list"].time
 
 
 def test_a_row_has_a_cell_for_each_figure() -> None:

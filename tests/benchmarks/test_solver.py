@@ -38,22 +38,22 @@ def test_the_table_gives_the_gap_to_the_best_bound_not_to_the_plans_own(
 
 
 def test_the_table_shows_the_median_and_the_worst_seed(bounds: Bounds) -> None:
-    found = [
+    result = [
         replace(ONE, seed=seed, objective=objective)
         for seed, objective in enumerate([0.041, 0.042, 0.048], start=1)
     ]
-    bounds.learn(found)
-    (row,) = [r for r in table(found, bounds).splitlines() if r.startswith("| 10x500")]
+    bounds.learn(result)
+    (row,) = [r for r in table(result, bounds).splitlines() if r.startswith("| 10x500")]
     assert "5.00%" in row
     assert "20.00%" in row
 
 
-def test_the_table_says_which_claim_of_a_plan_does_not_hold(bounds: Bounds) -> None:
+def test_the_table_names_the_claim_of_a_plan_that_does_not_hold(bounds: Bounds) -> None:
     wrong = replace(ONE, valid=False, broken="rules: racks")
     assert "seed 1: rules: racks" in table([wrong], bounds)
 
 
-def test_what_was_measured_is_read_again_as_it_was(tmp_path: Path) -> None:
+def test_written_measurements_read_back_unchanged(tmp_path: Path) -> None:
     path = tmp_path / "solver.json"
     write_measured({ONE.key: ONE}, path)
     assert read_measured(path) == {ONE.key: ONE}

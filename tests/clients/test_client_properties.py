@@ -54,12 +54,12 @@ def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
     )
 
 
-def test_an_empty_file_leaves_everything_open(stores: Stores) -> None:
+def test_an_empty_file_sets_nothing(stores: Stores) -> None:
     assert stores.read("") == ClientProperties()
 
 
-def test_kafkas_own_spelling_is_understood(stores: Stores) -> None:
-    told = stores.read(
+def test_kafkas_spelling_is_accepted(stores: Stores) -> None:
+    properties = stores.read(
         "bootstrap.servers=a:1,b:2",
         "client.id=balancer",
         "security.protocol=sasl_ssl",
@@ -73,19 +73,19 @@ def test_kafkas_own_spelling_is_understood(stores: Stores) -> None:
         f"ssl.key.password={SECRET}",
         "ssl.endpoint.identification.algorithm=",
     )
-    assert (told.bootstrap, told.client_id) == ("a:1,b:2", "balancer")
-    assert told.protocol == "SASL_SSL"
-    assert told.sasl == Login(
+    assert (properties.bootstrap, properties.client_id) == ("a:1,b:2", "balancer")
+    assert properties.protocol == "SASL_SSL"
+    assert properties.sasl == Login(
         mechanism="SCRAM-SHA-512", username="alïce", password=SECRET
     )
-    assert told.tls is not None
-    assert told.tls.authorities == stores.ca.read_text()
-    assert not told.tls.check_names
-    assert told.tls.context().get_ca_certs()
+    assert properties.tls is not None
+    assert properties.tls.authorities == stores.ca.read_text()
+    assert not properties.tls.check_names
+    assert properties.tls.context().get_ca_certs()
 
 
-def test_librdkafkas_spelling_is_understood(stores: Stores) -> None:
-    told = stores.read(
+def test_librdkafkas_spelling_is_accepted(stores: Stores) -> None:
+    properties = stores.read(
         "security.protocol=SASL_SSL",
         "sasl.mechanisms=PLAIN",
         "sasl.username=alice",
@@ -94,26 +94,28 @@ def test_librdkafkas_spelling_is_understood(stores: Stores) -> None:
         "ssl.certificate.location={client}",
         "ssl.key.location={client}",
     )
-    assert told.sasl == Login(mechanism="PLAIN", username="alice", password=SECRET)
-    assert told.tls is not None
-    assert told.tls.check_names
-    assert told.tls.key is not None
+    assert properties.sasl == Login(
+        mechanism="PLAIN", username="alice", password=SECRET
+    )
+    assert properties.tls is not None
+    assert properties.tls.check_names
+    assert properties.tls.key is not None
 
 
-def test_certificates_may_stand_in_the_file_itself_in_one_line(stores: Stores) -> None:
+def test_certificates_may_be_given_inline_on_one_line(stores: Stores) -> None:
     def in_one_line(file: Path) -> str:
         return " ".join(file.read_text().split("\n"))
 
     key, _, chain = in_one_line(stores.client).partition("-----BEGIN CERTIFICATE")
-    told = stores.read(
+    properties = stores.read(
         "security.protocol=SSL",
         f"ssl.truststore.certificates={in_one_line(stores.ca)}",
         f"ssl.keystore.key={key}",
         f"ssl.keystore.certificate.chain=-----BEGIN CERTIFICATE{chain}",
     )
-    assert told.tls is not None
-    assert told.tls.authorities == stores.ca.read_text()
-    assert told.tls.context().get_ca_certs()
+    assert properties.tls is not None
+    assert properties.tls.authorities == stores.ca.read_text()
+    assert properties.tls.context().get_ca_certs()
 
 
 @pytest.mark.parametrize(
@@ -139,7 +141,7 @@ def test_certificates_may_stand_in_the_file_itself_in_one_line(stores: Stores) -
     ],
     ids=["in JAAS", "Kafka 4.2", "librdkafka"],
 )
-def test_client_credentials_are_understood(stores: Stores, lines: list[str]) -> None:
+def test_client_credentials_are_accepted(stores: Stores, lines: list[str]) -> None:
     head = ("security.protocol=SASL_PLAINTEXT", "sasl.mechanism=OAUTHBEARER", URL)
     assert stores.read(*head, *lines).sasl == TokenSource(
         url="https://id.example/token",
@@ -149,9 +151,11 @@ def test_client_credentials_are_understood(stores: Stores, lines: list[str]) -> 
     )
 
 
-def test_keys_of_other_matters_are_told_apart(stores: Stores) -> None:
-    told = stores.read("group.id=g", "security.protocol=SSL", "ssl.protocol=TLSv1.3")
-    assert told.unused == ("group.id", "ssl.protocol")
+def test_unrelated_keys_are_listed_separately(stores: Stores) -> None:
+    properties = stores.read(
+        "group.id=g", "security.protocol=SSL", "ssl.protocol=TLSv1.3"
+    )
+    assert properties.unused == ("group.id", "ssl.protocol")
 
 
 SASL_SSL = ("security.protocol=SASL_SSL", "sasl.mechanism=PLAIN")
@@ -270,7 +274,7 @@ def test_what_cannot_be_used_is_told_with_key_and_file(
     assert SECRET not in str(caught.value)
 
 
-def test_a_damaged_certificate_is_told(stores: Stores) -> None:
+def test_a_damaged_certificate_is_reported(stores: Stores) -> None:
     text = "".join(stores.ca.read_text().split("\n")).replace("MII", "MIJ", 1)
     begin = "line 2: ssl.truststore.certificates: a trusted certificate is damaged"
     with pytest.raises(ConfigError, match=begin):
@@ -288,14 +292,14 @@ def test_a_key_of_another_certificate_is_told(stores: Stores) -> None:
 
 
 def test_no_secret_is_in_a_repr(stores: Stores) -> None:
-    told = stores.read(
+    properties = stores.read(
         *SASL_SSL,
         LOGIN,
         "ssl.keystore.location={locked}",
         f"ssl.key.password={SECRET}",
     )
     tokens = TokenSource(url="u", client_id="c", client_secret=SECRET)
-    shown = repr(Connection("a:1", client=told)) + repr(tokens)
+    shown = repr(Connection("a:1", client=properties)) + repr(tokens)
     assert "alice" in shown
     assert SECRET not in shown
     assert "PRIVATE KEY" not in shown

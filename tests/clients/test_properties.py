@@ -14,7 +14,7 @@ from model.errors import ConfigError
 def read(tmp_path: Path, text: str | bytes) -> dict[str, str]:
     file = tmp_path / "client.properties"
     file.write_bytes(text.encode() if isinstance(text, str) else text)
-    return {key: found.value for key, found in read_properties(file).items()}
+    return {key: result.value for key, result in read_properties(file).items()}
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_a_file_reads_as_java_reads_it(
     assert read(tmp_path, text) == pairs
 
 
-def test_a_line_is_counted_where_its_key_stands(tmp_path: Path) -> None:
+def test_a_property_has_the_line_of_its_key(tmp_path: Path) -> None:
     file = tmp_path / "client.properties"
     file.write_text("# first\na=1\\\n2\\\n3\nb=4\n")
     assert {k: p.line for k, p in read_properties(file).items()} == {"a": 2, "b": 5}
@@ -60,7 +60,7 @@ def test_a_malformed_escape_is_told_with_its_line(tmp_path: Path) -> None:
         read(tmp_path, "a=b\nc=\\u12g4\n")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*nowhere: No such file"):
         read_properties(tmp_path / "nowhere")
 
@@ -69,10 +69,10 @@ MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule"
 
 
 @given(st.text(st.characters(exclude_characters="\r", exclude_categories=["Cs"])))
-def test_any_password_comes_back_from_its_quotes(password: str) -> None:
-    told = parse_jaas(f'{MODULE} required username="u" password={quoted(password)};')
-    assert told.name == "PlainLoginModule"
-    assert told.options == {"username": "u", "password": password}
+def test_any_quoted_password_reads_back(password: str) -> None:
+    options = parse_jaas(f'{MODULE} required username="u" password={quoted(password)};')
+    assert options.name == "PlainLoginModule"
+    assert options.options == {"username": "u", "password": password}
 
 
 @pytest.mark.parametrize(

@@ -15,16 +15,16 @@ def host(endpoint: str) -> Host:
     return Host(store, FakeTime().timing, "a")
 
 
-def test_an_object_is_made_once(host: Host) -> None:
+def test_an_object_is_created_only_once(host: Host) -> None:
     assert host.bucket.get("x") is None
     etag = host.bucket.put_new("x", b"mine")
     assert host.bucket.put_new("x", b"theirs") is None
-    found = host.bucket.get("x")
-    assert found is not None
-    assert (found.body, found.etag) == (b"mine", etag)
+    result = host.bucket.get("x")
+    assert result is not None
+    assert (result.body, result.etag) == (b"mine", etag)
 
 
-def test_an_object_is_replaced_only_as_it_was_known(host: Host) -> None:
+def test_an_object_is_replaced_only_if_unchanged(host: Host) -> None:
     first = host.bucket.put_new("x", b"1")
     assert first is not None
     second = host.bucket.put_over("x", b"2", first)
@@ -42,7 +42,7 @@ def test_names_are_listed_in_order_and_without_the_prefix(host: Host) -> None:
     assert list(host.bucket.sizes("a/", after="2")) == ["2/x", "2/y", "top"]
 
 
-def test_a_write_whose_answer_was_lost_is_known_when_it_is_repeated(
+def test_a_repeated_write_recognises_that_the_lost_answer_succeeded(
     host: Host,
 ) -> None:
     host.wire.fault = {0: Fault.ANSWER_LOST}.get

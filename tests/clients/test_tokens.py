@@ -36,7 +36,7 @@ def tokens(url: str, secret: str = SECRET, clock: Clock | None = None) -> Tokens
     return Tokens(source, OPEN, 2.0, clock or Clock())
 
 
-def test_a_token_is_asked_for_as_the_standard_has_it(server: TokenServer) -> None:
+def test_a_token_is_requested_as_the_standard_specifies(server: TokenServer) -> None:
     token = tokens(server.url).current()
     assert server.forms == [
         {"grant_type": ["client_credentials"], "scope": ["kafka"]},
@@ -46,7 +46,7 @@ def test_a_token_is_asked_for_as_the_standard_has_it(server: TokenServer) -> Non
     assert token.text not in repr(token)
 
 
-def test_a_token_is_kept_for_most_of_its_life_and_then_replaced(
+def test_a_token_is_reused_for_most_of_its_lifetime_and_then_replaced(
     server: TokenServer,
 ) -> None:
     clock = Clock()
@@ -59,11 +59,11 @@ def test_a_token_is_kept_for_most_of_its_life_and_then_replaced(
     assert len(server.forms) == 2
 
 
-def test_without_a_life_in_the_answer_the_tokens_own_end_counts(
+def test_without_a_lifetime_in_the_answer_the_expiry_in_the_token_counts(
     server: TokenServer,
 ) -> None:
-    told = json.loads(server.granted())
-    server.answer = json.dumps({"access_token": told["access_token"]}).encode()
+    document = json.loads(server.granted())
+    server.answer = json.dumps({"access_token": document["access_token"]}).encode()
     token = tokens(server.url).current()
     assert token.ends_at_s > 1e9
 
@@ -78,7 +78,7 @@ def test_a_wrong_secret_is_refused_in_words_without_it(server: TokenServer) -> N
 @pytest.mark.parametrize(
     "answer", [b"<html>", b"[]", b"{}", b'{"access_token": "opaque"}', b"\xff"]
 )
-def test_what_is_no_token_is_told(server: TokenServer, answer: bytes) -> None:
+def test_an_invalid_token_is_reported(server: TokenServer, answer: bytes) -> None:
     server.answer = answer
     with pytest.raises(ConfigError, match="answered without an access_token"):
         tokens(server.url).current()

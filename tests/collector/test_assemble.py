@@ -37,19 +37,19 @@ def snapshot(state: ClusterState, found: pa.Table) -> Snapshot:
     return assemble(state, found, window_s=15.0)
 
 
-def test_loads_stand_beside_their_partitions() -> None:
+def test_loads_belong_to_their_partitions() -> None:
     state = cluster(topic("a", [[1], [2]]), topic("b", [[3, 1]]))
-    found = snapshot(state, vectors(("b", 0, 0), ("a", 1, 0)))
-    assert found.partitions.loads[1:].tolist() == [[5.0, 7.0, 1000.0]] * 2
-    assert np.isnan(found.partitions.loads[0]).all()
-    assert found.partitions.measured.tolist() == [
+    result = snapshot(state, vectors(("b", 0, 0), ("a", 1, 0)))
+    assert result.partitions.loads[1:].tolist() == [[5.0, 7.0, 1000.0]] * 2
+    assert np.isnan(result.partitions.loads[0]).all()
+    assert result.partitions.measured.tolist() == [
         [False] * 3,
         [True, False, True],
         [True, False, True],
     ]
-    assert found.partitions.size_bytes.tolist() == [-1, 9000, 9000]
-    assert found.partitions.local_bytes.tolist() == [-1, 1000, 1000]
-    assert found.replicas(2) == (3, 1)
+    assert result.partitions.size_bytes.tolist() == [-1, 9000, 9000]
+    assert result.partitions.local_bytes.tolist() == [-1, 1000, 1000]
+    assert result.replicas(2) == (3, 1)
 
 
 def test_age_and_measured_share_are_stated() -> None:
@@ -62,36 +62,36 @@ def test_age_and_measured_share_are_stated() -> None:
     assert source.measured_share == 4 / 6
 
 
-def test_a_cluster_without_partitions_has_a_snapshot() -> None:
-    found = snapshot(cluster(), VECTORS.empty_table())
-    assert len(found) == 0
-    assert found.header.taken_at_ms == START_MS
-    assert found.header.sources[0].measured_share == 1.0
+def test_a_cluster_without_partitions_gives_a_snapshot() -> None:
+    result = snapshot(cluster(), VECTORS.empty_table())
+    assert len(result) == 0
+    assert result.header.taken_at_ms == START_MS
+    assert result.header.sources[0].measured_share == 1.0
 
 
-def test_a_shared_log_lies_on_no_disk() -> None:
+def test_a_shared_log_uses_no_disk() -> None:
     state = cluster(topic("a", [[1]]), storage=StorageKind.SHARED)
-    found = snapshot(state, vectors(("a", 0, 0)))
-    assert found.partitions.loads.tolist() == [[5.0, 7.0, 0.0]]
-    assert found.partitions.local_bytes.tolist() == [0]
-    assert found.partitions.size_bytes.tolist() == [9000]
+    result = snapshot(state, vectors(("a", 0, 0)))
+    assert result.partitions.loads.tolist() == [[5.0, 7.0, 0.0]]
+    assert result.partitions.local_bytes.tolist() == [0]
+    assert result.partitions.size_bytes.tolist() == [9000]
 
 
-def test_a_partition_without_fresh_vector_keeps_its_last_for_a_minute() -> None:
+def test_a_partition_without_a_fresh_vector_keeps_its_last_for_a_minute() -> None:
     known = vectors(("a", 0, 0), ("a", 1, 0))
-    found = newest_vectors(known, vectors(("a", 0, FRESH_MS), net_in=6.0))
-    assert found["net_in"].to_pylist() == [6.0, 5.0]
-    found = newest_vectors(known, vectors(("a", 0, FRESH_MS + 1), net_in=6.0))
-    assert found["net_in"].to_pylist() == [6.0]
+    result = newest_vectors(known, vectors(("a", 0, FRESH_MS), net_in=6.0))
+    assert result["net_in"].to_pylist() == [6.0, 5.0]
+    result = newest_vectors(known, vectors(("a", 0, FRESH_MS + 1), net_in=6.0))
+    assert result["net_in"].to_pylist() == [6.0]
 
 
 def test_a_load_older_than_the_window_is_an_estimate() -> None:
     state = cluster(topic("a", [[1], [2]]))
-    found = snapshot(state, vectors(("a", 0, 0), ("a", 1, 15_001)))
-    assert found.partitions.measured[:, 0].tolist() == [False, True]
+    result = snapshot(state, vectors(("a", 0, 0), ("a", 1, 15_001)))
+    assert result.partitions.measured[:, 0].tolist() == [False, True]
 
 
-def test_known_vectors_stay_when_nothing_new_comes() -> None:
+def test_known_vectors_stay_when_no_new_ones_arrive() -> None:
     known = vectors(("a", 0, 0))
     assert figures(newest_vectors(known, VECTORS.empty_table())) == figures(known)
     assert newest_vectors(VECTORS.empty_table(), VECTORS.empty_table()).num_rows == 0
@@ -132,21 +132,21 @@ def test_cpu_and_requests_are_there_where_any_partition_has_them() -> None:
 
 def test_each_source_has_its_own_age_samples_and_share() -> None:
     state = cluster(topic("a", [[1], [2]]), topic("__own", [[1]]))
-    found = snapshot(state, load_table([reported(0), reported(1, in_measured=False)]))
-    probe, automq, cruise = found.header.sources
-    assert [s.name for s in found.header.sources] == [
+    result = snapshot(state, load_table([reported(0), reported(1, in_measured=False)]))
+    probe, automq, cruise = result.header.sources
+    assert [s.name for s in result.header.sources] == [
         "probe",
         "automq",
         "cruise-control",
     ]
-    assert [s.newest_sample_ms - START_MS for s in found.header.sources] == [
+    assert [s.newest_sample_ms - START_MS for s in result.header.sources] == [
         0,
         0,
         -50_000,
     ]
     assert (probe.samples, automq.samples, cruise.samples) == (32, 2, 2)
     # Of ten loads: bytes in of one partition and both disks; bytes out; nothing.
-    assert [s.measured_share for s in found.header.sources] == [0.3, 0.2, 0.0]
+    assert [s.measured_share for s in result.header.sources] == [0.3, 0.2, 0.0]
 
 
 def test_cores_are_known_of_brokers_whose_capacity_tells_them() -> None:

@@ -46,18 +46,18 @@ def read(folders: Sequence[Mapping[str, Any]]) -> Directories:
 
 
 def test_directories_are_in_the_order_of_their_paths() -> None:
-    found = read([folder("/b", (1, False)), folder("/a", (0, False))])
-    assert [d.path for d in found.listed] == ["/a", "/b"]
-    assert found.home == {("orders", 0): 0, ("orders", 1): 1}
+    result = read([folder("/b", (1, False)), folder("/a", (0, False))])
+    assert [d.path for d in result.listed] == ["/a", "/b"]
+    assert result.home == {("orders", 0): 0, ("orders", 1): 1}
 
 
-def test_a_copy_under_way_is_no_home() -> None:
-    found = read([folder("/a", (0, False)), folder("/b", (0, True))])
-    assert found.home == {("orders", 0): 0}
+def test_a_copy_in_progress_is_not_the_directory_of_a_replica() -> None:
+    result = read([folder("/a", (0, False)), folder("/b", (0, True))])
+    assert result.home == {("orders", 0): 0}
 
 
-def test_what_a_directory_can_take_is_told() -> None:
-    found = read(
+def test_the_capacity_of_each_log_directory_is_read() -> None:
+    result = read(
         [
             folder("/a", total=5000),
             folder("/b", total=-1),
@@ -65,7 +65,7 @@ def test_what_a_directory_can_take_is_told() -> None:
             folder("/d", error_code=56),
         ]
     )
-    assert found.listed == (
+    assert result.listed == (
         LogDir(path="/a", capacity_bytes=5000.0),
         LogDir(path="/b"),
         LogDir(path="/c", capacity_bytes=1000.0, cordoned=True),
@@ -73,19 +73,19 @@ def test_what_a_directory_can_take_is_told() -> None:
     )
 
 
-def test_each_replica_of_a_broker_that_told_gets_its_directory() -> None:
+def test_each_replica_of_a_broker_that_answered_gets_its_directory() -> None:
     state = cluster(topic("orders", [[1, 2], [2, 1], [1, 3]]))
-    told = read([folder("/a", (0, False)), folder("/b", (1, False))])
-    found = with_directories(state, {1: told})
-    assert found.replica_dir is not None
-    assert found.replica_dir.tolist() == [0, -1, -1, 1, -1, -1]
-    assert [b.log_dirs for b in found.brokers] == [told.listed, (), ()]
+    properties = read([folder("/a", (0, False)), folder("/b", (1, False))])
+    result = with_directories(state, {1: properties})
+    assert result.replica_dir is not None
+    assert result.replica_dir.tolist() == [0, -1, -1, 1, -1, -1]
+    assert [b.log_dirs for b in result.brokers] == [properties.listed, (), ()]
 
 
-def test_a_single_directory_is_none_to_choose_from() -> None:
+def test_a_single_directory_leaves_nothing_to_choose() -> None:
     state = cluster(topic("orders", [[1]]))
-    told = read([folder("/a", (0, False))])
-    assert with_directories(state, {1: told}) is state
+    properties = read([folder("/a", (0, False))])
+    assert with_directories(state, {1: properties}) is state
 
 
 @pytest.mark.parametrize("paths", [("/a",), ("/a", "/b")])
@@ -98,15 +98,15 @@ def test_a_broker_is_cordoned_if_all_its_directories_are(paths: tuple[str]) -> N
     assert set(states[1:]) <= {BrokerState.ALIVE, BrokerState.DEAD}
 
 
-def test_an_open_directory_is_enough_and_a_dead_broker_stays_dead() -> None:
+def test_one_open_directory_is_enough_and_a_dead_broker_stays_dead() -> None:
     state = cluster(topic("orders", [[1, 9]]))
     half = read([folder("/a"), folder("/b", is_cordoned=True)])
     closed = read([folder("/a", is_cordoned=True)])
-    found = {
+    result = {
         b.id: b.state for b in with_directories(state, {1: half, 9: closed}).brokers
     }
-    assert found[BrokerId(1)] is BrokerState.ALIVE
-    assert found[BrokerId(9)] is BrokerState.DEAD
+    assert result[BrokerId(1)] is BrokerState.ALIVE
+    assert result[BrokerId(9)] is BrokerState.DEAD
 
 
 def disk(state: ClusterState) -> list[tuple[float | None, str | None]]:
@@ -124,8 +124,8 @@ def given(capacity: float, *paths: str, broker: int = DEFAULT) -> Capacities:
 
 
 def test_a_brokers_disks_are_summed() -> None:
-    found = read([folder("/a", total=1000), folder("/b", total=500)])
-    assert found.total_bytes == 1500.0
+    result = read([folder("/a", total=1000), folder("/b", total=500)])
+    assert result.total_bytes == 1500.0
 
 
 def test_a_directory_that_is_offline_does_not_count() -> None:
@@ -135,53 +135,53 @@ def test_a_directory_that_is_offline_does_not_count() -> None:
     assert read([broken]).total_bytes is None
 
 
-def test_a_cordoned_directory_counts_for_what_lies_in_it() -> None:
-    found = read([folder("/a"), folder("/b", is_cordoned=True)])
-    assert found.total_bytes == 2000.0
+def test_a_cordoned_directory_counts_with_its_content() -> None:
+    result = read([folder("/a"), folder("/b", is_cordoned=True)])
+    assert result.total_bytes == 2000.0
 
 
 @pytest.mark.parametrize("total", [-1, 0, 2**63 - 1])
 def test_one_directory_without_a_figure_leaves_the_sum_unknown(total: int) -> None:
     """Brokers before Kafka 3.3, and file systems without a limit."""
-    found = read([folder("/a"), folder("/b", total=total)])
-    assert found.total_bytes is None
-    assert [d.capacity_bytes for d in found.listed] == [1000.0, None]
+    result = read([folder("/a"), folder("/b", total=total)])
+    assert result.total_bytes is None
+    assert [d.capacity_bytes for d in result.listed] == [1000.0, None]
 
 
 def test_directories_on_one_file_system_count_once() -> None:
     """Its room may change a little while the broker looks at one after the other."""
-    room = 2**40
-    one = folder("/a", total=2**41, usable_bytes=room)
-    same = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM + 1)
-    other = folder("/b", total=2**41, usable_bytes=room - SAME_ROOM)
+    free_bytes = 2**40
+    one = folder("/a", total=2**41, usable_bytes=free_bytes)
+    same = folder("/b", total=2**41, usable_bytes=free_bytes - SAME_ROOM + 1)
+    other = folder("/b", total=2**41, usable_bytes=free_bytes - SAME_ROOM)
     assert read([one, same]).total_bytes == 2**41
     assert read([one, other]).total_bytes == 2**42
 
 
-def test_brokers_have_the_capacity_they_tell() -> None:
+def test_brokers_have_the_capacity_they_report() -> None:
     state = cluster(topic("orders", [[1]]))
-    told = read([folder("/a")])
-    found = with_capacities(state, {1: told}, None)
-    assert disk(found) == [(1000.0, "log directories"), (None, None), (None, None)]
+    properties = read([folder("/a")])
+    result = with_capacities(state, {1: properties}, None)
+    assert disk(result) == [(1000.0, "log directories"), (None, None), (None, None)]
 
 
-def test_what_the_operator_gives_goes_before_what_brokers_tell() -> None:
+def test_configured_capacities_take_precedence_over_reported_ones() -> None:
     state = cluster(topic("orders", [[1]]))
     known = {b: read([folder("/a")]) for b in (1, 2, 3)}
-    found = with_capacities(state, known, given(4000.0, broker=2))
-    told = (1000.0, "log directories")
-    assert disk(found) == [told, (4000.0, "capacity file"), told]
+    result = with_capacities(state, known, given(4000.0, broker=2))
+    reported = (1000.0, "log directories")
+    assert disk(result) == [reported, (4000.0, "capacity file"), reported]
 
 
 @pytest.mark.parametrize("topics", [(topic("orders", [[1]]),), ()])
-def test_local_disks_say_nothing_where_all_bytes_are_in_object_storage(
+def test_local_disks_do_not_count_if_all_bytes_are_in_object_storage(
     topics: tuple[dict[str, Any], ...],
 ) -> None:
     state = cluster(*topics, storage=StorageKind.SHARED)
     known = {b: read([folder("/a")]) for b in (1, 2, 3)}
     assert disk(with_capacities(state, known, None)) == [(None, None)] * 3
-    found = with_capacities(state, known, given(5.0))
-    assert disk(found) == [(5.0, "capacity file")] * 3
+    result = with_capacities(state, known, given(5.0))
+    assert disk(result) == [(5.0, "capacity file")] * 3
 
 
 def test_a_given_directory_that_a_broker_lacks_is_named() -> None:
@@ -192,7 +192,7 @@ def test_a_given_directory_that_a_broker_lacks_is_named() -> None:
         with_capacities(state, known, given(2.0, "/a", "/b"))
 
 
-def test_a_unit_that_was_mistaken_ends_the_watch_with_both_brokers() -> None:
+def test_a_mistaken_unit_ends_the_watch_and_names_both_brokers() -> None:
     state = cluster(topic("orders", [[1]]))
     known = {b: read([folder("/a", total=10**12)]) for b in (1, 2, 3)}
     with pytest.raises(InvalidCluster, match=r"disk capacity of broker 2; check their"):

@@ -21,13 +21,13 @@ def test_a_cluster_without_users_partitions_has_a_snapshot_at_once(
 ) -> None:
     watcher = collector(tmp_path)
     watcher._see(cluster(topic("__own", [[1]])))
-    found = watcher.snapshot()
-    assert found is not None
-    assert len(found.header.brokers) == 3
+    result = watcher.snapshot()
+    assert result is not None
+    assert len(result.header.brokers) == 3
     watcher.close()
 
 
-def test_brokers_are_there_before_any_load(tmp_path: Path) -> None:
+def test_brokers_are_present_before_any_load(tmp_path: Path) -> None:
     watcher = collector(tmp_path)
     assert watcher.brokers() == ()
     watcher._see(cluster(topic("orders", [[1]])))
@@ -48,7 +48,7 @@ def test_an_unreachable_cluster_ends_the_watch_with_its_address(
         assert isinstance(watcher.failure, ClusterUnreachable)
 
 
-def test_waiting_ends_with_a_sentence(tmp_path: Path) -> None:
+def test_waiting_ends_with_an_explanation(tmp_path: Path) -> None:
     watcher = collector(tmp_path)
     with pytest.raises(
         ClusterUnreachable, match=r"127\.0\.0\.1:1 was measured within 0 s"

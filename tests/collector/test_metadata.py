@@ -18,7 +18,7 @@ def test_partitions_are_sorted_by_topic_and_number() -> None:
     assert state.leader.tolist() == [2, 1, 2, 3]
 
 
-def test_brokers_that_are_gone_or_fenced_are_dead() -> None:
+def test_missing_or_fenced_brokers_are_dead() -> None:
     described = {
         "cluster_id": "c1",
         "brokers": [
@@ -50,7 +50,7 @@ def test_topics_with_two_underscores_are_internal() -> None:
     assert state.internal.tolist() == [True, False, False]
 
 
-def test_an_empty_cluster_is_a_state_too() -> None:
+def test_an_empty_cluster_gives_a_state() -> None:
     state = cluster()
     assert len(state) == 0
     assert len(state.brokers) == 3
@@ -64,9 +64,7 @@ def test_the_right_to_describe_is_read_from_the_answer() -> None:
     assert cluster().may_describe
 
 
-def test_partitions_short_of_replicas_in_sync_are_counted_apart_from_offline_ones() -> (
-    None
-):
+def test_under_replicated_and_offline_partitions_are_counted_separately() -> None:
     orders = topic(
         "orders",
         [[1, 2, 3], [1, 2, 3], [1, 2, 3], [1]],

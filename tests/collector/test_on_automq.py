@@ -34,8 +34,8 @@ def test_a_real_automq_is_recognised_and_measured(
             time.sleep(1.1)
         tables.append(probe.sample(state))
     assert {t.storage for t in state.topics} == {StorageKind.SHARED}
-    found = load_vectors(pa.concat_tables(tables), Window(window_ms=60_000))
-    mine = [r for r in found.to_pylist() if r["topic"] == "collector-shared"]
+    result = load_vectors(pa.concat_tables(tables), Window(window_ms=60_000))
+    mine = [r for r in result.to_pylist() if r["topic"] == "collector-shared"]
     # The first sample may have come before the partition was open.
     written = (mine[0]["samples"] - 1) * RECORDS * RECORD_BYTES
     rate = 1000 * written / mine[0]["span_ms"]
@@ -43,7 +43,7 @@ def test_a_real_automq_is_recognised_and_measured(
     assert mine[1]["net_in"] == 0
 
 
-def test_local_disks_of_a_real_automq_are_no_capacity(
+def test_local_disks_of_a_real_automq_do_not_count_as_capacity(
     automq_cluster: AutoMQCluster,
 ) -> None:
     automq_cluster.create_topic("collector-shared", [[0], [1]])

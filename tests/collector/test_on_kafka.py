@@ -88,14 +88,14 @@ def whole_window(watcher: Collector) -> Snapshot:
     window_ms = 15_000
 
     def there() -> bool:
-        found = watcher.snapshot()
+        result = watcher.snapshot()
         assert watcher.failure is None
-        return found is not None and found.header.taken_at_ms >= begun_ms + window_ms
+        return result is not None and result.header.taken_at_ms >= begun_ms + window_ms
 
     eventually(there, "no whole window")
-    found = watcher.snapshot()
-    assert found is not None
-    return found
+    result = watcher.snapshot()
+    assert result is not None
+    return result
 
 
 def check_loads(found: Snapshot, watched: Watched) -> None:
@@ -115,19 +115,19 @@ def check_loads(found: Snapshot, watched: Watched) -> None:
 
 
 @pytest.mark.spark
-def test_loads_are_what_was_produced_and_nothing_is_written(
+def test_loads_match_what_was_produced_and_nothing_is_written(
     watched: Watched, tmp_path: Path
 ) -> None:
     before = topics(watched.cluster)
     with Collector(
         Connection(watched.cluster.bootstrap), settings(tmp_path)
     ) as watcher:
-        found = whole_window(watcher)
+        result = whole_window(watcher)
         pid = watcher.spark_pid
-    check_loads(found, watched)
-    source = found.header.sources[0]
+    check_loads(result, watched)
+    source = result.header.sources[0]
     assert source.measured_share > 0.5
-    assert abs(found.header.taken_at_ms / 1000 - time.time()) < PATIENCE_S
+    assert abs(result.header.taken_at_ms / 1000 - time.time()) < PATIENCE_S
     assert topics(watched.cluster) == before
     assert pid is not None
     assert not psutil.pid_exists(pid)
@@ -138,9 +138,9 @@ def test_samples_may_go_through_a_topic(watched: Watched, tmp_path: Path) -> Non
     name = "__plimsoll_samples"
     connection = Connection(watched.cluster.bootstrap)
     with Collector(connection, settings(tmp_path, name)) as watcher:
-        found = whole_window(watcher)
-    check_loads(found, watched)
-    (own,) = [t for t in found.header.topics if t.name == name]
+        result = whole_window(watcher)
+    check_loads(result, watched)
+    (own,) = [t for t in result.header.topics if t.name == name]
     assert own.internal
 
 
@@ -169,7 +169,7 @@ def test_the_samples_topic_is_made_once_and_as_documented(
     assert configs["retention.ms"]["value"] == str(RETENTION_MS)
 
 
-def test_metadata_show_racks_storage_and_leaders(watched: Watched) -> None:
+def test_metadata_contain_racks_storage_and_leaders(watched: Watched) -> None:
     with ClusterReader(Connection(watched.cluster.bootstrap)) as reader:
         state = reader.read()
     assert [b.rack for b in state.brokers][:3] == ["a", "b", "c"]
@@ -180,7 +180,7 @@ def test_metadata_show_racks_storage_and_leaders(watched: Watched) -> None:
     assert state.may_describe
 
 
-def test_a_placement_that_has_not_changed_is_not_made_anew(watched: Watched) -> None:
+def test_an_unchanged_placement_is_not_rebuilt(watched: Watched) -> None:
     with ClusterReader(Connection(watched.cluster.bootstrap)) as reader:
         before = reader.read()
         eventually(lambda: reader.read().leader is reader.read().leader, "made anew")
@@ -199,9 +199,9 @@ def test_a_probe_sees_every_partition_with_size_offsets_and_readers(
     with ClusterReader(connection) as reader, Probe(connection) as probe:
         eventually(lambda: probe.sample(reader.read())["groups"].to_numpy().any(), "")
         state = reader.read()
-        found = probe.sample(state)
-    assert found.num_rows == len(state)
-    mine = [r for r in found.to_pylist() if r["topic"] == watched.topic]
+        result = probe.sample(state)
+    assert result.num_rows == len(state)
+    mine = [r for r in result.to_pylist() if r["topic"] == watched.topic]
     assert [r["broker"] for r in mine] == [1, 2, 3, 1]
     for row in mine:
         assert row["groups"] == 1

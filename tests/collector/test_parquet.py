@@ -39,7 +39,7 @@ def test_rows_are_counted_over_all_groups(tmp_path: Path) -> None:
     assert read_whole(path)["key"].to_pylist() == [1, 1, 2, 2, 3]
 
 
-def test_more_rows_than_the_most_are_not_read(
+def test_more_rows_than_the_limit_are_not_read(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = bloated(tmp_path / "f.parquet")
@@ -51,10 +51,10 @@ def test_more_rows_than_the_most_are_not_read(
     assert read_weekly_forecast(path) is None
     warned = [record.getMessage() for record in caplog.records]
     assert len(warned) == 2
-    assert all("holds 17,825,792 rows" in words for words in warned)
+    assert all("holds 17,825,792 rows" in message for message in warned)
 
 
-def test_more_groups_than_the_most_are_not_counted(
+def test_more_row_groups_than_the_limit_are_not_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(parquet, "MOST_KEYS", 100)

@@ -75,11 +75,11 @@ def test_a_sample_holds_what_the_leader_said() -> None:
     }
 
 
-def test_what_is_absent_is_absent_and_not_zero() -> None:
+def test_missing_figures_are_absent_and_not_zero() -> None:
     state = cluster(topic("orders", [[1], [1]]))
-    found = samples(state, {1: look(state)})
+    result = samples(state, {1: look(state)})
     names = ("local_bytes", "total_bytes", "earliest_local", "groups", "group_offsets")
-    assert [found[1][name] for name in names] == [-1] * 5
+    assert [result[1][name] for name in names] == [-1] * 5
 
 
 def test_all_groups_that_have_committed_nothing_are_none() -> None:
@@ -96,19 +96,19 @@ def test_a_tiered_partition_does_not_take_its_local_size_for_the_whole() -> None
     assert row["earliest"] == 5
 
 
-def test_partitions_whose_broker_is_silent_are_left_out() -> None:
+def test_partitions_of_a_silent_broker_are_omitted() -> None:
     state = cluster(
         topic("orders", [[1], [2], [3]], leaders=[1, 2, -1]), brokers=(1, 2, 3)
     )
-    found = samples(state, {1: look(state)})
-    assert [row["partition"] for row in found] == [0]
+    result = samples(state, {1: look(state)})
+    assert [row["partition"] for row in result] == [0]
 
 
-def test_a_broker_that_does_not_lead_a_partition_is_not_believed() -> None:
+def test_answers_of_a_broker_that_does_not_lead_a_partition_are_ignored() -> None:
     """It led when it was asked, and its answer came late."""
     state = cluster(topic("orders", [[2, 1], [1]]))
-    found = samples(state, {1: look(state)})
-    assert [row["partition"] for row in found] == [1]
+    result = samples(state, {1: look(state)})
+    assert [row["partition"] for row in result] == [1]
 
 
 def test_a_copy_into_another_directory_is_no_size() -> None:
@@ -179,7 +179,7 @@ def test_groups_that_went_to_another_coordinator_are_not_known() -> None:
     assert look(state, told(commits=[moved])).commits is None
 
 
-def test_brokers_that_lead_nothing_are_asked_now_and_then_and_when_new() -> None:
+def test_brokers_without_leaders_are_queried_occasionally_and_when_new() -> None:
     now = [0.0]
     probe = Probe(Connection("x:1"), lambda: now[0])
     three, four = {1, 2, 3}, {1, 2, 3, 4}
@@ -201,12 +201,12 @@ def test_a_broker_that_is_silent_for_a_moment_keeps_its_disks() -> None:
     assert sorted(probe.directories) == [1]
 
 
-def test_partitions_that_are_moved_are_marked() -> None:
+def test_partitions_being_moved_are_marked() -> None:
     state = cluster(topic("orders", [[1], [1]]), moving=[("orders", 1)])
     assert Probe(Connection("x:1"))._flags(state).tolist() == [0, MOVING]
 
 
-def test_a_topic_that_was_made_since_the_last_sample_is_marked_once() -> None:
+def test_a_topic_created_since_the_last_sample_is_marked_once() -> None:
     again = {**topic("orders", [[1]]), "topic_id": "another"}
     probe = Probe(Connection("x:1"))
     old, new = topic("orders", [[1]]), topic("added", [[1]])

@@ -57,8 +57,8 @@ class Watch:
     ) -> list[dict[str, Any]]:
         """Of so many samples up to that one, or the newest; by partition."""
         taken = self.taken[:end][-count:]
-        found = load_vectors(pa.concat_tables(taken), WINDOW)
-        return [row for row in found.to_pylist() if row["topic"] == topic]
+        result = load_vectors(pa.concat_tables(taken), WINDOW)
+        return [row for row in result.to_pylist() if row["topic"] == topic]
 
 
 @pytest.fixture
@@ -119,8 +119,8 @@ def test_a_broker_that_hangs_is_named_and_the_others_are_sampled(
 
 
 def dead(state: ClusterState, broker: int) -> bool:
-    (found,) = [b for b in state.brokers if b.id == broker]
-    return found.state is BrokerState.DEAD
+    (result,) = [b for b in state.brokers if b.id == broker]
+    return result.state is BrokerState.DEAD
 
 
 def test_a_broker_that_hangs_leaves_partitions_offline_and_under_replicated(
@@ -169,7 +169,7 @@ def test_a_move_alone_leaves_no_partition_under_replicated(
     assert during == {whole}
 
 
-def test_a_topic_that_is_made_anew_inherits_no_load(
+def test_a_recreated_topic_inherits_no_load(
     local_cluster: LocalCluster, watch: Watch
 ) -> None:
     topic = "made-anew.with_dots"
@@ -185,15 +185,15 @@ def test_a_topic_that_is_made_anew_inherits_no_load(
     for _ in range(6):
         time.sleep(1)
         watch.look()
-    found = watch.vectors(topic, len(watch.taken))
-    assert [(v["net_in"], v["disk"]) for v in found] == [(0.0, 0.0)] * 2
+    result = watch.vectors(topic, len(watch.taken))
+    assert [(v["net_in"], v["disk"]) for v in result] == [(0.0, 0.0)] * 2
 
 
 def has(state: ClusterState, topic: str) -> bool:
     return any(t.name == topic for t in state.topics)
 
 
-def test_a_throttled_move_bends_no_load_of_what_is_moved(
+def test_a_throttled_move_does_not_distort_the_load_of_its_partition(
     local_cluster: LocalCluster, watch: Watch
 ) -> None:
     """At each look of the move, and after it: what is produced, not what is copied."""
@@ -223,7 +223,7 @@ def test_a_throttled_move_bends_no_load_of_what_is_moved(
     assert [v["broker"] for v in vectors] == [3, 3]
 
 
-def test_a_cordoned_broker_is_known_as_such(
+def test_a_cordoned_broker_is_recognised(
     watch: Watch, local_cluster: LocalCluster
 ) -> None:
     """Brokers have a single directory each; it may lead nothing."""
@@ -231,8 +231,8 @@ def test_a_cordoned_broker_is_known_as_such(
     local_cluster.create_topic(topic, [[1], [1], [1], [1]])
 
     def states(state: ClusterState) -> dict[int, BrokerState]:
-        found = with_directories(state, watch.probe.directories)
-        return {b.id: b.state for b in found.brokers}
+        result = with_directories(state, watch.probe.directories)
+        return {b.id: b.state for b in result.brokers}
 
     with admin_of(local_cluster) as admin:
         set_on(admin, 3, {"cordoned.log.dirs": "*"})

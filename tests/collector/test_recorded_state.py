@@ -74,36 +74,39 @@ def all_bytes(folder: Path) -> bytes:
     return raw + text.encode() + folder.name.encode()
 
 
-def test_what_was_recorded_is_read_back(state: Path) -> None:
-    found = read_recording(state)
-    assert found.batches == (0, 1)
-    assert found.samples(0).equals(samples(0, 3))
-    assert found.samples(1).equals(samples(3, 9))
-    assert found.vectors(0).num_rows == 0
+def test_a_recorded_state_reads_back(state: Path) -> None:
+    recording = read_recording(state)
+    assert recording.batches == (0, 1)
+    assert recording.samples(0).equals(samples(0, 3))
+    assert recording.samples(1).equals(samples(3, 9))
+    assert recording.vectors(0).num_rows == 0
     vectors = canonical(load_vectors(samples(0, 9), WINDOW))
-    assert to_bytes(found.vectors(1)) == to_bytes(vectors)
-    assert (found.state.begun_ms, found.state.ended_ms) == (START_MS, START_MS + 8000)
-    assert (found.state.window_ms, found.state.fan_out) == (15_000, 1.0)
-    assert found.state.plimsoll == __version__
-    assert found.snapshot.ids == snapshot(vectors).ids
+    assert to_bytes(recording.vectors(1)) == to_bytes(vectors)
+    assert (recording.state.begun_ms, recording.state.ended_ms) == (
+        START_MS,
+        START_MS + 8000,
+    )
+    assert (recording.state.window_ms, recording.state.fan_out) == (15_000, 1.0)
+    assert recording.state.plimsoll == __version__
+    assert recording.snapshot.ids == snapshot(vectors).ids
 
 
-def test_a_record_of_before_there_were_reporters_is_read(state: Path) -> None:
+def test_a_recording_from_before_there_were_reporters_is_read(state: Path) -> None:
     path = state / "vectors.parquet"
     old = pq.ParquetFile(path).read().select([*OLDEST, "batch"])
     pq.write_table(old, path)
-    found = read_recording(state).vectors(1)
+    recording = read_recording(state).vectors(1)
     vectors = canonical(load_vectors(samples(0, 9), WINDOW))
-    assert to_bytes(found) == to_bytes(vectors.select(OLDEST))
+    assert to_bytes(recording) == to_bytes(vectors.select(OLDEST))
 
 
-def test_only_the_folder_is_left(state: Path) -> None:
+def test_only_the_folder_remains(state: Path) -> None:
     assert [p.name for p in state.parent.iterdir()] == ["state"]
     names = {"state.json", "snapshot.json", "samples.parquet", "vectors.parquet"}
     assert {p.name for p in state.iterdir()} == names
 
 
-def test_a_record_that_is_not_finished_leaves_nothing(tmp_path: Path) -> None:
+def test_an_unfinished_recording_leaves_nothing(tmp_path: Path) -> None:
     with Recorder(tmp_path / "state") as recorder:
         recorder.add(samples(0, 3), load_vectors(samples(0, 3), WINDOW))
         assert len(list(tmp_path.iterdir())) == 1
@@ -119,12 +122,12 @@ def test_a_batch_that_comes_too_late_is_not_written(tmp_path: Path) -> None:
     assert read_recording(tmp_path / "state").batches == (0,)
 
 
-def test_nothing_of_the_original_names_is_left(tmp_path: Path) -> None:
+def test_no_original_name_remains(tmp_path: Path) -> None:
     folder = record(tmp_path / "state", Pseudonyms(b"k" * 16))
     plain = record(tmp_path / "plain")
-    found = all_bytes(folder)
+    result = all_bytes(folder)
     for name in (SECRET, "acme", '"c1"', f"id-{SECRET}", "r1", str(tmp_path)):
-        assert name.encode() not in found
+        assert name.encode() not in result
     assert SECRET.encode() in all_bytes(plain)
     recording = read_recording(folder)
     assert recording.state.anonymised
@@ -146,18 +149,18 @@ def test_pseudonyms_are_the_same_for_the_same_key(tmp_path: Path) -> None:
     assert made("c", b"other" * 4) != made("d", b"k" * 16)
 
 
-def test_only_names_are_changed_in_figures_of_a_state(tmp_path: Path) -> None:
+def test_only_names_change_in_a_recorded_state(tmp_path: Path) -> None:
     names = Pseudonyms(b"k" * 16)
     plain = read_recording(record(tmp_path / "plain"))
     hidden = read_recording(record(tmp_path / "hidden", names))
     renamed = [
         row | {"topic": names.topic(row["topic"])} for row in figures(plain.vectors(1))
     ]
-    found = figures(hidden.vectors(1))
-    assert sorted(found, key=repr) == sorted(renamed, key=repr)
+    result = figures(hidden.vectors(1))
+    assert sorted(result, key=repr) == sorted(renamed, key=repr)
 
 
-def test_a_folder_that_exists_is_kept(state: Path) -> None:
+def test_an_existing_folder_is_kept(state: Path) -> None:
     before = all_bytes(state)
     with pytest.raises(ConfigError, match="exists; name another folder, or remove"):
         Recorder(state)
@@ -165,7 +168,7 @@ def test_a_folder_that_exists_is_kept(state: Path) -> None:
     assert [p.name for p in state.parent.iterdir()] == ["state"]
 
 
-def test_a_record_under_way_is_not_written_over(tmp_path: Path) -> None:
+def test_a_recording_in_progress_is_not_overwritten(tmp_path: Path) -> None:
     with (
         Recorder(tmp_path / "state"),
         pytest.raises(ConfigError, match=r"state\.partial exists: a state is being"),
@@ -173,7 +176,7 @@ def test_a_record_under_way_is_not_written_over(tmp_path: Path) -> None:
         Recorder(tmp_path / "state")
 
 
-def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot make the folder .*missing"):
         Recorder(tmp_path / "missing" / "state")
 
@@ -189,7 +192,7 @@ def files_of_at_most(size: int) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-def test_a_disk_that_fails_is_told_at_the_end(tmp_path: Path) -> None:
+def test_a_failing_disk_is_reported_at_the_end(tmp_path: Path) -> None:
     vectors = load_vectors(samples(0, 9), WINDOW)
     with Recorder(tmp_path / "state") as recorder, files_of_at_most(1000):
         recorder.add(samples(0, 900), vectors)
@@ -220,10 +223,10 @@ def emptied(path: Path) -> None:
 
 
 def as_text(path: Path) -> None:
-    found = pq.ParquetFile(path).read()
-    at = found.column_names.index("latest")
-    words = pa.array(["many"] * len(found))
-    pq.write_table(found.set_column(at, "latest", words), path)
+    result = pq.ParquetFile(path).read()
+    at = result.column_names.index("latest")
+    message = pa.array(["many"] * len(result))
+    pq.write_table(result.set_column(at, "latest", message), path)
 
 
 def bloated(path: Path) -> None:

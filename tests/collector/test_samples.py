@@ -45,9 +45,9 @@ def test_the_documented_vectors_are_written_and_read(
     hexadecimal: str, row: dict[str, object]
 ) -> None:
     assert encode(table([row])) == [bytes.fromhex(hexadecimal)]
-    found = decode(records(bytes.fromhex(hexadecimal)))
-    assert found.samples.to_pylist() == [row]
-    assert found.skipped == {}
+    result = decode(records(bytes.fromhex(hexadecimal)))
+    assert result.samples.to_pylist() == [row]
+    assert result.skipped == {}
 
 
 def test_the_document_shows_the_golden_vectors() -> None:
@@ -82,16 +82,16 @@ some_rows = st.lists(
 
 
 @given(some_rows)
-def test_what_is_written_is_read_again(rows: list[dict[str, object]]) -> None:
-    found = decode(records(*encode(table(rows))))
-    assert found.samples.equals(table(rows))
-    assert found.skipped == {}
+def test_written_samples_read_back(rows: list[dict[str, object]]) -> None:
+    result = decode(records(*encode(table(rows))))
+    assert result.samples.equals(table(rows))
+    assert result.skipped == {}
 
 
 @given(st.lists(st.one_of(st.none(), st.binary(max_size=120))))
 def test_every_record_is_either_a_sample_or_counted(values: list[bytes | None]) -> None:
-    found = decode(records(*values))
-    assert len(found.samples) + sum(found.skipped.values()) == len(values)
+    result = decode(records(*values))
+    assert len(result.samples) + sum(result.skipped.values()) == len(values)
 
 
 @given(st.lists(st.tuples(st.integers(0, 80), st.integers(0, 255)), max_size=4))
@@ -99,8 +99,8 @@ def test_altered_records_never_raise(changes: list[tuple[int, int]]) -> None:
     value = bytearray(encode(table([sample(1, topic="a-long-name")]))[0])
     for position, byte in changes:
         value[position] = byte
-    found = decode(records(bytes(value)))
-    assert len(found.samples) + sum(found.skipped.values()) == 1
+    result = decode(records(bytes(value)))
+    assert len(result.samples) + sum(result.skipped.values()) == 1
 
 
 def test_every_truncation_is_counted_as_short() -> None:
@@ -125,12 +125,12 @@ def test_a_bad_record_is_counted_by_its_reason(
     value = bytearray(encode(table([sample(1)]))[0])
     value[position] = byte
     good = encode(table([sample(2)]))[0]
-    found = decode(records(bytes(value), good))
-    assert found.skipped == {reason: 1}
-    assert found.samples["time_ms"].to_pylist() == [START_MS + 2000]
+    result = decode(records(bytes(value), good))
+    assert result.skipped == {reason: 1}
+    assert result.samples["time_ms"].to_pylist() == [START_MS + 2000]
 
 
-def test_an_empty_topic_is_no_topic() -> None:
+def test_an_empty_topic_name_is_rejected() -> None:
     (value,) = encode(table([sample(1, topic="")]))
     assert decode(records(value)).skipped == {"topic": 1}
 
@@ -140,7 +140,7 @@ def test_later_fields_are_ignored() -> None:
     assert decode(records(value + b"later")).samples.equals(table([sample(1)]))
 
 
-def test_a_slice_of_an_array_is_read_alone() -> None:
+def test_a_slice_of_an_array_is_read_by_itself() -> None:
     rows = [sample(second) for second in range(9)]
     part = records(*encode(table(rows))).slice(3, 2)
     assert decode(part).samples.equals(table(rows[3:5]))
@@ -148,11 +148,11 @@ def test_a_slice_of_an_array_is_read_alone() -> None:
     assert len(decode(chunked).samples) == 4
 
 
-def test_nothing_is_read_from_nothing() -> None:
+def test_an_empty_array_gives_no_samples() -> None:
     assert decode(records()).samples.schema == SAMPLES
 
 
-def test_samples_of_a_clock_that_is_five_minutes_ahead_are_left_out() -> None:
+def test_samples_of_a_clock_that_is_five_minutes_ahead_are_omitted() -> None:
     mine, behind, ahead = sample(0), sample(-300), sample(300)
-    found = not_ahead(table([mine, ahead, behind]), START_MS)
-    assert found.to_pylist() == [mine, behind]
+    result = not_ahead(table([mine, ahead, behind]), START_MS)
+    assert result.to_pylist() == [mine, behind]

@@ -130,8 +130,8 @@ def live(session: "SparkSession", tmp_path_factory: pytest.TempPathFactory) -> L
 
 
 def recorded(state: Path) -> list[bytes]:
-    found = read_recording(state)
-    return [to_bytes(found.vectors(batch)) for batch in found.batches]
+    recording = read_recording(state)
+    return [to_bytes(recording.vectors(batch)) for batch in recording.batches]
 
 
 def snapshot_bytes(state: Path, folder: Path) -> bytes:
@@ -147,7 +147,7 @@ def check(state: Path, found: Replayed, folder: Path) -> None:
     assert (folder / "again.json").read_bytes() == snapshot_bytes(state, folder)
 
 
-def test_a_replay_gives_the_vectors_of_the_live_job_byte_for_byte(
+def test_a_replay_gives_the_vectors_of_the_live_job_byte_by_byte(
     session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = live.folder / "plain"
@@ -174,7 +174,7 @@ def test_a_synthetic_cluster_is_replayed_as_a_real_one_is(
     check(state, replay_in(session, read_recording(state), tmp_path), tmp_path)
 
 
-def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
+def test_the_vectors_match_numpy_on_all_samples_so_far(
     live: Live,
 ) -> None:
     for vectors, end in zip(live.vectors, CUTS[1:], strict=True):
@@ -189,7 +189,7 @@ def test_the_vectors_are_those_that_numpy_makes_of_all_samples_so_far(
     assert [v.num_rows for v in live.vectors[-2:]] == [28, 28]
 
 
-def test_pseudonyms_change_no_figure(
+def test_pseudonyms_do_not_change_figures(
     session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = live.folder / "hidden"
@@ -214,12 +214,12 @@ def harmed(live: Live, folder: Path, column: str, value: object) -> Path:
     state.mkdir()
     for path in (live.folder / "plain").iterdir():
         (state / path.name).write_bytes(path.read_bytes())
-    found = pq.ParquetFile(state / "samples.parquet").read()
-    values = found[column].to_pylist()
+    result = pq.ParquetFile(state / "samples.parquet").read()
+    values = result[column].to_pylist()
     values[-1] = value
-    at = found.column_names.index(column)
-    column_type = found.schema.field(column).type
-    changed = found.set_column(at, column, pa.array(values, column_type))
+    at = result.column_names.index(column)
+    column_type = result.schema.field(column).type
+    changed = result.set_column(at, column, pa.array(values, column_type))
     pq.write_table(changed, state / "samples.parquet")
     vectors = pq.ParquetFile(state / "vectors.parquet").read()
     pq.write_table(vectors.select([*OLDEST, "batch"]), state / "vectors.parquet")
@@ -235,12 +235,12 @@ def test_a_replay_ends_with_a_sentence_where_a_later_batch_cannot_be_used(
         replay_in(session, read_recording(state), tmp_path)
 
 
-def test_other_samples_give_other_vectors_than_recorded(
+def test_changed_samples_give_other_vectors_than_recorded(
     session: "SparkSession", live: Live, tmp_path: Path
 ) -> None:
     state = harmed(live, tmp_path, "latest", 10**6)
-    found = replay_in(session, read_recording(state), tmp_path)
-    assert found.as_recorded == len(CUTS) - 2
+    result = replay_in(session, read_recording(state), tmp_path)
+    assert result.as_recorded == len(CUTS) - 2
 
 
 def test_a_recorded_file_of_one_group_of_rows_is_read_too(
@@ -249,7 +249,7 @@ def test_a_recorded_file_of_one_group_of_rows_is_read_too(
     """As other tools may write it again."""
     state = harmed(live, tmp_path, "flags", 0)
     assert pq.ParquetFile(state / "samples.parquet").num_row_groups == 1
-    found = read_recording(state)
-    assert found.samples(7).equals(observed(20, 21))
-    assert found.samples(0).schema == SAMPLES
-    assert found.state.begun_ms >= START_MS
+    recording = read_recording(state)
+    assert recording.samples(7).equals(observed(20, 21))
+    assert recording.samples(0).schema == SAMPLES
+    assert recording.state.begun_ms >= START_MS

@@ -20,51 +20,51 @@ def loads(samples: pa.Table) -> list[dict[str, Any]]:
     return figures(load_vectors(samples, WINDOW))
 
 
-def test_a_restart_has_the_samples_from_before_it(tmp_path: Path) -> None:
+def test_a_restart_keeps_earlier_samples(tmp_path: Path) -> None:
     recent(tmp_path).add(0, rows(0, 6))
-    found = recent(tmp_path).add(1, rows(6, 12))
-    assert figures(load_vectors(found, WINDOW)) == figures(
+    result = recent(tmp_path).add(1, rows(6, 12))
+    assert figures(load_vectors(result, WINDOW)) == figures(
         load_vectors(rows(0, 12), WINDOW)
     )
 
 
-def test_a_batch_that_is_done_again_counts_once(tmp_path: Path) -> None:
+def test_a_repeated_batch_counts_once(tmp_path: Path) -> None:
     before = recent(tmp_path)
     before.add(0, rows(0, 6))
     before.add(1, rows(6, 9))
-    found = recent(tmp_path).add(1, rows(6, 9))
-    assert figures(load_vectors(found, WINDOW)) == figures(
+    result = recent(tmp_path).add(1, rows(6, 9))
+    assert figures(load_vectors(result, WINDOW)) == figures(
         load_vectors(rows(0, 9), WINDOW)
     )
     assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_what_has_left_the_window_is_forgotten(tmp_path: Path) -> None:
-    kept = recent(tmp_path)
+def test_samples_outside_the_window_are_dropped(tmp_path: Path) -> None:
+    remaining = recent(tmp_path)
     for batch in range(10):
-        found = kept.add(batch, rows(6 * batch, 6 * batch + 6))
-    assert found.sort_by("time_ms").equals(rows(44, 60).sort_by("time_ms"))
+        result = remaining.add(batch, rows(6 * batch, 6 * batch + 6))
+    assert result.sort_by("time_ms").equals(rows(44, 60).sort_by("time_ms"))
     assert {p.name.partition("-")[0] for p in tmp_path.iterdir()} == {"7", "8", "9"}
 
 
-def test_a_damaged_file_is_named_and_passed_over(
+def test_a_damaged_file_is_named_and_skipped(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     recent(tmp_path).add(0, rows(0, 6))
     (damaged,) = tmp_path.iterdir()
     damaged.write_bytes(b"PAR1")
     with caplog.at_level(logging.WARNING):
-        found = recent(tmp_path).add(1, rows(6, 12))
-    assert found.num_rows == rows(6, 12).num_rows
+        result = recent(tmp_path).add(1, rows(6, 12))
+    assert result.num_rows == rows(6, 12).num_rows
     assert f"{damaged} is passed over" in caplog.text
 
 
-def test_a_folder_that_cannot_be_written_to_is_named_and_ends_nothing(
+def test_an_unwritable_folder_is_named_and_ends_nothing(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     folder = tmp_path / "file"
     folder.write_text("in the way")
     with caplog.at_level(logging.WARNING):
-        found = recent(folder).add(0, rows(0, 6))
-    assert found.num_rows == rows(0, 6).num_rows
+        result = recent(folder).add(0, rows(0, 6))
+    assert result.num_rows == rows(0, 6).num_rows
     assert f"samples cannot be kept in {folder}" in caplog.text

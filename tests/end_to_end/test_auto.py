@@ -24,7 +24,7 @@ QUIET_S = 10.0
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_a_shifted_load_is_levelled_once_more_and_then_it_is_quiet(
+def test_a_shifted_load_is_balanced_once_and_nothing_moves_afterwards(
     new_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     new_cluster.create_topic(TOPIC, [[1]] * 8)

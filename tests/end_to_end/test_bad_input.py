@@ -50,24 +50,24 @@ def capacity(net_in: object) -> str:
 
 def run(*arguments: str) -> tuple[int, str]:
     """The exit code, and all that is told; no traceback, no internal error."""
-    found = CliRunner().invoke(app, arguments)
-    told = found.stdout + found.stderr
-    assert "Traceback" not in told
-    assert "internal error" not in told
-    return found.exit_code, told
+    result = CliRunner().invoke(app, arguments)
+    output = result.stdout + result.stderr
+    assert "Traceback" not in output
+    assert "internal error" not in output
+    return result.exit_code, output
 
 
 def plan(*options: str) -> tuple[int, str]:
     """Plan from the files; a plan that is made is judged at once."""
     cluster = ("--from", "describe.txt", "--loads", "loads.csv")
     source = (*cluster, "--brokers", "brokers.csv", *options)
-    code, told = run("plan", *source, "--out", "plan.json")
+    code, output = run("plan", *source, "--out", "plan.json")
     if code == 0:
         judged, claims = run("verify", "plan.json", *source)
         assert judged == 0, claims
     else:
         assert not Path("plan.json").exists()
-    return code, told
+    return code, output
 
 
 def goals(text: str) -> tuple[int, str]:
@@ -81,11 +81,11 @@ def weights(first: str) -> str:
 
 
 @pytest.mark.parametrize("rate", ["NaN", "-1", "inf", "1e400", "1e19"])
-def test_a_load_that_is_none_is_named_with_its_line(rate: str) -> None:
+def test_an_invalid_load_is_named_with_its_line(rate: str) -> None:
     Path("loads.csv").write_text(loads("orders", [rate, "1", "1", "1", "1"]))
-    code, told = plan()
+    code, output = plan()
     assert code == 2
-    assert "loads.csv, line 2: net_in is" in told
+    assert "loads.csv, line 2: net_in is" in output
 
 
 @pytest.mark.parametrize("rate", ["0", "1e-300", "1e15", "1e18"])
@@ -95,7 +95,7 @@ def test_any_other_load_gives_a_plan(rate: str) -> None:
     assert plan()[0] == 0
 
 
-def test_loads_of_zero_are_level() -> None:
+def test_loads_of_zero_are_balanced() -> None:
     Path("loads.csv").write_text("topic,partition,net_in\norders,0,0\n")
     assert "level already" in plan()[1]
 
@@ -109,38 +109,38 @@ def test_all_brokers_cannot_leave(state: str) -> None:
 
 
 @pytest.mark.parametrize("size", [0, "0", "-1", "NaN", "1e400", None, []])
-def test_a_capacity_that_is_none_is_named(size: object) -> None:
+def test_an_invalid_capacity_is_named(size: object) -> None:
     Path("capacity.json").write_text(capacity(size))
-    code, told = plan("--capacity", "capacity.json")
+    code, output = plan("--capacity", "capacity.json")
     assert code == 2
-    assert "capacity.json: brokerId -1 (the default): NW_IN is" in told
+    assert "capacity.json: brokerId -1 (the default): NW_IN is" in output
 
 
-def test_a_partition_larger_than_any_broker_stays_where_it_is() -> None:
+def test_a_partition_larger_than_any_broker_is_not_moved() -> None:
     Path("capacity.json").write_text(capacity("100"))
     assert plan("--capacity", "capacity.json")[0] == 0
 
 
-def test_a_partition_larger_than_any_broker_that_must_move_is_told() -> None:
+def test_a_partition_too_large_for_any_broker_that_must_move_is_reported() -> None:
     Path("capacity.json").write_text(capacity("100"))
     Path("brokers.csv").write_text(brokers("draining", "alive", "alive"))
-    code, told = plan("--capacity", "capacity.json")
+    code, output = plan("--capacity", "capacity.json")
     assert code == 4
-    assert "infeasible" in told
+    assert "infeasible" in output
 
 
 def test_an_unknown_broker_in_a_replica_list_is_named() -> None:
     Path("brokers.csv").write_text(brokers("alive", "alive"))
-    code, told = plan()
+    code, output = plan()
     assert code == 2
-    assert "orders-3 lies on broker 3, which is not in brokers.csv" in told
+    assert "orders-3 lies on broker 3, which is not in brokers.csv" in output
 
 
 def test_a_broker_twice_in_a_replica_list_is_named() -> None:
     write_topic("orders", ((1, 1), (1, 2)))
-    code, told = plan()
+    code, output = plan()
     assert code == 2
-    assert "orders-0 has the replicas '1,1'" in told
+    assert "orders-0 has the replicas '1,1'" in output
 
 
 @pytest.mark.parametrize("rule", ["spread", "even", "off"])
@@ -150,11 +150,11 @@ def test_more_replicas_than_racks_are_planned(rule: str) -> None:
 
 
 @pytest.mark.parametrize("weight", ["-1.0", "nan", "inf", "1e10"])
-def test_a_weight_that_is_none_is_refused(weight: str) -> None:
-    code, told = goals(weights(weight))
+def test_an_invalid_weight_is_rejected(weight: str) -> None:
+    code, output = goals(weights(weight))
     assert code == 2
-    assert "goals.toml" in told
-    assert "balance.0.weight" in told
+    assert "goals.toml" in output
+    assert "balance.0.weight" in output
 
 
 @pytest.mark.parametrize("weight", ["0.0", "1e-300", "1e9"])
@@ -163,7 +163,7 @@ def test_weights_may_be_far_apart(weight: str) -> None:
 
 
 @pytest.mark.parametrize("price", ["1e-300", "1e9"])
-def test_the_price_of_a_move_may_be_anything(price: str) -> None:
+def test_the_cost_of_a_move_may_have_any_value(price: str) -> None:
     assert goals(f"move_price = {price}\n")[0] == 0
 
 
@@ -192,13 +192,13 @@ def test_the_price_of_a_move_may_be_anything(price: str) -> None:
     ],
     ids=["an unknown broker", "two pins", "an unknown rack", "too many"],
 )
-def test_rules_that_contradict_are_told_by_name(text: str, name: str) -> None:
-    code, told = goals(text)
+def test_contradictory_rules_are_named(text: str, name: str) -> None:
+    code, output = goals(text)
     assert code == 4
-    assert name in told
+    assert name in output
 
 
-def test_a_regular_expression_does_not_eat_time() -> None:
+def test_a_regular_expression_cannot_exhaust_the_processor() -> None:
     write_topic(LONG)
     assert goals('excluded_topics = ["(a+)+$b", "(.*a){30}b"]\n')[0] == 0
 
@@ -211,13 +211,13 @@ def test_what_is_no_regular_expression_is_named(expression: str) -> None:
 
 
 @pytest.mark.parametrize("objective", ["variance", "band"])
-def test_two_partitions_on_a_thousand_brokers(objective: str) -> None:
+def test_two_partitions_on_a_thousand_brokers_are_planned(objective: str) -> None:
     write_topic("orders", ((1, 2), (1, 2)))
     lines = "".join(f"{i},r{i % 7},\n" for i in range(1, 1001))
     Path("brokers.csv").write_text(f"id,rack,state\n{lines}")
-    code, told = goals(f'objective = "{objective}"\n')
+    code, output = goals(f'objective = "{objective}"\n')
     assert code == 0
-    assert "nothing is balanced" in told
+    assert "nothing is balanced" in output
 
 
 # ---- snapshots
@@ -236,14 +236,14 @@ def snapshot(change: Callable[[Document, Document], object]) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize("load", [-1.0, 1e31, "x", True])
-def test_a_load_of_a_snapshot_that_is_none_is_named(load: object) -> None:
-    code, told = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
+def test_an_invalid_load_of_a_snapshot_is_named(load: object) -> None:
+    code, output = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
     assert code == 2
-    assert "orders-0" in told or "partitions.loads.0.0" in told
+    assert "orders-0" in output or "partitions.loads.0.0" in output
 
 
 @pytest.mark.parametrize("load", [float("nan"), float("inf")])
-def test_a_number_that_json_does_not_have_is_refused(load: float) -> None:
+def test_a_number_outside_json_is_rejected(load: float) -> None:
     code, message = snapshot(lambda _, rows: rows["loads"][0].__setitem__(0, load))
     assert code == 2
     assert "NaN and Infinity are not JSON" in message
@@ -255,13 +255,13 @@ def test_any_other_load_of_a_snapshot_gives_a_plan(load: object) -> None:
 
 
 @pytest.mark.parametrize("replicas", [[2, 2], [], [2, 9]])
-def test_a_replica_list_that_is_none_is_named(replicas: list[int]) -> None:
-    code, told = snapshot(lambda _, rows: rows["replicas"].__setitem__(0, replicas))
+def test_an_invalid_replica_list_is_named(replicas: list[int]) -> None:
+    code, output = snapshot(lambda _, rows: rows["replicas"].__setitem__(0, replicas))
     assert code == 2
-    assert "orders-0" in told or "[9]" in told
+    assert "orders-0" in output or "[9]" in output
 
 
-def test_bytes_without_end_are_counted() -> None:
+def test_very_large_byte_counts_are_summed() -> None:
     def large(header: Document, rows: Document) -> None:
         header["topics"][0]["storage"] = "replicated"
         rows["local_bytes"] = rows["size_bytes"] = [10**18] * 8
@@ -269,23 +269,23 @@ def test_bytes_without_end_are_counted() -> None:
     assert snapshot(large)[0] == 0
 
 
-def test_capacities_in_different_units_are_told() -> None:
+def test_capacities_in_different_units_are_reported() -> None:
     def apart(header: Document, _: Document) -> None:
         for broker, size in zip(header["brokers"], (1e-5, 1e15, 1e7), strict=True):
             broker["capacity"] = {"net_in": size}
 
-    code, told = snapshot(apart)
+    code, output = snapshot(apart)
     assert code == 2
-    assert "broker 1 has 1e+20 times the net_in capacity of broker 0" in told
+    assert "broker 1 has 1e+20 times the net_in capacity of broker 0" in output
 
 
-def test_a_cluster_without_partitions_is_level() -> None:
-    code, told = snapshot(lambda _, rows: rows.update({k: [] for k in rows}))
+def test_a_cluster_without_partitions_is_balanced() -> None:
+    code, output = snapshot(lambda _, rows: rows.update({k: [] for k in rows}))
     assert code == 0
-    assert "the cluster has no partitions" in told
+    assert "the cluster has no partitions" in output
 
 
-def test_a_cluster_of_one_broker_is_level() -> None:
+def test_a_cluster_of_one_broker_is_balanced() -> None:
     def alone(header: Document, _: Document) -> None:
         header["brokers"] = header["brokers"][2:]
 

@@ -52,7 +52,7 @@ def shell(cluster: LocalCluster, tmp_path: Path) -> Shell:
     return Shell(tmp_path, cluster.bootstrap)
 
 
-def test_status_shows_the_disks_that_brokers_tell(
+def test_status_shows_the_disks_reported_by_brokers(
     cluster: LocalCluster, shell: Shell
 ) -> None:
     """Also of a broker that leads nothing; one file system counts once."""
@@ -62,19 +62,21 @@ def test_status_shows_the_disks_that_brokers_tell(
     assert run.stdout.count(f" % of {total} (log directories)") == 3
 
 
-def test_settings_go_before_what_brokers_tell(shell: Shell) -> None:
+def test_settings_override_figures_reported_by_brokers(shell: Shell) -> None:
     (shell.folder / "plimsoll.toml").write_text(SETTINGS)
     run = shell.plimsoll("status", "-o", "json")
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)
-    assert [b["capacity_from"]["disk"] for b in found["brokers"]] == [
+    result = json.loads(run.stdout)
+    assert [b["capacity_from"]["disk"] for b in result["brokers"]] == [
         "log directories",
         "settings",
         "log directories",
     ]
-    assert found["brokers"][1]["capacity"]["disk"] == 1e12
-    assert [b["capacity"]["net_in"] for b in found["brokers"]] == [1e7, 1e7, 2e7]
-    assert [n.partition(",")[0] for n in found["notes"]] == ["cpu: a capacity is known"]
+    assert result["brokers"][1]["capacity"]["disk"] == 1e12
+    assert [b["capacity"]["net_in"] for b in result["brokers"]] == [1e7, 1e7, 2e7]
+    assert [n.partition(",")[0] for n in result["notes"]] == [
+        "cpu: a capacity is known"
+    ]
 
 
 def test_a_live_plan_fills_a_larger_broker_more(shell: Shell) -> None:
@@ -88,13 +90,13 @@ def test_a_live_plan_fills_a_larger_broker_more(shell: Shell) -> None:
     assert "plimsoll: cpu: a capacity is known" in run.stderr
 
 
-def test_run_says_what_is_lacking_and_goes_on(shell: Shell) -> None:
+def test_run_reports_missing_capacities_and_continues(shell: Shell) -> None:
     (shell.folder / "plimsoll.toml").write_text(
         '[capacities.brokers.3]\nnet_in = "20MB/s"\n'
     )
     running = shell.start("run")
-    said = running.wait_for(lambda text: "no capacity is known of" in text)
-    assert "net_in: no capacity is known of brokers 1, 2, so all brokers" in said
+    output = running.wait_for(lambda text: "no capacity is known of" in text)
+    assert "net_in: no capacity is known of brokers 1, 2, so all brokers" in output
     time.sleep(2)
     assert running.log.read_text().count("no capacity is known of") == 1
     assert running.stop() == 0

@@ -25,7 +25,7 @@ def planned(folder: Path, case: str, *more: str, work: str = "2") -> dict[str, A
     return document
 
 
-def test_u5_says_what_leader_changes_alone_would_do(tmp_path: Path) -> None:
+def test_u5_reports_the_effect_of_leader_changes_alone(tmp_path: Path) -> None:
     run = plimsoll(tmp_path, "plan", *files("u5"))
     assert "20 leader changes alone, 0 bytes: 71.1 % of the imbalance" in run.stdout
     plan = planned(tmp_path, "u5", "--leaders-only")["plan"]
@@ -58,7 +58,7 @@ def test_m3_relieves_its_full_broker_and_names_what_remains(tmp_path: Path) -> N
     assert "broker 1 stays over its limit of net_in: 20.0 MB/s" in run.stderr
 
 
-def test_m3_says_that_capacity_rules_its_moves_out(tmp_path: Path) -> None:
+def test_m3_reports_that_capacity_forbids_its_moves(tmp_path: Path) -> None:
     """With partitions of 10 MB/s no broker has room for one."""
     loads = tmp_path / "loads.csv"
     text = (CASES / "m3-loads.csv").read_text()

@@ -88,7 +88,7 @@ def assert_no_secret_in(folder: Path) -> None:
         assert not file.is_file() or PASSWORD.encode() not in file.read_bytes()
 
 
-def test_who_has_exactly_the_rights_sees_plans_and_levels(
+def test_the_documented_rights_suffice_to_observe_plan_and_balance(
     site: Guarded, tmp_path: Path
 ) -> None:
     observer = site.properties(tmp_path, "observer")
@@ -133,7 +133,7 @@ NAMED = {
 
 
 @pytest.mark.parametrize("right", each(OBSERVE), ids=without)
-def test_a_right_that_is_missing_to_observe_is_named(
+def test_a_missing_right_to_observe_is_named(
     site: Guarded, tmp_path: Path, right: Right
 ) -> None:
     refused = plimsoll(tmp_path, site.properties(tmp_path, without(right)), "status")
@@ -144,7 +144,7 @@ def test_a_right_that_is_missing_to_observe_is_named(
 
 
 @pytest.mark.parametrize("right", each(MOVE | THROTTLE), ids=without)
-def test_a_right_that_is_missing_to_move_is_named_and_nothing_is_moved(
+def test_a_missing_right_to_move_is_named_and_nothing_is_moved(
     site: Guarded, tmp_path: Path, right: Right
 ) -> None:
     inner = site.cluster.kafka.inner_bootstrap
@@ -229,16 +229,14 @@ KEYS = {
 }
 
 
-def test_tls_where_the_listener_has_none_is_said(site: Guarded, tmp_path: Path) -> None:
+def test_tls_to_a_plaintext_listener_is_reported(site: Guarded, tmp_path: Path) -> None:
     inner = {"bootstrap.servers": site.cluster.kafka.inner_bootstrap}
     refused = plimsoll(tmp_path, site.properties(tmp_path, "mover", **inner), *LOOK)
     assert refused.returncode == 3
     assert "as a listener without TLS does; check security.protocol" in refused.stderr
 
 
-def test_a_certificate_of_ones_own_is_as_good_as_a_login(
-    site: Guarded, tmp_path: Path
-) -> None:
+def test_a_client_certificate_replaces_a_login(site: Guarded, tmp_path: Path) -> None:
     own = site.authority.issue(tmp_path / "own.pem", "certified", PASSWORD)
     changes = {
         **dict.fromkeys(KEYS["sasl"], ""),
@@ -271,7 +269,7 @@ def by_tokens(site: Guarded, folder: Path, server: TokenServer) -> Path:
     return site.properties(folder, "", **changes)
 
 
-def test_a_login_may_be_by_tokens(site: Guarded, tmp_path: Path) -> None:
+def test_a_login_by_tokens_works(site: Guarded, tmp_path: Path) -> None:
     with tokens(site, PASSWORD) as server:
         seen = plimsoll(tmp_path, by_tokens(site, tmp_path, server), *LOOK)
     assert seen.returncode == 0, seen.stderr
@@ -307,24 +305,24 @@ def source(said: Said) -> dict[str, Any]:
     return found
 
 
-def test_without_the_right_to_read_reports_the_probe_goes_on_alone(
+def test_without_the_right_to_read_reports_the_probe_continues_alone(
     site: Guarded, tmp_path: Path, metrics: str
 ) -> None:
     observer = site.properties(tmp_path, "observer")
-    found = source(plimsoll(tmp_path, observer, "info", "-o", "json"))
-    assert (found["found"], found["readable"], found["records"]) == (True, False, 0)
-    assert found["why_not"] == (
+    result = source(plimsoll(tmp_path, observer, "info", "-o", "json"))
+    assert (result["found"], result["readable"], result["records"]) == (True, False, 0)
+    assert result["why_not"] == (
         f"plimsoll's user lacks the right READ on the topic {metrics}"
     )
 
 
-def test_reports_are_read_with_the_right_to_and_a_login(
+def test_reports_are_read_with_the_right_and_a_login(
     site: Guarded, tmp_path: Path, metrics: str
 ) -> None:
     report(site, metrics)
     sampler = site.properties(tmp_path, "sampler")
-    found = source(plimsoll(tmp_path, sampler, "info", "-o", "json"))
-    assert (found["readable"], found["records"], found["left_out"]) == (True, 1, {})
+    result = source(plimsoll(tmp_path, sampler, "info", "-o", "json"))
+    assert (result["readable"], result["records"], result["left_out"]) == (True, 1, {})
 
 
 def collector(site: Guarded, folder: Path, properties: Path) -> Collector:
@@ -341,13 +339,13 @@ def collector(site: Guarded, folder: Path, properties: Path) -> Collector:
 
 
 @pytest.mark.parametrize("right", each(SAMPLE), ids=without)
-def test_a_right_that_is_missing_to_keep_samples_is_named(
+def test_a_missing_right_to_store_samples_is_named(
     site: Guarded, tmp_path: Path, right: Right
 ) -> None:
-    words = f"Give plimsoll's user the right {right[1].name} on the"
+    message = f"Give plimsoll's user the right {right[1].name} on the"
     with (
         collector(site, tmp_path, site.properties(tmp_path, without(right))) as refused,
-        pytest.raises(RightsMissing, match=words),
+        pytest.raises(RightsMissing, match=message),
     ):
         refused.wait(HANG_S)
 
@@ -365,7 +363,7 @@ def test_each_write_that_is_refused_names_the_right(
     allowed = samples_topic("sampler")
     allowed.write(table([sample(1)]))
     refused = samples_topic(without(write))
-    # The driver tells the cause of the error that ends a producer only once.
+    # The driver reports the cause of the error that ends a producer only once.
     for second in range(3):
         with pytest.raises(RightsMissing, match="the right WRITE on the topic __ref"):
             refused.write(table([sample(second)]))
@@ -383,7 +381,7 @@ def watched(site: Guarded, folder: Path, properties: Path) -> None:
     assert_no_secret_in(folder / "state")
 
 
-def test_samples_may_go_through_a_topic_and_no_secret_stays(
+def test_samples_may_go_through_a_topic_and_no_secret_is_stored(
     site: Guarded, tmp_path: Path
 ) -> None:
     watched(site, tmp_path, site.properties(tmp_path, "sampler"))

@@ -32,15 +32,15 @@ def started(tmp_path: Path, *arguments: str) -> subprocess.Popen[str]:
 
 def left_behind(folder: Path) -> list[str]:
     """Processes that still name the folder, in arguments or environment."""
-    found = []
+    result = []
     for process in psutil.process_iter():
         try:
-            words = [*process.cmdline(), *process.environ().values()]
+            messages = [*process.cmdline(), *process.environ().values()]
         except psutil.Error:
             continue
-        if process.pid != os.getpid() and any(str(folder) in w for w in words):
-            found.append(" ".join(process.cmdline()))
-    return found
+        if process.pid != os.getpid() and any(str(folder) in w for w in messages):
+            result.append(" ".join(process.cmdline()))
+    return result
 
 
 def assert_nothing_left(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def assert_nothing_left(tmp_path: Path) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_the_headless_demo_levels_the_cluster_and_reports(tmp_path: Path) -> None:
+def test_the_headless_demo_balances_the_cluster_and_reports(tmp_path: Path) -> None:
     demo = started(tmp_path, "--quiet-s", "10", "-o", "json")
     out, _ = demo.communicate(timeout=300)
     assert demo.returncode == 0, (tmp_path / "stderr.txt").read_text()
@@ -79,7 +79,7 @@ def test_the_headless_demo_levels_the_cluster_and_reports(tmp_path: Path) -> Non
         ("measuring", signal.SIGKILL),
     ],
 )
-def test_ended_at_any_moment_it_leaves_nothing(
+def test_a_demo_ended_at_any_moment_leaves_nothing(
     tmp_path: Path, when: str, number: signal.Signals
 ) -> None:
     demo = started(tmp_path)

@@ -50,7 +50,7 @@ def are_leading(bootstrap: str, topic: str, brokers: list[int]) -> bool:
     try:
         return leaders(bootstrap, topic) == brokers
     except ClusterUnreachable:
-        # The driver may ask the broker that has just gone.
+        # The driver may query the broker that has just stopped.
         return False
 
 

@@ -38,21 +38,21 @@ def test_equal_files_give_equal_plan_bytes(folder: Path) -> None:
     assert (folder / "a.json").read_bytes() == (elsewhere / "b.json").read_bytes()
 
 
-def test_the_stock_files_lead_where_the_plan_leads(folder: Path) -> None:
+def test_the_kafka_reassignment_json_leads_to_the_plans_placement(folder: Path) -> None:
     """Judged by the evaluator: the same objective, and no rule is broken."""
     run = plimsoll(folder, *FROM, "--out", "plan.json", "--stock", "stock")
     assert run.returncode == 0, run.stderr
     moves = ("--reassignment", "stock/reassignment.json")
     election = ("--election", "stock/election.json")
     judge = ("verify", "plan.json", *FROM[1:], "-o", "json", *moves)
-    told = json.loads(plimsoll(folder, *judge, *election).stdout)
-    assert told["violations"] == []
-    assert told["objective"] == read_plan(folder / "plan.json").objective
+    document = json.loads(plimsoll(folder, *judge, *election).stdout)
+    assert document["violations"] == []
+    assert document["objective"] == read_plan(folder / "plan.json").objective
     without = json.loads(plimsoll(folder, *judge).stdout)
-    assert told["objective"] < without["objective"] < told["objective_before"]
+    assert document["objective"] < without["objective"] < document["objective_before"]
 
 
-def test_only_the_named_topic_moves_and_its_skew_is_told(folder: Path) -> None:
+def test_only_the_named_topic_moves_and_its_skew_is_shown(folder: Path) -> None:
     run = plimsoll(folder, *FROM, "--topic", "orders", "-o", "json")
     document = json.loads(run.stdout)
     assert {m["topic"] for m in document["plan"]["moves"]} == {"orders"}
@@ -76,7 +76,7 @@ def test_without_loads_it_says_what_to_do(folder: Path) -> None:
     assert "say --loads FILE" in run.stderr
 
 
-def test_a_broker_without_replicas_gets_some_once_it_is_named(folder: Path) -> None:
+def test_a_broker_without_replicas_gets_some_once_it_is_listed(folder: Path) -> None:
     (folder / "brokers.csv").write_text("id,rack\n1,a\n2,b\n3,c\n4,a\n")
     run = plimsoll(folder, *FROM, "--brokers", "brokers.csv", "-o", "json")
     moves = json.loads(run.stdout)["plan"]["moves"]
@@ -114,7 +114,7 @@ def test_a_table_of_the_settings_makes_brokers_unequal(folder: Path) -> None:
     assert run.stderr == ""
 
 
-def test_capacities_of_some_brokers_only_are_told_and_level_nothing(
+def test_capacities_of_some_brokers_only_limit_them_and_do_not_affect_balance(
     folder: Path,
 ) -> None:
     """Each still limits its own broker; an id that nobody has is named, too."""
@@ -124,8 +124,8 @@ def test_capacities_of_some_brokers_only_are_told_and_level_nothing(
     run = plimsoll(folder, *FROM, "-o", "json", PLIMSOLL_CONFIG="plimsoll.toml")
     assert run.returncode == 0
     assert json.loads(run.stdout)["plan"]["objective"] == plain["objective"]
-    told = [line.removeprefix("plimsoll: ") for line in run.stderr.splitlines()]
-    assert [line.split(", ")[0] for line in told] == [
+    lines = [line.removeprefix("plimsoll: ") for line in run.stderr.splitlines()]
+    assert [line.split(", ")[0] for line in lines] == [
         "[capacities]: a capacity is given of broker 17",
         "net_in: no capacity is known of brokers 1",
         "net_out: no capacity is known of brokers 1",

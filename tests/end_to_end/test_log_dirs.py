@@ -141,7 +141,7 @@ floor = 0.0
 
 
 @pytest.mark.spark
-def test_directories_of_a_broker_are_levelled_by_plan_and_apply(
+def test_directories_of_a_broker_are_balanced_by_plan_and_apply(
     cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
     """Six partitions on each broker, of which those in one directory are full."""
@@ -162,6 +162,6 @@ def test_directories_of_a_broker_are_levelled_by_plan_and_apply(
     assert applied.returncode == 0, applied.stderr
     after = places(admin, topic, placement(cluster.bootstrap, topic))
     for broker, path in first.items():
-        held = [after[p][broker] == path for p in full if broker in after[p]]
-        assert abs(held.count(True) - held.count(False)) <= 1
-        assert len(held) > 1
+        replicas = [after[p][broker] == path for p in full if broker in after[p]]
+        assert abs(replicas.count(True) - replicas.count(False)) <= 1
+        assert len(replicas) > 1

@@ -54,7 +54,7 @@ def assert_it_ended_in_order(shell: Shell, topic: str) -> None:
         wait_until_nothing_is_set(admin, topic)
 
 
-def test_its_terminal_is_closed(
+def test_a_run_survives_the_loss_of_its_terminal(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path, local_cluster.bootstrap)
@@ -68,11 +68,11 @@ def test_its_terminal_is_closed(
         os.close(master)
         code = child.wait(HANG_S)
     assert_it_ended_in_order(shell, topic)
-    # Its only move was finished in spite of the stop.
+    # Its only move was completed in spite of the stop.
     assert code == 0
 
 
-def test_the_reader_of_its_messages_leaves(
+def test_a_run_survives_the_end_of_its_reader(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path, local_cluster.bootstrap)

@@ -33,13 +33,13 @@ def loaded(local_cluster: LocalCluster) -> Iterator[LocalCluster]:
     load.kill()
 
 
-def test_a_record_is_replayed_to_the_same_loads_and_planned(
+def test_a_recording_is_replayed_to_the_same_loads_and_planned(
     loaded: LocalCluster, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path, loaded.bootstrap)
-    told = shell.plimsoll("record", "--for", "10s", "--out", "found")
-    assert told.returncode == 0, told.stderr
-    assert told.stdout.startswith("found: ")
+    process = shell.plimsoll("record", "--for", "10s", "--out", "found")
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.startswith("found: ")
     again = shell.plimsoll("record", "--out", "found")
     assert (again.returncode, again.stdout) == (2, "")
     assert {p.name for p in tmp_path.iterdir()} == {"found", "state"}
@@ -69,21 +69,21 @@ def test_a_record_is_replayed_to_the_same_loads_and_planned(
     assert planned.returncode == 0, planned.stderr
 
 
-def test_an_anonymised_record_names_nothing_of_the_cluster(
+def test_an_anonymised_recording_contains_no_name_of_the_cluster(
     loaded: LocalCluster, tmp_path: Path
 ) -> None:
     shell = Shell(tmp_path, loaded.bootstrap)
-    told = shell.plimsoll("record", "--for", "5s", "--anonymise", "--out", "found")
-    assert told.returncode == 0, told.stderr
+    process = shell.plimsoll("record", "--for", "5s", "--anonymise", "--out", "found")
+    assert process.returncode == 0, process.stderr
     (cluster,) = (tmp_path / "state" / "clusters").iterdir()
     folder = tmp_path / "found"
     tables = [pq.ParquetFile(p).read() for p in sorted(folder.glob("*.parquet"))]
-    held = repr([(t.to_pylist(), t.schema.metadata) for t in tables]).encode()
-    held += b"".join(p.read_bytes() for p in folder.iterdir())
+    replicas = repr([(t.to_pylist(), t.schema.metadata) for t in tables]).encode()
+    replicas += b"".join(p.read_bytes() for p in folder.iterdir())
     key = (tmp_path / "state" / "anonymise.key").read_bytes().strip()
     names = [TOPIC.encode(), b"acme", cluster.name.encode(), b"127.0.0.1", key]
     names += [loaded.bootstrap.encode(), str(tmp_path).encode(), b"localhost", b"/tmp"]
-    assert [name for name in names if name in held] == []
-    assert b"__consumer_offsets" in held
+    assert [name for name in names if name in replicas] == []
+    assert b"__consumer_offsets" in replicas
     snapshot = read_snapshot(folder / "snapshot.json")
     assert {(b.rack or "")[:5] for b in snapshot.header.brokers} == {"rack-"}

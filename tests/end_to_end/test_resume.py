@@ -57,9 +57,9 @@ def killed_resumed_and_rolled_back(shell: Shell, plan: Plan, events: int) -> Non
         assert hasty.returncode == 5
         assert "AutoMQ stalls when it returns so soon. Roll back in " in hasty.stderr
         time.sleep(60)
-    told = shell.plimsoll("rollback", "--dry-run")
-    assert told.returncode == 0, told.stderr
-    assert len(told.stdout.splitlines()) >= len(plan.moves)
+    process = shell.plimsoll("rollback", "--dry-run")
+    assert process.returncode == 0, process.stderr
+    assert len(process.stdout.splitlines()) >= len(plan.moves)
     assert placement(shell.bootstrap, topic) == before | after
     back = roll_back(shell, report["run_id"])
     assert back.returncode == 0, back.stderr
@@ -72,7 +72,7 @@ def roll_back(shell: Shell, run_id: str) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.kafka
 @pytest.mark.parametrize("events", [1, 13])
-def test_on_the_local_kafka(
+def test_a_killed_run_is_resumed_and_rolled_back_on_kafka(
     local_cluster: LocalCluster, topic: str, tmp_path: Path, events: int
 ) -> None:
     local_cluster.create_topic(topic, [[1, 2]] * PARTITIONS)
@@ -84,7 +84,7 @@ def test_on_the_local_kafka(
 
 
 @pytest.mark.automq
-def test_on_the_real_automq(
+def test_a_killed_run_is_resumed_and_rolled_back_on_automq(
     automq_cluster: AutoMQCluster, topic: str, tmp_path: Path
 ) -> None:
     automq_cluster.create_topic(topic, [[1]] * PARTITIONS)
@@ -103,7 +103,7 @@ def throttled(admin: KafkaAdmin, topic: str) -> tuple[object, ...]:
 
 
 def wait_until_nothing_is_set(admin: KafkaAdmin, topic: str) -> None:
-    # Each broker is asked itself, and may lag behind the controller.
+    # Each broker is queried directly and may lag behind the controller.
     wait_until(lambda: throttled(admin, topic) == ({}, {}, {}, {}))
 
 
@@ -121,10 +121,10 @@ def throttled_and_killed(
 
 
 @pytest.mark.kafka
-def test_a_throttle_that_a_killed_run_left_goes_with_its_rollback(
+def test_a_rollback_removes_the_throttle_of_a_killed_run(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
-    # Kafka lets ten seconds' worth through before a throttle holds.
+    # Kafka passes ten seconds of traffic before a throttle holds.
     shell = throttled_and_killed(local_cluster, tmp_path, topic, 8)
     with KafkaAdmin(shell.bootstrap, 10.0) as admin:
         assert all(throttled(admin, topic))

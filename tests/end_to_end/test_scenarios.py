@@ -28,8 +28,8 @@ def test_a_scenario_is_planned_and_cannot_be_applied(tmp_path: Path) -> None:
 def test_the_fewest_brokers_are_found(tmp_path: Path) -> None:
     run = plimsoll(tmp_path, "what-if", *SIX, "--fewest-brokers", "-o", "json")
     assert run.returncode == 0, run.stderr
-    found = json.loads(run.stdout)["fewest_brokers"]
-    assert (found["present"], found["fewest"], found["bound"]) == (6, 3, 3)
+    result = json.loads(run.stdout)["fewest_brokers"]
+    assert (result["present"], result["fewest"], result["bound"]) == (6, 3, 3)
 
 
 def test_a_new_topic_is_placed(tmp_path: Path) -> None:
@@ -42,7 +42,7 @@ def test_a_new_topic_is_placed(tmp_path: Path) -> None:
     assert len(document["partitions"]) == 12
 
 
-def test_the_frontier_is_drawn_the_same_twice(tmp_path: Path) -> None:
+def test_the_frontier_is_drawn_identically_twice(tmp_path: Path) -> None:
     for name in ("a", "b"):
         ask = ("--out", f"{name}.json", "--svg", f"{name}.svg")
         run = plimsoll(tmp_path, "frontier", *TUTORIAL, *ask)

@@ -43,8 +43,8 @@ def filled(local_cluster: LocalCluster, topic: str) -> LocalCluster:
 def verified(bootstrap: str, assignment: Path) -> dict[PartitionId, str]:
     """What the tool says of each partition."""
     file = ("--reassignment-json-file", assignment)
-    said = stock_tool(REASSIGN, bootstrap, *file, "--verify")
-    lines = re.finditer(r"^.* of partition (\S+)-(\d+)\b.*$", said, re.MULTILINE)
+    output = stock_tool(REASSIGN, bootstrap, *file, "--verify")
+    lines = re.finditer(r"^.* of partition (\S+)-(\d+)\b.*$", output, re.MULTILINE)
     return {PartitionId(TopicName(m[1]), int(m[2])): m[0] for m in lines}
 
 
@@ -59,10 +59,10 @@ def throttles(bootstrap: str) -> list[object]:
         topics = admin.own_topic_configs(list(admin.topics()), (LEADERS, FOLLOWERS))
         brokers = admin.cluster().alive
         rates = [admin.own_broker_configs(broker, RATES) for broker in brokers]
-    return [found for found in (*topics.values(), *rates) if found]
+    return [result for result in (*topics.values(), *rates) if result]
 
 
-def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
+def test_kafkas_tool_verifies_a_run_and_its_rollback(
     filled: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     """The tool takes throttles away itself, so they are looked for before it runs."""
@@ -73,12 +73,14 @@ def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
     there = tmp_path / "stock" / "reassignment.json"
     before = verified(shell.bootstrap, there)
     assert before.keys() == completed(plan).keys()
-    for pid, said in before.items():
-        assert said.startswith(f"There is no active reassignment of partition {pid}, ")
+    for pid, reported in before.items():
+        assert reported.startswith(
+            f"There is no active reassignment of partition {pid}, "
+        )
 
     done = shell.plimsoll("apply", "plan.json", *CHANGE)
     assert done.returncode == 0, done.stderr
-    # Each broker is asked itself, and may lag behind the controller.
+    # Each broker is queried directly and may lag behind the controller.
     wait_until(lambda: not throttles(shell.bootstrap))
     assert verified(shell.bootstrap, there) == completed(plan)
 
@@ -92,7 +94,7 @@ def test_the_stock_tool_agrees_on_a_run_and_on_its_rollback(
         assert JournalEvent.THROTTLED in events
 
 
-def test_the_copied_commands_lead_where_the_plan_leads(
+def test_the_copied_commands_lead_to_the_plans_placement(
     filled: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     """As pasted into a shell: the moves, then, once they are done, the elections."""

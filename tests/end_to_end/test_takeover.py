@@ -34,11 +34,11 @@ def config() -> Iterator[str]:
 
 @pytest.fixture
 def hosts(local_cluster: LocalCluster, config: str, tmp_path: Path) -> list[Shell]:
-    found = [Shell(tmp_path / name, local_cluster.bootstrap) for name in "ab"]
-    for host in found:
+    result = [Shell(tmp_path / name, local_cluster.bootstrap) for name in "ab"]
+    for host in result:
         host.folder.mkdir()
         (host.folder / "plimsoll.toml").write_text(config)
-    return found
+    return result
 
 
 @pytest.mark.kafka
@@ -89,16 +89,16 @@ def test_without_its_bucket_no_command_changes_anything(
     )
     path = a.folder / "plimsoll.toml"
     text = path.read_text()
-    for old, new, code, words in (
+    for old, new, code, message in (
         ("http://", "http://127.0.0.1:1/", 3, "Could not connect"),
         (f'"{BUCKET}"', '"another"', 2, "bucket does not exist"),
         ("http://", "nowhere:", 2, "Invalid endpoint"),
     ):
         path.write_text(text.replace(old, new))
         for command in (("apply", "plan.json", "--yes"), ("cleanup",), ("rollback",)):
-            told = a.plimsoll(*command, "--allow-changes")
-            assert told.returncode == code, told.stderr
-            assert "plimsoll: Cannot " in told.stderr
-            assert words in told.stderr
+            process = a.plimsoll(*command, "--allow-changes")
+            assert process.returncode == code, process.stderr
+            assert "plimsoll: Cannot " in process.stderr
+            assert message in process.stderr
     assert placement(a.bootstrap, topic) == {0: [1, 2]}
     assert a.runs() == []

@@ -49,7 +49,7 @@ def balance_cluster(shell: Shell, load: Load, topic: str) -> None:
 
 @pytest.mark.kafka
 @pytest.mark.spark
-def test_on_the_local_kafka(
+def test_equal_partitions_are_balanced_on_kafka(
     new_cluster: LocalCluster, processes: Processes, tmp_path: Path, topic: str
 ) -> None:
     new_cluster.create_topic(topic, [[2]] * 8)
@@ -64,7 +64,7 @@ def test_on_the_local_kafka(
 
 @pytest.mark.automq
 @pytest.mark.spark
-def test_on_the_real_automq_with_its_own_balancer_off(
+def test_equal_partitions_are_balanced_on_automq_without_its_balancer(
     automq_cluster: AutoMQCluster, processes: Processes, tmp_path: Path, topic: str
 ) -> None:
     automq_cluster.create_topic(topic, [[2]] * 8)

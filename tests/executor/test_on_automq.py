@@ -134,8 +134,8 @@ def test_the_bucket_shows_that_sources_have_uploaded_their_logs(
     applied = shell.plimsoll("apply", "plan.json", "--allow-changes", "--yes")
     load.finish()
     assert applied.returncode == 0, applied.stderr
-    said = "under 1 MB of broker 2's write-ahead log from before the move is left: "
-    assert applied.stdout.count(said) == 4
+    message = "under 1 MB of broker 2's write-ahead log from before the move is left: "
+    assert applied.stdout.count(message) == 4
     (journal,) = (tmp_path / "state" / "journal").glob("*.jsonl")
     noted = [r for r in read_journal(journal) if r.event is JournalEvent.NOTED]
     assert [r.id for r in noted] == [m.id for m in plan.moves]

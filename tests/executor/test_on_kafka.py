@@ -39,7 +39,7 @@ def executor(local_cluster: LocalCluster) -> Iterator[Executor]:
         yield opened
 
 
-def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
+def test_a_tiered_partition_under_load_copies_only_its_tail(
     local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     local_cluster.create_topic(topic, [[1], [1]], TIERED)
@@ -62,7 +62,7 @@ def test_a_tiered_partition_moves_under_load_by_copying_its_tail_alone(
     assert {(m.partition, m.left) for m in moved} == {(0, ids([1])), (1, ids([1]))}
 
 
-def test_a_tiered_partition_that_stands_still_is_moved_whole_and_says_so(
+def test_an_idle_tiered_partition_is_copied_completely_and_noted(
     local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     keeps_all = TIERED | {"local.retention.bytes": "-1"}
@@ -121,7 +121,7 @@ def test_replicas_and_leaders_end_exactly_as_planned(
         assert view.in_sync == set(replicas)
 
 
-def test_a_plan_carried_out_once_is_outdated(
+def test_an_executed_plan_is_outdated(
     local_cluster: LocalCluster, executor: Executor, topic: str, tmp_path: Path
 ) -> None:
     local_cluster.create_topic(topic, [[1]])

@@ -166,7 +166,7 @@ FOREIGN = {
     lost=st.dictionaries(st.integers(0, 20), st.sampled_from(Lost), max_size=3),
     killed_at=st.none() | st.tuples(st.integers(0, 20), st.booleans()),
 )
-def test_whatever_happens_ends_in_a_legal_state_that_says_what_it_is(
+def test_any_faults_end_in_a_legal_and_honest_state(
     tmp_path_factory: pytest.TempPathFactory,
     storage: StorageKind,
     throttle: int | None,
@@ -198,10 +198,10 @@ def test_whatever_happens_ends_in_a_legal_state_that_says_what_it_is(
     for number, (replicas, _) in at.placement.items():
         assert len(set(replicas)) == len(replicas) >= len(at.before[number])
     if report is not None:
-        told = {m.partition: m.state for m in report.moves}
+        reported = {m.partition: m.state for m in report.moves}
         where = {n: replicas for n, (replicas, _) in at.placement.items()}
         stolen = Event.FOREIGN_MOVE in {event for _, event in events}
-        for number, state in told.items():
+        for number, state in reported.items():
             if state is MoveState.DONE and not stolen:
                 assert where[number] == tuple(at.after[number])
             if state is MoveState.PLANNED and not stolen:
@@ -220,7 +220,7 @@ def ended(at: Site) -> RunReport | None:
     return None
 
 
-def test_what_changed_meanwhile_is_dropped_by_name_and_the_rest_goes_on(
+def test_changed_partitions_are_skipped_and_the_rest_continues(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, StorageKind.SHARED)
@@ -299,23 +299,23 @@ def test_a_broker_that_dies_beside_the_plan_stops_the_run(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
-def test_the_report_bounds_how_long_nobody_led(
+def test_the_report_bounds_the_leader_outage(
     tmp_path: Path, storage: StorageKind
 ) -> None:
     """AutoMQ hands over in 1.5 s; Kafka elects at once, at most between two looks."""
     at = site(tmp_path, storage)
     before = {n: leader for n, (_, leader) in at.placement.items()}
     stalled = at.cluster.opening_s if storage is StorageKind.SHARED else 0.0
-    for told in at.run().moves:
-        least, most = told.stall_at_least_s, told.stall_at_most_s
+    for reported in at.run().moves:
+        least, most = reported.stall_at_least_s, reported.stall_at_most_s
         assert least is not None
         assert most is not None
-        changes = told.replicas_after[0] != before[told.partition]
+        changes = reported.replicas_after[0] != before[reported.partition]
         assert least <= stalled <= most
         assert (most > 0) == changes
 
 
-def test_a_resumed_run_reports_what_was_measured_before_it_was_cut_off(
+def test_a_resumed_run_reports_measurements_from_before(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, StorageKind.SHARED)
@@ -324,14 +324,14 @@ def test_a_resumed_run_reports_what_was_measured_before_it_was_cut_off(
     with suppress(Killed):
         at.run()
     at.stop_killing()
-    told = at.resume().moves
-    watched = [m.stall_at_most_s is not None for m in told]
-    assert [m.requests for m in told] == [1] * 4
+    reported = at.resume().moves
+    watched = [m.stall_at_most_s is not None for m in reported]
+    assert [m.requests for m in reported] == [1] * 4
     assert (watched.count(True), watched.count(False)) == (2, 2)
 
 
 @pytest.mark.parametrize("storage", [StorageKind.SHARED, StorageKind.REPLICATED])
-def test_what_is_too_much_for_one_request_is_asked_for_in_halves(
+def test_a_request_that_is_too_large_is_halved(
     tmp_path: Path, storage: StorageKind
 ) -> None:
     at = site(tmp_path, storage)
@@ -342,15 +342,15 @@ def test_what_is_too_much_for_one_request_is_asked_for_in_halves(
     assert at.placement == planned(at)
 
 
-def test_a_policy_that_refuses_every_move_ends_the_run_with_its_words(
+def test_a_policy_that_refuses_moves_ends_the_run_with_its_message(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, StorageKind.SHARED)
     at.faults.most_partitions = 0
     report = at.run()
-    words = "Unable to perform excessively large batch operation."
+    message = "Unable to perform excessively large batch operation."
     assert report.state is RunState.FAILED
-    assert report.reason == f"orders-0 was refused: {words}"
+    assert report.reason == f"orders-0 was refused: {message}"
     assert [m.state for m in report.moves[1:]] == [
         MoveState.DROPPED,
         *[MoveState.PLANNED] * 2,

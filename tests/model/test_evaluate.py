@@ -25,7 +25,7 @@ def priced(price: float) -> Goals:
     return NO_FLOOR.model_copy(update={"move_price": price})
 
 
-def test_one_loaded_broker_of_two() -> None:
+def test_one_loaded_broker_of_two_deviates_fully() -> None:
     """Deviations +1 and -1 in two resources: F is 4."""
     result = evaluate(snapshot(brokers(2), [(1,), (1,)]), NO_FLOOR, [])
     assert result.objective == pytest.approx(4.0)
@@ -35,13 +35,13 @@ def test_one_loaded_broker_of_two() -> None:
     assert not result.within_band(NO_FLOOR)
 
 
-def test_a_level_cluster_is_worth_nothing() -> None:
+def test_a_balanced_cluster_has_the_objective_zero() -> None:
     result = evaluate(snapshot(brokers(2), [(1,), (2,)]), NO_FLOOR, [])
     assert result.objective == 0.0
     assert result.within_band(NO_FLOOR)
 
 
-def test_a_move_changes_loads_and_pays_its_price() -> None:
+def test_a_move_changes_loads_and_adds_its_cost() -> None:
     """One replica and one leader: 1.05 prices."""
     state = snapshot(brokers(2), [(1,), (1,)])
     result = evaluate(state, priced(0.2), [move(0, (1,), (2,))])
@@ -73,18 +73,18 @@ def test_a_resource_under_its_floor_does_not_count() -> None:
     assert result.objective == pytest.approx(2.0)
 
 
-def test_a_larger_broker_is_level_when_equally_full() -> None:
+def test_a_larger_broker_is_balanced_at_equal_utilisation() -> None:
     """Capacities 30 and 10 with loads 3 and 1."""
     state = snapshot(brokers(2, capacity={1: 30.0, 2: 10.0}), [(1,)] * 3 + [(2,)])
     assert evaluate(state, NO_FLOOR, []).objective == pytest.approx(0.0)
 
 
-def test_one_unknown_capacity_makes_all_equal() -> None:
+def test_one_unknown_capacity_makes_all_brokers_count_as_equal() -> None:
     state = snapshot(brokers(2, capacity={1: 30.0}), [(1,), (2,)])
     assert evaluate(state, NO_FLOOR, []).objective == pytest.approx(0.0)
 
 
-def test_a_draining_broker_is_not_levelled_but_its_load_counts() -> None:
+def test_a_draining_broker_is_not_balanced_but_its_load_counts() -> None:
     """Two holding brokers share four rows; two of them have not come yet."""
     state = snapshot(brokers(3, states={3: DRAINING}), [(1,), (2,), (3,), (3,)])
     result = evaluate(state, NO_FLOOR, [])
@@ -92,7 +92,7 @@ def test_a_draining_broker_is_not_levelled_but_its_load_counts() -> None:
     assert result.deviations[Resource.NET_IN] == {1: -0.5, 2: -0.5}
 
 
-def test_followers_take_in_and_leaders_serve_them() -> None:
+def test_followers_add_incoming_and_leaders_outgoing_traffic() -> None:
     """Three replicas of 5 in and 7 out: the leader sends 7 + 2 x 5."""
     state = snapshot(brokers(3), [(1, 2, 3)], [(5.0, 7.0)])
     taken, sent = (replica_loads(state, Dimension(measure=r)) for r in RATES)
@@ -103,18 +103,18 @@ def test_followers_take_in_and_leaders_serve_them() -> None:
     assert loads[BrokerId(2)] == {Resource.NET_IN: 5.0, Resource.NET_OUT: 0.0}
 
 
-def test_an_unknown_load_counts_as_nothing() -> None:
+def test_an_unknown_load_counts_as_zero() -> None:
     state = snapshot(brokers(2), [(1,), (2,)], [(float("nan"), 1.0), (1.0, 1.0)])
     assert evaluate(state, NO_FLOOR, []).loads[BrokerId(1)][Resource.NET_IN] == 0.0
 
 
-def test_a_new_leader_alone_pays_a_share() -> None:
+def test_a_leader_change_costs_a_share_of_a_move() -> None:
     state = snapshot(brokers(2), [(1, 2)])
     result = evaluate_proposal(propose(state, change(0, 2, 1), goals=priced(1.0)))
     assert result.prices == pytest.approx(0.05)
 
 
-def test_what_had_to_leave_is_moved_for_free() -> None:
+def test_forced_moves_are_free() -> None:
     """Two new replicas, one of them for the draining broker's: one is paid."""
     state = snapshot(brokers(5, states={1: DRAINING}), [(2, 1, 3)])
     changed = propose(state, change(0, 2, 4, 5), goals=priced(1.0))
@@ -134,7 +134,7 @@ def test_what_had_to_leave_is_moved_for_free() -> None:
         (StorageKind.REPLICATED, -1, 1.0),
     ],
 )
-def test_a_replica_pays_for_what_it_copies(
+def test_a_replica_costs_as_much_as_it_copies(
     storage: StorageKind, local: int, price: float
 ) -> None:
     """Against a mean log of 200 bytes; the leader stays."""

@@ -28,26 +28,26 @@ def jbod(
     return wide(members, [(1,), (1,)], {Resource.DISK: [100, 100]}, dirs=[[0], [0]])
 
 
-def test_one_full_directory_of_two_deviates_by_a_level_each() -> None:
+def test_with_one_full_directory_of_two_each_deviates_by_the_average() -> None:
     """The weight is that of the goal for disks."""
     proposal = propose(jbod(), goals=LEVELLED)
     assert directory_cost(proposal, 1.0) == pytest.approx(4.0)
     assert evaluate_proposal(proposal).objective == pytest.approx(4.0 + 4.0)
 
 
-def test_a_replica_in_each_of_two_directories_is_level() -> None:
+def test_a_replica_in_each_of_two_directories_is_balanced() -> None:
     proposal = propose(jbod(), change(0, 1, dirs=("/b",)), goals=LEVELLED)
     assert directory_cost(proposal, 1.0) == pytest.approx(0.0)
 
 
-def test_what_arrives_counts_where_its_directory_is_named() -> None:
+def test_an_incoming_replica_counts_in_its_named_directory() -> None:
     named = propose(jbod(), change(0, 2, dirs=("/b",)), goals=LEVELLED)
     assert directory_cost(named, 1.0) == pytest.approx(8.0)
     chosen_by_broker = propose(jbod(), change(0, 2), goals=LEVELLED)
     assert directory_cost(chosen_by_broker, 1.0) == pytest.approx(4.0)
 
 
-def test_directories_are_level_by_the_share_of_their_capacity() -> None:
+def test_directories_are_balanced_by_the_share_of_their_capacity() -> None:
     """200 of 300 and 0 of 100: the level is a half."""
     proposal = propose(jbod((300.0, 100.0)), goals=LEVELLED)
     assert directory_cost(proposal, 1.0) == pytest.approx(2 * ((4 / 3 - 1) ** 2 + 1))
@@ -72,7 +72,7 @@ def test_under_a_band_the_excess_is_priced() -> None:
         ),
     ],
 )
-def test_directories_that_are_not_levelled_cost_nothing(
+def test_directories_that_are_not_balanced_cost_nothing(
     state: Snapshot, goals: Goals
 ) -> None:
     """Unasked, on a broker that takes no load, or under the floor."""

@@ -37,7 +37,7 @@ values = st.recursive(
 
 
 @given(st.dictionaries(st.text(), values))
-def test_canonical_bytes_read_back_and_ignore_the_order(document: dict) -> None:
+def test_canonical_bytes_read_back_and_do_not_depend_on_order(document: dict) -> None:
     """Reading gives the same document; the order of keys changes no byte."""
     data = canonical(document)
     assert json.loads(data) == document
@@ -46,11 +46,11 @@ def test_canonical_bytes_read_back_and_ignore_the_order(document: dict) -> None:
     assert data.count(b"\n") == 1
 
 
-def test_canonical_form_is_sorted_and_tight() -> None:
+def test_canonical_form_is_sorted_and_compact() -> None:
     assert canonical({"b": 1, "a": [1, "ü"]}) == '{"a":[1,"ü"],"b":1}\n'.encode()
 
 
-def test_the_digest_is_that_of_the_canonical_form() -> None:
+def test_the_digest_is_computed_from_the_canonical_form() -> None:
     assert digest({"a": 1, "b": 2}) == digest({"b": 2, "a": 1})
     assert digest({"a": 1}) != digest({"a": 2})
 
@@ -63,7 +63,7 @@ def test_rounding_keeps_nine_digits_and_is_stable(value: float) -> None:
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
-def test_what_is_no_number_is_not_written(value: float) -> None:
+def test_nan_and_infinity_are_not_written(value: float) -> None:
     with pytest.raises(ValueError, match="cannot stand in a file"):
         rounded(value)
 
@@ -125,7 +125,7 @@ def test_a_newer_minor_is_read(tmp_path: Path) -> None:
         ("x.json.gz", gzip.compress(b'{"a": 1}' * 50, mtime=0)[:20]),
     ],
 )
-def test_what_is_no_document_is_one_sentence(
+def test_an_invalid_document_is_reported_in_one_sentence(
     tmp_path: Path, name: str, data: bytes
 ) -> None:
     path = tmp_path / name
@@ -134,7 +134,7 @@ def test_what_is_no_document_is_one_sentence(
         read_document(path, KIND, major=1)
 
 
-def test_faults_are_named_with_their_place() -> None:
+def test_faults_are_named_with_their_field() -> None:
     class Inner(FileModel):
         n: int
 

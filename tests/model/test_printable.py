@@ -16,12 +16,12 @@ def test_no_harmful_character_is_left(text: str) -> None:
 
 
 @given(ANY)
-def test_what_is_printable_stays_and_widths_are_kept(text: str) -> None:
+def test_printable_text_and_its_width_are_unchanged(text: str) -> None:
     assert len(masked(text)) == len(text)
     if text.isprintable():
         assert printable(text) == masked(text) == text
 
 
-def test_escapes_are_pythons_and_what_is_to_be_kept_is() -> None:
+def test_escapes_follow_python_and_exceptions_are_preserved() -> None:
     assert printable("a\x1b\u202e\ud800é") == "a\\x1b\\u202e\\ud800é"
     assert printable("a\nb\t", keep="\n") == "a\nb\\t"

@@ -62,14 +62,14 @@ def test_state_and_logs_are_private(tmp_path: Path) -> None:
     assert mode(tmp_path / "log") == 0o600
 
 
-def test_state_that_sparks_workers_share_is_as_the_users_mask_says(
+def test_state_shared_with_spark_workers_follows_the_users_umask(
     tmp_path: Path,
 ) -> None:
     run(tmp_path, sys.executable, "-c", STATE, PLIMSOLL_SPARK_SHARED_STATE="true")
     assert mode(tmp_path / "state" / "clusters" / "c") == 0o755
 
 
-def test_what_a_user_asks_for_is_as_the_users_mask_says(tmp_path: Path) -> None:
+def test_files_requested_by_the_user_follow_the_users_umask(tmp_path: Path) -> None:
     make = "from pathlib import Path; from tests.support.cluster_files import *; "
     run(tmp_path, sys.executable, "-c", make + "write_cluster_files(Path())")
     plan = ("plan", "--from", "describe.txt", "--loads", "loads.csv", "--no-racks")
@@ -79,7 +79,7 @@ def test_what_a_user_asks_for_is_as_the_users_mask_says(tmp_path: Path) -> None:
     assert mode(tmp_path / "a" / "b" / "reassignment.json") == 0o644
 
 
-def test_a_state_folder_of_before_is_closed(tmp_path: Path) -> None:
+def test_an_existing_state_folder_is_made_private(tmp_path: Path) -> None:
     state = tmp_path / "state"
     for name in ("journal", "clusters/c"):
         (state / name).mkdir(parents=True)
@@ -107,6 +107,6 @@ def test_a_folder_with_files_of_others_stays_and_is_reported(
     assert f"others can read the state folder {tmp_path}" in caplog.text
 
 
-def test_no_state_folder_is_no_fault(tmp_path: Path) -> None:
+def test_a_missing_state_folder_is_not_an_error(tmp_path: Path) -> None:
     tighten(tmp_path / "none")
     assert list(tmp_path.iterdir()) == []

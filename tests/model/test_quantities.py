@@ -28,9 +28,9 @@ from model.stop_rules import StopRules
 def test_a_number_and_a_text_with_a_unit_are_read(
     kind: type, given: object, value: float
 ) -> None:
-    found: float = TypeAdapter(kind).validate_json(json.dumps(given), strict=True)
-    assert found == value
-    assert isinstance(found, float if kind is Duration else int)
+    result: float = TypeAdapter(kind).validate_json(json.dumps(given), strict=True)
+    assert result == value
+    assert isinstance(result, float if kind is Duration else int)
 
 
 @pytest.mark.parametrize(

@@ -26,13 +26,13 @@ def local(text: str) -> float:
         ("22:00-06:00", "21:59", False),
     ],
 )
-def test_a_window_holds_by_the_local_clock_also_over_midnight(
+def test_a_window_follows_the_local_clock_across_midnight(
     hours: str, at: str, is_open: bool
 ) -> None:
     assert StopRules(window_hours=hours).is_open(local(at)) == is_open
 
 
-def test_a_window_ends_for_good() -> None:
+def test_a_window_with_an_end_date_ends_for_good() -> None:
     end = datetime(2026, 3, 1, 6, tzinfo=UTC)
     rules = StopRules(window_end=end, window_hours="00:00-23:59")
     assert rules.is_open((end - timedelta(seconds=1)).timestamp())

@@ -43,7 +43,7 @@ def test_bytes_have_three_digits(value: float, text: str) -> None:
         (7_800, "2 h 10 min"),
     ],
 )
-def test_times_are_as_fine_as_they_matter(seconds: float, text: str) -> None:
+def test_times_are_as_precise_as_needed(seconds: float, text: str) -> None:
     assert seconds_text(seconds) == text
 
 
@@ -80,7 +80,7 @@ def test_a_rate_is_read_with_and_without_unit(text: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "0", "-5", "5xB", "1.2.3MB", "50MB/h", "9999TB"])
-def test_what_is_no_rate_is_said(text: str) -> None:
+def test_an_invalid_rate_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="is not a rate; use bytes per second"):
         rate_of(text)
 
@@ -103,7 +103,7 @@ def test_a_size_is_read_with_and_without_unit(text: str, size: int) -> None:
 @pytest.mark.parametrize(
     "text", ["", "0", "-5", "1TB/s", "1Gib", "1Tb", "1GB5", "5M", "nan", "9e18"]
 )
-def test_what_is_no_size_is_said(text: str) -> None:
+def test_an_invalid_size_is_reported(text: str) -> None:
     with pytest.raises(ValueError, match="is not a size; use bytes, or a unit"):
         bytes_of(text)
 
@@ -127,6 +127,6 @@ def test_a_span_is_read_with_and_without_a_unit(text: str, seconds: float) -> No
 @pytest.mark.parametrize(
     "text", ["", "0s", "-5s", "soon", "5w", "30m1h", "1h1h", "1m30", "nan", "9" * 12]
 )
-def test_what_is_no_span_is_told_in_words(text: str) -> None:
+def test_an_invalid_time_span_is_reported_with_a_reason(text: str) -> None:
     with pytest.raises(ValueError, match="is not a time span; use seconds"):
         span_of(text)

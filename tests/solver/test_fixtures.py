@@ -55,7 +55,7 @@ def test_the_tutorial_ends_three_three_two() -> None:
     assert plan.bytes_to_copy == 0
 
 
-def test_the_demo_is_level_within_ten_percent() -> None:
+def test_the_demo_is_balanced_within_ten_percent() -> None:
     plan = plan_of("demo.json")
     for resource in (Resource.NET_IN, Resource.NET_OUT):
         assert plan.spread(resource, after=False) == pytest.approx(2.0)

@@ -191,9 +191,9 @@ CASES: dict[str, tuple[Snapshot, Goals]] = {
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
 def test_the_plan_is_the_best_of_all_placements(case: tuple[Snapshot, Goals]) -> None:
     """Objective and bound enclose the oracle's F, with no tolerance for the bound."""
-    snapshot, wanted = case
-    result = solve(snapshot, wanted, LIMITS)
-    best = least(snapshot, wanted, result.best)
+    snapshot, given_goals = case
+    result = solve(snapshot, given_goals, LIMITS)
+    best = least(snapshot, given_goals, result.best)
     assert best is not None
     assert result.best is not None
     assert result.objective is not None
@@ -201,7 +201,7 @@ def test_the_plan_is_the_best_of_all_placements(case: tuple[Snapshot, Goals]) ->
     assert result.bound <= best
     assert best - 1e-12 <= result.objective <= best + LIMITS.gap
     assert result.objective - result.bound <= LIMITS.gap
-    evaluation = evaluate(snapshot, wanted, result.best.moves)
+    evaluation = evaluate(snapshot, given_goals, result.best.moves)
     assert evaluation.objective == pytest.approx(result.objective, abs=1e-12)
     assert evaluation.violations == ()
 
@@ -216,9 +216,9 @@ def test_no_placement_means_infeasible() -> None:
     assert result.best is None
 
 
-def test_a_placement_in_a_rack_that_nobody_has_is_infeasible() -> None:
+def test_a_placement_in_an_unknown_rack_is_infeasible() -> None:
     """Also where the counts of the racks there are sum to the replication factor."""
     snapshot = cluster(FOUR, [Row(replicas=(1, 2))])
-    wanted = goals(placements=placed("aaz"))
-    assert least(snapshot, wanted) is None
-    assert solve(snapshot, wanted, LIMITS).status is PlanStatus.INFEASIBLE
+    given_goals = goals(placements=placed("aaz"))
+    assert least(snapshot, given_goals) is None
+    assert solve(snapshot, given_goals, LIMITS).status is PlanStatus.INFEASIBLE

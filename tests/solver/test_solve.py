@@ -26,7 +26,7 @@ def answer(snapshot: Snapshot, wanted: Goals | None = None) -> Result:
     return solve(snapshot, wanted or goals(), LIMITS)
 
 
-def test_no_brokers_and_no_partitions_are_level() -> None:
+def test_no_brokers_or_no_partitions_are_balanced() -> None:
     for brokers in ([], [broker(1)]):
         result = answer(cluster(brokers, []))
         assert result.status is PlanStatus.ALREADY_BALANCED
@@ -35,7 +35,7 @@ def test_no_brokers_and_no_partitions_are_level() -> None:
         assert "no " in result.reasons[0]
 
 
-def test_loads_under_the_floor_are_level() -> None:
+def test_loads_under_the_floor_are_balanced_already() -> None:
     """The reason names resource, load and floor."""
     result = answer(cluster([broker(1), broker(2)], EIGHT_ON_ONE), Goals())
     assert result.status is PlanStatus.ALREADY_BALANCED
@@ -63,7 +63,7 @@ def test_moves_that_cost_more_than_they_gain_are_not_made() -> None:
     assert result.reasons == ("no allowed move gains more than its price, 10.5 of F",)
 
 
-def test_a_broker_that_died_with_its_data_keeps_nobody_from_being_levelled() -> None:
+def test_a_broker_that_died_with_its_data_does_not_prevent_balancing() -> None:
     """Its partitions without a leader stay; those of the others move."""
     lost = [Row(replicas=(1,), leader=-1)]
     members = [broker(1, state=BrokerState.DEAD), broker(2), broker(3)]
@@ -169,7 +169,7 @@ def test_a_drained_broker_ends_empty() -> None:
     }
 
 
-def test_moves_say_whom_they_relieve() -> None:
+def test_reasons_name_the_broker_relieved() -> None:
     result = answer(cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2))
     assert result.best is not None
     (move,) = result.best.moves
@@ -180,14 +180,14 @@ def test_moves_say_whom_they_relieve() -> None:
 
 
 def test_the_gain_is_what_f_would_rise_by_without_the_move() -> None:
-    snapshot, wanted = synthetic(3, 20, seed=4), Goals()
-    best = answer(snapshot, wanted).best
+    snapshot, given_goals = synthetic(3, 20, seed=4), Goals()
+    best = answer(snapshot, given_goals).best
     assert best is not None
-    whole = evaluate(snapshot, wanted, best.moves).objective
+    whole = evaluate(snapshot, given_goals, best.moves).objective
     assert len(best.moves) > 1
     for move in best.moves:
         others = [m for m in best.moves if m is not move]
-        without = evaluate(snapshot, wanted, others).objective
+        without = evaluate(snapshot, given_goals, others).objective
         assert move.gain == pytest.approx(without - whole)
         assert move.gain > 0
 
@@ -213,7 +213,7 @@ def test_plan_times_come_from_the_snapshot() -> None:
     assert best.snapshot_fingerprint == snapshot.fingerprint
 
 
-def test_observers_hear_only_of_progress() -> None:
+def test_observers_are_notified_only_of_progress() -> None:
     """Objectives fall, bounds rise, and the last ones are the answer's."""
 
     class Recorder(SolveObserver):
@@ -235,7 +235,7 @@ def test_observers_hear_only_of_progress() -> None:
     assert recorder.bounds[-1] == result.bound
 
 
-def test_too_little_work_still_gives_an_honest_answer() -> None:
+def test_a_tiny_search_budget_still_gives_an_honest_result() -> None:
     """The plan is kept, the gap is stated, and it is not called optimal."""
     snapshot = synthetic(6, 60, rf=3)
     result = solve(snapshot, Goals(), SolveLimits(work=0.01))
@@ -245,7 +245,7 @@ def test_too_little_work_still_gives_an_honest_answer() -> None:
     assert evaluate(snapshot, Goals(), result.best.moves).violations == ()
 
 
-def test_too_large_for_the_exact_model_is_still_answered() -> None:
+def test_clusters_beyond_the_exact_model_get_a_plan() -> None:
     """A legal plan, and a bound that it does not pass."""
     snapshot = synthetic(40, MAX_PAIRS // 40 + 10, seed=3)
     result = solve(snapshot, Goals(move_price=0.05), LIMITS)

@@ -75,12 +75,12 @@ def cut_off(cpu_s: float) -> Iterator[None]:
 
 def least_of(measure: Callable[[], float], enough: float) -> float:
     """The least of three measurements at most: the first one compiles, others wait."""
-    found = measure()
+    result = measure()
     for _ in range(2):
-        if found <= enough:
+        if result <= enough:
             break
-        found = min(found, measure())
-    return found
+        result = min(result, measure())
+    return result
 
 
 def cpu_of(name: str, case: tuple[Snapshot, Goals], work: float) -> float:
@@ -102,15 +102,13 @@ def cpu_after_stop(name: str, case: tuple[Snapshot, Goals], looks: int) -> float
 
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("work", WORKS)
-def test_limits_out_of_reach_do_not_keep_a_solve_from_ending(
-    name: str, work: float
-) -> None:
+def test_unreachable_limits_do_not_prevent_termination(name: str, work: float) -> None:
     most = FACTOR * work + FREE_S
     case = over_capacity(), Goals()
     assert least_of(lambda: cpu_of(name, case, work), most) <= most
 
 
-def test_rounds_with_squares_are_charged_what_they_take() -> None:
+def test_rounds_with_tangents_are_charged_their_time() -> None:
     """CP-SAT's deterministic time is half of its CPU time here."""
     rng = random.Random(2)
     rows = [
@@ -127,7 +125,7 @@ def test_rounds_with_squares_are_charged_what_they_take() -> None:
     assert least_of(lambda: cpu_of("plan", case, work), most) <= most
 
 
-def test_models_of_what_prices_leave_open_are_charged() -> None:
+def test_models_of_open_choices_are_charged() -> None:
     """A frontier builds eleven, which took most of its CPU time and no work."""
     rng = random.Random(3)
 
@@ -147,17 +145,15 @@ def test_models_of_what_prices_leave_open_are_charged() -> None:
     assert least_of(lambda: cpu_of("frontier", case, work), most) <= most
 
 
-def test_costs_that_fall_by_a_unit_at_a_time_do_not_keep_a_solve_from_its_proof() -> (
-    None
-):
+def test_costs_that_fall_unit_by_unit_do_not_prevent_the_proof() -> None:
     """CP-SAT found 2^40 solutions here, with the same placement, nearly for free."""
     rows = [Row(replicas=(1,), load=(3.0, 6.0))] * 3
     rows.append(Row(replicas=(2,), load=(0.0, 0.0)))
     snapshot = cluster([broker(1), broker(2)], rows)
     net_in = (Goal(resource=Resource.NET_IN, floor=0.0),)
     for price in (0.05, 0.15, 0.3):
-        wanted = Goals(balance=net_in, move_price=price)
-        result = solve(snapshot, wanted, SolveLimits(work=1.0), Patient(cpu_s=20.0))
+        goals = Goals(balance=net_in, move_price=price)
+        result = solve(snapshot, goals, SolveLimits(work=1.0), Patient(cpu_s=20.0))
         assert result.status is PlanStatus.OPTIMAL
 
 
@@ -182,9 +178,7 @@ def test_larger_clusters_end_within_the_budget_too(name: str, seed: int) -> None
 @pytest.mark.parametrize("name", MODES)
 @pytest.mark.parametrize("looks", [0, 3, 40])
 @pytest.mark.parametrize("seed", range(2))
-def test_a_mode_that_is_asked_to_stop_ends_soon(
-    name: str, looks: int, seed: int
-) -> None:
+def test_every_mode_stops_soon_on_request(name: str, looks: int, seed: int) -> None:
     case = hard(seed, 20, 600)
     assert least_of(lambda: cpu_after_stop(name, case, looks), STOP_S) <= STOP_S
 

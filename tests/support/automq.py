@@ -92,6 +92,6 @@ def _base_port() -> int:
     """A port from which those that the nodes take are free: base + 10 n + 0, 1, 2."""
     while True:
         (base,) = free_ports(1)
-        wanted = [base + 10 * node + i for node in range(NODES) for i in range(3)]
-        if wanted[-1] < 65536 and all(map(is_free, wanted)):
+        ports = [base + 10 * node + i for node in range(NODES) for i in range(3)]
+        if ports[-1] < 65536 and all(map(is_free, ports)):
             return base

@@ -125,8 +125,8 @@ def placement(bootstrap: str, topic: str) -> dict[int, list[int]]:
     """Replicas of each partition as the cluster's metadata have them."""
     admin = KafkaAdminClient(bootstrap_servers=bootstrap.split(","))
     try:
-        (found,) = admin.describe_topics([topic])
-        return {p["partition_index"]: p["replica_nodes"] for p in found["partitions"]}
+        (result,) = admin.describe_topics([topic])
+        return {p["partition_index"]: p["replica_nodes"] for p in result["partitions"]}
     finally:
         admin.close()
 

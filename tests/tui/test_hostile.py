@@ -85,7 +85,7 @@ VIEWS = {
 
 
 @pytest.mark.parametrize("view", VIEWS.values(), ids=VIEWS.keys())
-async def test_no_screen_draws_what_a_terminal_obeys(view: LoopView) -> None:
+async def test_no_screen_draws_control_sequences(view: LoopView) -> None:
     named = _named(view, f"evil{ALL}")
     seen = ""
     async with stage(named, size=(200, 50)) as on:

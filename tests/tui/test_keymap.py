@@ -14,7 +14,7 @@ from tui.widgets.mode_bar import ModeBar
 ROOT = Path(__file__).parents[2]
 
 
-async def test_a_key_takes_the_place_of_another_and_is_shown() -> None:
+async def test_a_redefined_key_works_and_is_shown() -> None:
     keys = {"screen.topics": "t", "plan.approve": "ctrl+y", "table.sort": "o"}
     async with stage(plan_ready(), keys=keys) as on:
         assert "t Topics" in str(on.app.screen.query_one(ModeBar).render())
@@ -56,13 +56,13 @@ def test_two_things_on_one_key_are_refused() -> None:
         checked_keys({"plan.solve": "?"})
 
 
-def test_bindings_that_show_say_what_they_do() -> None:
+def test_visible_bindings_have_a_tooltip() -> None:
     for binding in known_bindings().values():
         closes = "escape" in binding.key
         assert not binding.show or (binding.description and (binding.tooltip or closes))
 
 
 def test_every_binding_with_a_tooltip_is_in_the_documentation_by_its_id() -> None:
-    told = (ROOT / "docs" / "reference" / "screen.md").read_text("utf-8")
+    text = (ROOT / "docs" / "reference" / "screen.md").read_text("utf-8")
     ids = {name for name, b in known_bindings().items() if b.tooltip}
-    assert {name for name in ids if f"`{name}`" not in told} == set()
+    assert {name for name in ids if f"`{name}`" not in text} == set()

@@ -76,7 +76,7 @@ async def _approve(pilot: Pilot[None], executor: RecordingExecutor) -> None:
     await _until(lambda: bool(executor.plans))
 
 
-async def test_a_person_approves_the_plan_on_the_screen_and_it_is_carried_out(
+async def test_the_operator_approves_the_plan_shown_and_it_is_executed(
     tmp_path: Path,
 ) -> None:
     executor = RecordingExecutor()
@@ -84,11 +84,11 @@ async def test_a_person_approves_the_plan_on_the_screen_and_it_is_carried_out(
         await _approve(pilot, executor)
         assert [p.hash for p in executor.plans] == [offered.hash]
         await _until(lambda: not app.moment.running)
-        words = [line.text for line in app.moment.view.log]
-        assert f"plan {offered.hash[:12]} approved by ann" in words
+        messages = [line.text for line in app.moment.view.log]
+        assert f"plan {offered.hash[:12]} approved by ann" in messages
 
 
-async def test_a_dropped_move_is_planned_anew_and_what_is_then_approved_is_run(
+async def test_after_removing_a_move_the_new_plan_is_approved_and_run(
     tmp_path: Path,
 ) -> None:
     executor = RecordingExecutor()
@@ -116,9 +116,9 @@ async def test_a_point_of_the_frontier_is_picked_and_run_and_a_what_if_is_not(
         await pilot.pause()
         await pilot.press(*["left"] * 9, "right", "enter")
         await _until(lambda: app.moment.view.proposed.asks.cut is not None)
-        found = app.moment.view.proposed.traced
-        assert found is not None
-        picked = found.answers[1]
+        result = app.moment.view.proposed.traced
+        assert result is not None
+        picked = result.answers[1]
         assert picked is not None
         assert app.moment.view.plan == picked.best
         await _approve(pilot, executor)

@@ -64,7 +64,7 @@ async def test_the_palette_offers_what_is_allowed() -> None:
             assert offered & ours == titles
 
 
-async def test_read_only_keys_are_greyed_and_say_why() -> None:
+async def test_read_only_keys_are_greyed_with_the_reason() -> None:
     async with stage(plan_ready(Mode.READ_ONLY)) as on:
         for key in ("A", "X"):
             bound = on.app.screen.active_bindings[key]
@@ -91,7 +91,7 @@ async def test_a_greyed_key_that_is_pressed_says_once_why_nothing_happens(
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_key_typed_ahead_into_the_question_approves_nothing() -> None:
+async def test_a_key_typed_ahead_into_the_dialog_approves_nothing() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A", "enter", "space", "y", "enter")
         assert on.loop.approved == []
@@ -119,7 +119,7 @@ async def test_enter_on_a_wrong_name_says_that_it_is_wrong() -> None:
         assert told == ["that is not the cluster's name"]
 
 
-async def test_no_yes_is_taken_on_a_terminal_too_small_to_read_the_question() -> None:
+async def test_no_confirmation_is_accepted_on_a_terminal_too_small() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A", *NAME)
         await on.pilot.resize_terminal(20, 5)
@@ -134,7 +134,7 @@ async def test_no_yes_is_taken_on_a_terminal_too_small_to_read_the_question() ->
 
 
 @pytest.mark.parametrize("key", ["X", "q"])
-async def test_a_run_is_not_stopped_by_a_question_that_nobody_can_read(
+async def test_a_covered_dialog_does_not_stop_the_run(
     key: str,
 ) -> None:
     async with stage(running()) as on:
@@ -148,7 +148,7 @@ async def test_a_run_is_not_stopped_by_a_question_that_nobody_can_read(
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_cluster_without_a_name_cannot_be_named() -> None:
+async def test_a_cluster_without_a_name_cannot_be_confirmed_by_name() -> None:
     async with stage(replace(plan_ready(), cluster_name="")) as on:
         await on.press("A", "enter")
         assert not on.can_confirm()
@@ -190,7 +190,7 @@ async def test_a_plan_replaced_meanwhile_is_not_approved_and_the_question_says_s
         assert on.loop.approved == []
 
 
-async def test_a_plan_that_is_gone_cannot_be_approved_when_it_comes_back() -> None:
+async def test_a_plan_that_was_replaced_cannot_be_approved_when_it_returns() -> None:
     """What was once told to be gone is looked at anew, not revived under the hand."""
     async with stage(plan_ready()) as on:
         await on.press("A")
@@ -215,7 +215,7 @@ async def test_a_refusal_of_the_loop_is_a_sentence_and_nothing_typed_is_lost() -
         assert on.can_confirm()
 
 
-async def test_stop_asks_and_stays_unless_told() -> None:
+async def test_stop_asks_and_does_nothing_unless_confirmed() -> None:
     async with stage(running(), running=True) as on:
         await on.press("X", "enter")
         assert not on.loop.steering.stopping.is_set()
@@ -225,7 +225,7 @@ async def test_stop_asks_and_stays_unless_told() -> None:
         assert on.loop.steering.stopping.is_set()
 
 
-async def test_stop_once_more_asks_and_aborts() -> None:
+async def test_stop_again_asks_and_aborts() -> None:
     async with stage(running(), running=True) as on:
         await on.press("X", "tab", "enter", "X")
         labels = [str(b.label) for b in on.app.screen.query(Button)]
@@ -236,7 +236,7 @@ async def test_stop_once_more_asks_and_aborts() -> None:
         assert on.loop.steering.aborting
 
 
-async def test_a_run_is_paused_and_goes_on_by_the_same_key() -> None:
+async def test_the_same_key_pauses_and_resumes_a_run() -> None:
     async with stage(running(), running=True) as on:
         await on.press("P")
         assert on.loop.steering.paused
@@ -259,7 +259,7 @@ async def test_a_paused_run_offers_to_resume() -> None:
         assert not on.app.screen.active_bindings["R"].enabled
 
 
-async def test_quit_asks_while_a_run_goes_on() -> None:
+async def test_quitting_during_a_run_asks_first() -> None:
     async with stage(running(), running=True) as on:
         await on.press("q")
         assert isinstance(on.app.screen, Question)
@@ -278,7 +278,7 @@ async def test_quit_after_the_run_stops_it_and_leaves_when_it_has_ended() -> Non
         assert not on.app.is_running
 
 
-async def test_a_recording_of_a_run_is_left_without_a_question() -> None:
+async def test_quitting_a_recording_of_a_run_needs_no_confirmation() -> None:
     recorded = replace(running(), mode=Mode.RECORDING)
     async with stage(recorded, running=True) as on:
         await on.press("q")
@@ -291,7 +291,7 @@ async def test_a_recording_of_a_run_is_left_without_a_question() -> None:
     ("key", "view"),
     [("q", failed()), ("ctrl+c", plan_ready())],
 )
-async def test_without_a_run_quit_leaves_at_once(key: str, view: LoopView) -> None:
+async def test_without_a_run_quit_is_immediate(key: str, view: LoopView) -> None:
     async with stage(view) as on:
         await on.press(key)
         assert not on.app.is_running
@@ -299,7 +299,7 @@ async def test_without_a_run_quit_leaves_at_once(key: str, view: LoopView) -> No
         assert on.app.ended_by is None
 
 
-async def test_r_asks_for_a_plan_and_not_during_a_run() -> None:
+async def test_r_replans_except_during_a_run() -> None:
     async with stage(plan_ready(Mode.READ_ONLY)) as on:
         await on.press("r")
         assert on.loop.plans_wanted == 1
@@ -369,7 +369,7 @@ async def test_keys_typed_after_the_one_that_leaves_do_nothing() -> None:
 
 
 @pytest.mark.parametrize("size", [(60, 16), (110, 40)])
-async def test_the_field_that_enter_acts_on_is_in_sight(size: tuple[int, int]) -> None:
+async def test_the_focused_field_is_visible(size: tuple[int, int]) -> None:
     async with stage(plan_ready(), size=size) as on:
         await on.press("A")
         await on.pilot.resize_terminal(60, 16)

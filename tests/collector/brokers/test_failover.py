@@ -46,7 +46,7 @@ def cluster(monkeypatch: pytest.MonkeyPatch) -> Cluster:
     return Cluster(monkeypatch)
 
 
-def test_one_broker_is_asked_for_a_while_and_then_the_next(cluster: Cluster) -> None:
+def test_one_broker_is_queried_for_a_while_and_then_the_next(cluster: Cluster) -> None:
     first = [cluster.ask() for _ in range(3)]
     cluster.now_s += STAYS_S
     later = cluster.ask()
@@ -54,7 +54,7 @@ def test_one_broker_is_asked_for_a_while_and_then_the_next(cluster: Cluster) -> 
     assert later != first[0]
 
 
-def test_a_silent_broker_is_passed_over_and_then_asked_last(cluster: Cluster) -> None:
+def test_a_silent_broker_is_skipped_and_then_queried_last(cluster: Cluster) -> None:
     first = cluster.ask()
     cluster.failing[first] = KafkaTimeoutError()
     assert cluster.ask() != first
@@ -65,14 +65,14 @@ def test_a_silent_broker_is_passed_over_and_then_asked_last(cluster: Cluster) ->
     assert first not in [broker for broker, _ in cluster.asked[asked:]]
 
 
-def test_each_is_waited_for_as_long_as_a_sample_waits(cluster: Cluster) -> None:
+def test_each_broker_gets_the_timeout_of_a_sample(cluster: Cluster) -> None:
     cluster.failing = dict.fromkeys((1, 2, 3), KafkaTimeoutError())
     with pytest.raises(KafkaTimeoutError):
         cluster.ask()
     assert [timeout_s for _, timeout_s in cluster.asked] == [*[ANSWER_S] * 3, LIMIT_S]
 
 
-def test_a_refusal_is_an_answer(cluster: Cluster) -> None:
+def test_a_refusal_counts_as_an_answer(cluster: Cluster) -> None:
     refusal = ClusterAuthorizationFailedError()
     cluster.failing = dict.fromkeys((1, 2, 3), refusal)
     with pytest.raises(ClusterAuthorizationFailedError):

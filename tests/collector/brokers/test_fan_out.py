@@ -36,20 +36,20 @@ class Cluster:
                 future.set_result(broker)
             return future
 
-        found = self.asking.ask({b: partial(question, b) for b in brokers})
-        return sorted(found)
+        result = self.asking.ask({b: partial(question, b) for b in brokers})
+        return sorted(result)
 
 
-def test_brokers_that_answer_are_heard() -> None:
+def test_answers_of_all_brokers_are_returned() -> None:
     assert Cluster().ask(1, 2, 3) == [1, 2, 3]
 
 
-def test_more_brokers_than_are_asked_at_once_are_all_heard() -> None:
+def test_more_brokers_than_the_concurrency_limit_all_answer() -> None:
     every = range(3 * AT_ONCE + 1)
     assert Cluster().ask(*every) == list(every)
 
 
-def test_a_broker_that_hangs_is_named_with_the_time_and_the_others_are_heard() -> None:
+def test_a_hanging_broker_is_named_with_the_time_and_the_others_answer() -> None:
     cluster = Cluster(2)
     assert cluster.ask(1, 2, 3) == [1, 3]
     (silence,) = cluster.asking.silent.values()
@@ -57,21 +57,21 @@ def test_a_broker_that_hangs_is_named_with_the_time_and_the_others_are_heard() -
     assert silence.reason == "no answer within 0.05 s"
 
 
-def test_a_silent_broker_takes_no_place_of_those_that_are_asked_at_once() -> None:
+def test_a_silent_broker_does_not_count_towards_the_concurrency_limit() -> None:
     hanging = range(AT_ONCE)
     cluster = Cluster(*hanging)
     cluster.ask(*hanging)
     assert cluster.ask(*hanging, 50, 51) == [50, 51]
 
 
-def test_a_silent_broker_is_not_asked_again_before_it_answers() -> None:
+def test_a_silent_broker_is_not_queried_again_before_it_answers() -> None:
     cluster = Cluster(2)
     for _ in range(3):
         cluster.ask(1, 2)
     assert cluster.asked.count(2) == 1
 
 
-def test_an_answer_that_comes_late_is_heard_with_the_next() -> None:
+def test_a_late_answer_is_returned_with_the_next_one() -> None:
     cluster = Cluster(2)
     cluster.ask(1, 2)
     cluster.waiting[2].set_result(2)
@@ -89,7 +89,7 @@ def test_silence_is_counted_from_the_first_question_without_an_answer() -> None:
     assert "refused" in cluster.asking.silent[2].reason
 
 
-def test_a_broker_that_is_not_asked_any_more_is_not_silent() -> None:
+def test_a_broker_no_longer_queried_is_not_silent() -> None:
     cluster = Cluster(2)
     cluster.ask(1, 2)
     cluster.ask(1)
@@ -113,7 +113,7 @@ def test_silence_and_its_end_are_logged_once(caplog: pytest.LogCaptureFixture) -
     ("error", "lost"),
     [(UnknownBrokerIdError(2), True), (KafkaConnectionError(), False)],
 )
-def test_a_broker_that_the_client_does_not_know_wants_another_client(
+def test_a_broker_unknown_to_the_client_needs_another_client(
     error: Exception, lost: bool
 ) -> None:
     cluster = Cluster()
@@ -122,7 +122,7 @@ def test_a_broker_that_the_client_does_not_know_wants_another_client(
     assert cluster.asking.lost is lost
 
 
-def test_a_login_that_is_refused_is_no_silence() -> None:
+def test_a_refused_login_does_not_count_as_silence() -> None:
     cluster = Cluster()
     cluster.failing[2] = AccessRefused("not with that password")
     with pytest.raises(AccessRefused, match="password"):

@@ -75,11 +75,11 @@ def row(found: pa.Table, topic: str, partition: int) -> dict[str, Any]:
     return dict(one)
 
 
-def test_a_sample_of_several_brokers_is_put_together() -> None:
+def test_samples_of_several_brokers_are_merged() -> None:
     with watching(brokers()) as watch:
-        found = watch.sample()
-    assert found.num_rows == len(PLACES)
-    assert row(found, "orders", 0) == {
+        result = watch.sample()
+    assert result.num_rows == len(PLACES)
+    assert row(result, "orders", 0) == {
         "topic": "orders",
         "partition": 0,
         "time_ms": 1_000_000,
@@ -93,11 +93,11 @@ def test_a_sample_of_several_brokers_is_put_together() -> None:
         "total_bytes": 7000,
         "group_offsets": 170,
     }
-    assert row(found, "orders", 2)["latest"] == 121
-    assert row(found, "a.b_c", 0)["groups"] == 0
+    assert row(result, "orders", 2)["latest"] == 121
+    assert row(result, "a.b_c", 0)["groups"] == 0
 
 
-def test_old_brokers_tell_the_same_but_for_what_they_do_not_know() -> None:
+def test_old_brokers_give_the_same_sample_except_for_fields_they_lack() -> None:
     with watching(brokers()) as watch:
         new = watch.sample().to_pylist()
     with watching(brokers(newest=OLD)) as watch:
@@ -105,28 +105,28 @@ def test_old_brokers_tell_the_same_but_for_what_they_do_not_know() -> None:
     assert old == [{**r, "earliest_local": 10, "earliest": 10} for r in new]
 
 
-def test_later_samples_have_the_figures_of_their_time() -> None:
+def test_later_samples_have_current_figures() -> None:
     cluster = brokers()
     with watching(cluster) as watch:
         watch.sample()
         cluster.offsets[-1][FIRST] = 5000
         cluster.sizes[FIRST] = 9
-        found = row(watch.sample(), *FIRST)
-    assert (found["latest"], found["local_bytes"]) == (5000, 9)
+        result = row(watch.sample(), *FIRST)
+    assert (result["latest"], result["local_bytes"]) == (5000, 9)
 
 
-def test_a_topic_that_is_gone_in_the_middle_of_a_sample_is_left_out() -> None:
+def test_a_topic_deleted_during_a_sample_is_omitted() -> None:
     cluster = brokers()
     with watching(cluster) as watch:
         state = watch.reader.read()
         for number in range(3):
             del cluster.leaders["orders", number]
-        found = watch.sample(state)
-    assert found["topic"].to_pylist() == ["a.b_c"]
+        result = watch.sample(state)
+    assert result["topic"].to_pylist() == ["a.b_c"]
     assert watch.probe.silent == ()
 
 
-def test_a_leader_that_moved_is_asked_at_the_next_sample() -> None:
+def test_a_leader_that_moved_is_queried_in_the_next_sample() -> None:
     cluster = brokers()
     with watching(cluster) as watch:
         watch.sample()
@@ -140,23 +140,23 @@ def test_a_broker_that_hangs_is_named_until_it_answers() -> None:
         state = watch.reader.read()
         watch.sample(state)
         cluster.hangs.add(2)
-        found = watch.sample(state)
-        assert sorted(set(found["broker"].to_pylist())) == [1, 3]
+        result = watch.sample(state)
+        assert sorted(set(result["broker"].to_pylist())) == [1, 3]
         (silence,) = watch.probe.silent
         assert (silence.broker, silence.since_ms) == (2, 1_000_000)
         cluster.hangs.clear()
         while watch.probe.silent:
-            found = watch.sample(state)
-    assert sorted(set(found["broker"].to_pylist())) == [1, 2, 3]
+            result = watch.sample(state)
+    assert sorted(set(result["broker"].to_pylist())) == [1, 2, 3]
 
 
-def test_what_a_silent_coordinator_may_know_of_is_absent_and_not_zero() -> None:
+def test_commits_behind_a_silent_coordinator_are_absent_and_not_zero() -> None:
     cluster = brokers()
     with watching(cluster, timeout_s=6.0) as watch:
         watch.sample()
         cluster.hangs.add(3)
-        found = watch.sample(watch.reader.read())
-    assert set(found["groups"].to_pylist()) == {-1}
+        result = watch.sample(watch.reader.read())
+    assert set(result["groups"].to_pylist()) == {-1}
 
 
 def test_a_silent_broker_that_coordinates_no_group_leaves_the_commits_known() -> None:
@@ -164,8 +164,8 @@ def test_a_silent_broker_that_coordinates_no_group_leaves_the_commits_known() ->
     with watching(cluster, timeout_s=6.0) as watch:
         watch.sample()
         cluster.hangs.add(2)
-        found = watch.sample(watch.reader.read())
-    assert row(found, *FIRST)["groups"] == 2
+        result = watch.sample(watch.reader.read())
+    assert row(result, *FIRST)["groups"] == 2
 
 
 def test_a_group_is_followed_to_another_coordinator() -> None:
@@ -175,11 +175,11 @@ def test_a_group_is_followed_to_another_coordinator() -> None:
         cluster.groups = {2: {"g": {FIRST: 95}}, 3: cluster.groups[3]}
         assert row(watch.sample(), *FIRST)["groups"] == -1
         watch.now_s += GROUPS_AGE_S
-        found = row(watch.sample(), *FIRST)
-    assert (found["groups"], found["group_offsets"]) == (2, 175)
+        result = row(watch.sample(), *FIRST)
+    assert (result["groups"], result["group_offsets"]) == (2, 175)
 
 
-def test_metadata_go_on_past_a_broker_that_hangs() -> None:
+def test_metadata_continue_despite_a_hanging_broker() -> None:
     cluster = brokers()
     with watching(cluster, timeout_s=6.0) as watch:
         before = watch.reader.read()
@@ -189,20 +189,20 @@ def test_metadata_go_on_past_a_broker_that_hangs() -> None:
             assert replace(after, taken_at_ms=0) == replace(before, taken_at_ms=0)
 
 
-def test_a_placement_is_the_same_in_whatever_order_a_broker_tells_it() -> None:
+def test_a_placement_does_not_depend_on_the_order_in_an_answer() -> None:
     cluster = brokers()
     with watching(cluster) as watch:
         states = [watch.reader.read()]
         for broker in (1, 2):
             cluster.hangs = {broker}
             states.append(watch.reader.read())
-    told = {broker for broker, name in cluster.asked if name == "MetadataRequest"}
-    assert len(told) > 1
+    queried = {broker for broker, name in cluster.asked if name == "MetadataRequest"}
+    assert len(queried) > 1
     assert all(state.leader is states[0].leader for state in states)
 
 
 @pytest.mark.parametrize("change", ["made", "gone"])
-def test_a_topic_that_is_made_or_gone_is_seen_at_the_next_look(change: str) -> None:
+def test_a_created_or_deleted_topic_is_seen_in_the_next_poll(change: str) -> None:
     cluster = brokers()
     with watching(cluster) as watch:
         watch.reader.read()
@@ -210,12 +210,12 @@ def test_a_topic_that_is_made_or_gone_is_seen_at_the_next_look(change: str) -> N
             cluster.leaders["added", 0] = 1
         else:
             del cluster.leaders["a.b_c", 0]
-        found = [str(t.name) for t in watch.reader.read().topics]
-    wanted = ["a.b_c", "added", "orders"] if change == "made" else ["orders"]
-    assert found == wanted
+        result = [str(t.name) for t in watch.reader.read().topics]
+    expected = ["a.b_c", "added", "orders"] if change == "made" else ["orders"]
+    assert result == expected
 
 
-def test_a_server_that_hangs_does_not_keep_a_client_from_the_others() -> None:
+def test_a_hanging_server_does_not_block_other_servers() -> None:
     cluster = brokers()
     with watching(cluster, timeout_s=6.0) as watch:
         cluster.hangs.add(1)
@@ -223,7 +223,7 @@ def test_a_server_that_hangs_does_not_keep_a_client_from_the_others() -> None:
 
 
 @pytest.mark.parametrize("newest", [{}, OLD], ids=["new", "old"])
-def test_two_configs_of_each_topic_come_with_one_answer(
+def test_one_answer_has_two_configs_of_each_topic(
     newest: dict[type, int],
 ) -> None:
     value = '{"version":1,"replicas":[{"count":1,"constraints":{"rack":"a"}}]}'
@@ -237,9 +237,9 @@ def test_two_configs_of_each_topic_come_with_one_answer(
         cluster.configs["orders"] = {}
         watch.now_s += 2 * CONFIG_AGE_S
         later = watch.reader.read()
-    found = {str(t.name): (t.storage, t.placement) for t in state.topics}
-    assert found["orders"] == (StorageKind.REPLICATED, value)
-    assert found["a.b_c"] == (StorageKind.TIERED, "")
+    result = {str(t.name): (t.storage, t.placement) for t in state.topics}
+    assert result["orders"] == (StorageKind.REPLICATED, value)
+    assert result["a.b_c"] == (StorageKind.TIERED, "")
     assert not any(t.placement for t in later.topics)
     asked = [name for _, name in cluster.asked if name == "DescribeConfigsRequest"]
     assert len(asked) == 3  # the broker's own, and the topics' twice

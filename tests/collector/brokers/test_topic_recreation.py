@@ -52,9 +52,9 @@ def test_a_topic_that_was_away_has_no_load_of_before() -> None:
     assert kept(births, ("orders", 4), ("orders", 9)) == [("orders", 9)]
 
 
-def test_a_birth_is_forgotten_once_vectors_of_before_are_too_old_anyway() -> None:
-    births = TopicRecreations()
-    births.see(at(0, OLD))
-    births.see(at(5, NEW))
-    births.see(at(6 + FRESH_MS // 1000, NEW))
-    assert births._since_ms == {}
+def test_a_recreation_is_forgotten_once_earlier_vectors_are_too_old_anyway() -> None:
+    recreations = TopicRecreations()
+    recreations.see(at(0, OLD))
+    recreations.see(at(5, NEW))
+    recreations.see(at(6 + FRESH_MS // 1000, NEW))
+    assert recreations._since_ms == {}

@@ -219,14 +219,14 @@ def test_a_collector_goes_by_the_outlook_in_its_clusters_folder(
     assert "mon-15" in found.header.slots
 
 
-def test_an_outlook_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
+def test_an_unreadable_forecast_is_ignored(tmp_path: Path) -> None:
     path = tmp_path / "outlook.parquet"
     assert read_weekly_forecast(path) is None
     path.write_bytes(b"PAR1 torn")
     assert read_weekly_forecast(path) is None
 
 
-def test_hours_of_the_week_have_names_to_read() -> None:
+def test_hours_of_the_week_have_readable_names() -> None:
     assert [name_of(h) for h in (0, 38, 167)] == ["mon-00", "tue-14", "sun-23"]
 
 
@@ -235,27 +235,29 @@ HOURS = st.integers(1, 30)
 
 @settings(deadline=None)
 @given(HOURS, st.integers(1, 4), st.integers(0, 10_000))
-def test_any_loads_give_few_hours_each_once(hours: int, topics: int, seed: int) -> None:
+def test_any_loads_give_a_few_distinct_hours(
+    hours: int, topics: int, seed: int
+) -> None:
     random = np.random.default_rng(seed)
     loads = {r: random.exponential(1.0, (topics, 1 + hours)) ** 3 for r in ("a", "b")}
     loads["b"][:, random.random(1 + hours) < 0.3] = 0.0
     names = [f"h{i}" for i in range(hours)]
-    found = choose(loads, [f"t{i}" for i in range(topics)], names)
-    at = [c.at for c in found]
+    result = choose(loads, [f"t{i}" for i in range(topics)], names)
+    at = [c.at for c in result]
     assert at == sorted(set(at))
     assert len(at) <= min(MOST_SLOTS, hours)
     assert set(at) <= set(range(hours))
     doubled = {r: 2 * v for r, v in loads.items()}
-    assert choose(doubled, [f"t{i}" for i in range(topics)], names) == found
+    assert choose(doubled, [f"t{i}" for i in range(topics)], names) == result
 
 
-def test_hours_like_now_are_not_chosen() -> None:
+def test_hours_similar_to_now_are_not_chosen() -> None:
     same = {"net_in": np.full((3, 25), 5.0)}
     assert choose(same, ["a", "b", "c"], [f"h{i}" for i in range(24)]) == ()
     assert choose({"net_in": np.zeros((1, 3))}, ["a"], ["x", "y"]) == ()
 
 
-def test_half_the_traffic_of_the_same_mix_is_no_other_hour() -> None:
+def test_half_the_traffic_of_the_same_mix_is_not_a_dissimilar_hour() -> None:
     loads = np.full((2, 3), 8.0)
     loads[:, 2] = 4.0
     assert choose({"net_in": loads}, ["a", "b"], ["x", "y"]) == ()

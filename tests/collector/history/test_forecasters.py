@@ -38,49 +38,51 @@ def missed(forecaster: Forecaster, past: Past) -> float:
     return float(found.missed.sum() / found.carried.sum())
 
 
-def test_on_a_daily_cycle_the_forecast_misses_a_third_of_what_as_now_does() -> None:
+def test_on_a_daily_cycle_the_forecast_has_a_third_of_the_error_of_present_loads() -> (
+    None
+):
     """Measured: 11 % against 42 %; the noise alone, which none can know, makes 8 %."""
     past = past_of(two_weeks())
     assert missed(SeasonalTrend(), past) < missed(AsNow(), past) / 3
 
 
-def test_weekends_are_told_from_other_days_after_a_week() -> None:
+def test_weekends_are_distinguished_after_a_week() -> None:
     week = np.repeat([3.0, 3.0, 3.0, 3.0, 3.0, 1.0, 1.0], DAY)
     past = past_of(np.tile(week, 2)[None])
     ahead = np.arange(WEEK)
     assert SeasonalTrend().ahead(past, ahead)[0] == pytest.approx(week)
 
 
-def test_growth_is_carried_on() -> None:
+def test_growth_is_extrapolated() -> None:
     past = past_of(daily(14 * DAY, peak=14, growth=0.05)[None])
     coming = daily(DAY, peak=14, growth=0.05, first=14 * DAY)
-    found = SeasonalTrend().ahead(past, np.arange(DAY))[0]
+    result = SeasonalTrend().ahead(past, np.arange(DAY))[0]
     # The last step is that of a day, not of an hour.
-    assert (np.abs(found - coming) < 0.05 * coming).all()
+    assert (np.abs(result - coming) < 0.05 * coming).all()
 
 
-def test_a_week_that_is_out_of_all_bounds_counts_twice_at_most() -> None:
+def test_an_outlier_week_counts_at_most_twice() -> None:
     mean = np.full((1, 14 * DAY), 10.0)
     mean[:, -7 * DAY :] = 1000.0
-    found = SeasonalTrend().ahead(past_of(mean), np.arange(WEEK))
-    assert (found > 1000).all()
-    assert (found < 2 * 2 * 1000).all()
+    result = SeasonalTrend().ahead(past_of(mean), np.arange(WEEK))
+    assert (result > 1000).all()
+    assert (result < 2 * 2 * 1000).all()
 
 
-def test_an_hour_of_the_week_never_seen_is_as_on_other_days() -> None:
+def test_an_hour_of_the_week_never_observed_is_as_on_other_days() -> None:
     past = past_of(daily(3 * DAY, peak=20)[None])
-    found = SeasonalTrend().ahead(past, np.arange(4 * DAY, 5 * DAY))
-    assert found[0] == pytest.approx(daily(DAY, peak=20))
+    result = SeasonalTrend().ahead(past, np.arange(4 * DAY, 5 * DAY))
+    assert result[0] == pytest.approx(daily(DAY, peak=20))
 
 
-def test_as_now_goes_by_the_newest_hour_that_is_known() -> None:
-    found = AsNow().ahead(past_of(np.array([[1.0, 2.0, np.nan]])), np.arange(3))
-    assert found.tolist() == [[2.0, 2.0, 2.0]]
+def test_the_present_load_is_that_of_the_newest_known_hour() -> None:
+    result = AsNow().ahead(past_of(np.array([[1.0, 2.0, np.nan]])), np.arange(3))
+    assert result.tolist() == [[2.0, 2.0, 2.0]]
     nothing = past_of(np.full((1, 2), np.nan))
     assert np.isnan(AsNow().ahead(nothing, np.arange(3))).all()
 
 
-def test_days_are_held_back_only_where_two_are_left() -> None:
+def test_days_are_held_back_only_if_two_remain() -> None:
     assert [held_back(DAY * days) for days in (0, 2, 3, 4, 14)] == [
         0,
         0,
@@ -90,12 +92,12 @@ def test_days_are_held_back_only_where_two_are_left() -> None:
     ]
 
 
-def test_a_perfect_cycle_is_missed_by_nothing() -> None:
+def test_a_perfect_cycle_is_forecast_without_error() -> None:
     past = past_of(daily(10 * DAY, peak=9)[None])
     assert missed(SeasonalTrend(), past) == pytest.approx(0.0, abs=1e-12)
 
 
-def test_what_was_not_seen_on_a_held_back_day_is_no_error() -> None:
+def test_hours_missing_from_a_held_back_day_cause_no_error() -> None:
     mean = daily(10 * DAY, peak=9)[None].copy()
     mean[:, -30:] = np.nan
     assert missed(SeasonalTrend(), past_of(mean)) == pytest.approx(0.0, abs=1e-12)

@@ -33,20 +33,20 @@ PATIENCE_S = 300.0
 def samples_until(today_ms: int) -> list[bytes]:
     """Three days and what is of today; the first day as an older version wrote it."""
     begin_ms = today_ms - DAYS * DAY * HOUR_MS
-    found = []
+    result = []
     for step in range((DAYS * DAY + 1) * 4):
         time_ms, load = begin_ms + step * STEP_MS, 100.0 + step % (4 * DAY)
         figures = (1.0, 7.0, load, 2 * load)
         if step < 4 * DAY:
-            found.append(old(time_ms, "orders.v1", 0, *figures))
+            result.append(old(time_ms, "orders.v1", 0, *figures))
         else:
-            found.append(
+            result.append(
                 new(time_ms, "orders.v1", 0, *figures, 3.0, 4.0, 5.0, 6.0, 0.0)
             )
-    return found
+    return result
 
 
-def test_a_history_without_days_begins_with_what_cruise_control_kept(
+def test_a_history_without_days_begins_with_the_samples_of_cruise_control(
     local_cluster: LocalCluster, tmp_path: Path
 ) -> None:
     # A day is over some minutes after midnight.

@@ -57,7 +57,7 @@ def test_a_store_that_is_away_is_named_and_tried_again_in_an_hour(
     assert closing.waits == [3600 - 600 + 300] * 2
 
 
-def test_a_folder_becomes_a_url_and_a_url_stays(
+def test_a_folder_becomes_a_url_and_a_url_is_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

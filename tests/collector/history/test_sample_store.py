@@ -18,17 +18,17 @@ NINE = (12.5, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0)
 
 
 def rows(*records: bytes | None) -> tuple[list[dict[str, Any]], dict[str, int]]:
-    found, skipped = decode(pa.array(records, pa.binary()))
-    assert found.schema == NEEDED
-    return found.to_pylist(), skipped
+    result, skipped = decode(pa.array(records, pa.binary()))
+    assert result.schema == NEEDED
+    return result.to_pylist(), skipped
 
 
-def test_figures_are_in_bytes_and_what_no_record_tells_is_absent() -> None:
-    found, skipped = rows(
+def test_figures_are_in_bytes_and_unreported_ones_absent() -> None:
+    result, skipped = rows(
         new(TIME_MS, "größe.v1", 7, *NINE), old(TIME_MS + 1, "orders", 0, 1, 2, 3, 4)
     )
     assert skipped == {}
-    ((older, newer), nothing) = (found, math.isnan)
+    ((older, newer), nothing) = (result, math.isnan)
     assert (older["topic"], older["partition"]) == ("orders", 0)
     assert (newer["topic"], newer["partition"]) == ("größe.v1", 7)
     assert (older["time_ms"], newer["time_ms"]) == (TIME_MS + 1, TIME_MS)
@@ -56,19 +56,19 @@ def test_figures_are_in_bytes_and_what_no_record_tells_is_absent() -> None:
         (old(TIME_MS, "t", 0, 1, 2, 3, 4) + b"\xff", "topic"),
     ],
 )
-def test_what_is_no_record_is_counted_and_left_out(
+def test_invalid_records_are_counted_and_omitted(
     record: bytes | None, reason: str
 ) -> None:
     good = new(TIME_MS, "t", 0, *NINE)
-    found, skipped = rows(good, record, good)
-    assert (len(found), skipped) == (2, {reason: 1})
+    result, skipped = rows(good, record, good)
+    assert (len(result), skipped) == (2, {reason: 1})
 
 
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.binary(max_size=120) | st.sampled_from([b"\x00", b"\x01"]), max_size=5)
 )
-def test_whatever_bytes_come_each_is_a_row_or_counted(records: list[bytes]) -> None:
+def test_any_bytes_are_either_rows_or_counted(records: list[bytes]) -> None:
     full = [record + struct.pack(">11d", *range(11)) for record in records]
-    found, skipped = rows(*full, *records)
-    assert len(found) + sum(skipped.values()) == 2 * len(records)
+    result, skipped = rows(*full, *records)
+    assert len(result) + sum(skipped.values()) == 2 * len(records)

@@ -37,8 +37,8 @@ def past_of(*weeks: float) -> Past:
 
 def test_an_hours_vectors_become_one_row() -> None:
     times = [FIRST_HOUR * HOUR_MS + 60_000 * i for i in range(70)]
-    found = hourly(vectors_of([ORDERS, AUDIT], times, np.arange(140.0).reshape(2, 70)))
-    rows = {(r["topic"], r["partition"], r["hour"]): r for r in found.to_pylist()}
+    result = hourly(vectors_of([ORDERS, AUDIT], times, np.arange(140.0).reshape(2, 70)))
+    rows = {(r["topic"], r["partition"], r["hour"]): r for r in result.to_pylist()}
     assert len(rows) == 4
     first = rows["orders", 3, FIRST_HOUR]
     assert first["net_in_mean"] == 29.5
@@ -47,25 +47,25 @@ def test_an_hours_vectors_become_one_row() -> None:
     assert rows["größe.v1", 0, FIRST_HOUR + 1]["net_in_max"] == 139.0
 
 
-def test_what_was_not_known_in_an_hour_has_no_samples() -> None:
-    found = hourly(vectors_of([ORDERS], [0, 1], np.array([[np.nan, np.nan]])))
-    assert found["net_in_samples"].to_pylist() == [0]
-    assert np.isnan(found["net_in_mean"].to_pylist()[0])
-    assert found["disk_samples"].to_pylist() == [2]
+def test_unknown_loads_of_an_hour_have_no_samples() -> None:
+    result = hourly(vectors_of([ORDERS], [0, 1], np.array([[np.nan, np.nan]])))
+    assert result["net_in_samples"].to_pylist() == [0]
+    assert np.isnan(result["net_in_mean"].to_pylist()[0])
+    assert result["disk_samples"].to_pylist() == [2]
 
 
-def test_nothing_becomes_no_hours() -> None:
+def test_no_vectors_give_no_hours() -> None:
     assert hourly(vectors_of([], [], np.zeros((0, 0)))).num_rows == 0
 
 
-def test_a_slot_is_the_mean_of_its_hours_weighed_by_their_samples() -> None:
+def test_a_slot_is_the_mean_of_its_hours_weighted_by_their_samples() -> None:
     past = past_of(10.0, 40.0)
     past.samples[0, 0] = 30.0
-    found = slots(past)
-    assert found.mean[0, 0] == pytest.approx((30 * 10 + 10 * 40) / 40)
-    assert found.mean[0, 1] == pytest.approx(25.0)
-    assert found.samples[0, 0] == 40.0
-    assert found.largest[0].tolist() == [40.0] * WEEK
+    result = slots(past)
+    assert result.mean[0, 0] == pytest.approx((30 * 10 + 10 * 40) / 40)
+    assert result.mean[0, 1] == pytest.approx(25.0)
+    assert result.samples[0, 0] == 40.0
+    assert result.largest[0].tolist() == [40.0] * WEEK
 
 
 def test_confidence_grows_with_weeks_and_falls_with_their_spread() -> None:
@@ -80,14 +80,14 @@ def test_confidence_grows_with_weeks_and_falls_with_their_spread() -> None:
     assert confidence(5.0, 15.0) == pytest.approx(2 / 3 / 1.5)
 
 
-def test_an_hour_that_was_never_seen_is_unknown() -> None:
-    found = slots(past_of(10.0).until(5))
-    assert np.isnan(found.mean[0, 5:]).all()
-    assert np.isnan(found.largest[0, 5:]).all()
-    assert found.samples[0, 5:].sum() == 0
+def test_an_hour_never_observed_is_unknown() -> None:
+    result = slots(past_of(10.0).until(5))
+    assert np.isnan(result.mean[0, 5:]).all()
+    assert np.isnan(result.largest[0, 5:]).all()
+    assert result.samples[0, 5:].sum() == 0
 
 
-def test_hours_of_the_week_are_those_of_the_zones_clocks() -> None:
+def test_hours_of_the_week_follow_the_clocks_of_the_zone() -> None:
     assert Calendar.of(FIRST_HOUR, 2, dt.UTC).week.tolist() == [0, 1]
     assert Calendar.of(FIRST_HOUR, 2, ZoneInfo("Asia/Tokyo")).week.tolist() == [9, 10]
     # On Sunday, 29 March, the hour from 2 to 3 is left out in Berlin.
@@ -108,20 +108,20 @@ def test_the_same_bits_however_partitions_are_cut() -> None:
         assert same(alone, whole.slice(row, 1))
 
 
-def test_what_older_files_lack_is_unknown() -> None:
+def test_fields_missing_from_older_files_are_unknown() -> None:
     hours = hours_of([ORDERS], daily(24, peak=14)[None])
     for name in ("net_out_mean", "net_out_p95", "net_out_max", "net_out_samples"):
         at = hours.schema.get_field_index(name)
         field = hours.schema.field(at)
         hours = hours.set_column(at, field, pa.nulls(24, field.type))
-    found = load_histories(hours, calendar(24))[1]
-    assert slots(found["net_out"]).samples.sum() == 0
-    assert np.isnan(slots(found["net_out"]).mean).all()
-    assert slots(found["net_in"]).samples.sum() == 240
+    result = load_histories(hours, calendar(24))[1]
+    assert slots(result["net_out"]).samples.sum() == 0
+    assert np.isnan(slots(result["net_out"]).mean).all()
+    assert slots(result["net_in"]).samples.sum() == 240
 
 
 def test_hours_outside_the_calendar_do_not_count() -> None:
     hours = hours_of([ORDERS], daily(48, peak=14)[None])
-    ids, found = load_histories(hours, calendar(24))
+    ids, result = load_histories(hours, calendar(24))
     assert ids.to_pylist() == [{"topic": "orders", "partition": 3}]
-    assert found["net_in"].mean.shape == (1, 24)
+    assert result["net_in"].mean.shape == (1, 24)

@@ -34,19 +34,19 @@ def test_p95_is_exact_where_interpolation_would_not_be() -> None:
     assert statistics(np.zeros(21, np.int64), np.append(values, 21), 1).p95 == [20.0]
 
 
-def test_the_order_of_the_values_changes_no_bit() -> None:
+def test_the_order_of_the_values_does_not_change_any_bit() -> None:
     random = np.random.default_rng(5)
     group, values = random.integers(0, 50, 5000), random.exponential(1e6, 5000)
     order = random.permutation(5000)
-    found = statistics(group, values, 50)
+    result = statistics(group, values, 50)
     again = statistics(group[order], values[order], 50)
-    assert found.mean.tobytes() == again.mean.tobytes()
-    assert found.p95.tobytes() == again.p95.tobytes()
+    assert result.mean.tobytes() == again.mean.tobytes()
+    assert result.p95.tobytes() == again.p95.tobytes()
 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10_000), max_size=50))
-def test_codes_are_made_dense_in_their_order(codes: list[int]) -> None:
+def test_codes_become_dense_and_keep_their_order(codes: list[int]) -> None:
     different, at = dense(np.array(codes, np.int64))
     assert different.tolist() == sorted(set(codes))
     assert different[at].tolist() == codes

@@ -46,12 +46,12 @@ def test_the_spool_keeps_records_that_can_be_decoded(tmp_path: Path) -> None:
     rows = table([sample(1), sample(2)])
     Spool(tmp_path / "spool").write(rows)
     (path,) = (tmp_path / "spool").iterdir()
-    found = pq.ParquetFile(path).read()
-    assert found.column_names == ["value", "timestamp"]
-    assert decode(found["value"]).samples.equals(rows)
+    result = pq.ParquetFile(path).read()
+    assert result.column_names == ["value", "timestamp"]
+    assert decode(result["value"]).samples.equals(rows)
 
 
-def test_the_spool_forgets_what_is_old(tmp_path: Path) -> None:
+def test_the_spool_drops_old_records(tmp_path: Path) -> None:
     now_s = 1e9
     spool = Spool(tmp_path, lambda: now_s)
     spool.write(table([sample(1)]))
@@ -68,7 +68,7 @@ def test_a_spool_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         Spool(tmp_path / "file" / "spool")
 
 
-def test_samples_go_one_by_one_at_first_and_together_later() -> None:
+def test_samples_are_written_one_by_one_at_first_and_together_later() -> None:
     written: list[int] = []
 
     class Counting:
@@ -84,7 +84,9 @@ def test_samples_go_one_by_one_at_first_and_together_later() -> None:
     assert written == [1] * EAGER_SAMPLES + [SETTLED_SAMPLES] * 2
 
 
-def test_samples_that_cannot_be_written_go_one_by_one_until_one_was() -> None:
+def test_after_a_failed_write_samples_are_written_one_by_one_until_one_succeeds() -> (
+    None
+):
     class Failing:
         works = True
 
@@ -186,7 +188,7 @@ def test_a_second_watcher_gets_a_folder_of_its_own(tmp_path: Path) -> None:
     third.release()
 
 
-def test_a_state_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_state_folder_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ConfigError, match="PLIMSOLL_STATE_DIR"):
         claim(tmp_path / "file", "c1")
@@ -194,7 +196,7 @@ def test_a_state_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
         Spark(find_java(), master=LOCAL, log_file=tmp_path / "file" / "spark.log")
 
 
-def test_a_folder_of_ones_own_is_gone_at_the_end(tmp_path: Path) -> None:
+def test_a_private_folder_is_removed_at_the_end(tmp_path: Path) -> None:
     with scratch(tmp_path / "state", "replay-") as folder:
         (folder / "file").touch()
     assert list((tmp_path / "state").iterdir()) == []
@@ -206,7 +208,9 @@ def test_a_folder_of_ones_own_is_gone_at_the_end(tmp_path: Path) -> None:
         pass
 
 
-def test_who_stands_apart_leaves_the_folder_to_others(tmp_path: Path) -> None:
+def test_a_collector_with_a_private_folder_leaves_the_shared_one_to_others(
+    tmp_path: Path,
+) -> None:
     apart = claim(tmp_path, "c1", apart=True)
     other = claim(tmp_path, "c1")
     assert (apart.kept, other.kept) == (False, True)
@@ -215,7 +219,7 @@ def test_who_stands_apart_leaves_the_folder_to_others(tmp_path: Path) -> None:
     other.release()
 
 
-def test_a_checkpoint_is_begun_anew_after_a_day(tmp_path: Path) -> None:
+def test_a_checkpoint_is_replaced_after_a_day(tmp_path: Path) -> None:
     begun = tmp_path / "spool" / "metadata"
     begun.parent.mkdir()
     begun.touch()
@@ -227,7 +231,7 @@ def test_a_checkpoint_is_begun_anew_after_a_day(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cluster_id", ["..", "../../escape", "."])
-def test_no_cluster_id_leads_out_of_the_state_folder(
+def test_no_cluster_id_escapes_the_state_folder(
     tmp_path: Path, cluster_id: str
 ) -> None:
     folder = claim(tmp_path / "a" / "state", cluster_id)

@@ -74,25 +74,25 @@ def said(dice: random.Random) -> dict[str, Any]:
     return found | {name: dice.choice(values) for name in names}
 
 
-def test_all_agree_with_objects_one_by_one() -> None:
+def test_columns_agree_with_one_object_at_a_time() -> None:
     for seed in range(WORLDS):
         given = case(seed)
         vectors = load_table(given.vectors)
-        found = complete(vectors, report_table(given.reports), given.cores)
+        result = complete(vectors, report_table(given.reports), given.cores)
         world = World(vectors.to_pylist(), given.reports, given.cores)
         world.complete()
-        assert found.vectors.schema == VECTORS
-        assert found.passed_over == world.passed_over, seed
-        assert list(found.without_cores) == world.without_cores, seed
-        for row, expected in zip(figures(found.vectors), world.rows, strict=True):
-            wanted = {n: None if v != v else v for n, v in expected.items()}
+        assert result.vectors.schema == VECTORS
+        assert result.passed_over == world.passed_over, seed
+        assert list(result.without_cores) == world.without_cores, seed
+        for row, expected in zip(figures(result.vectors), world.rows, strict=True):
+            requested = {n: None if v != v else v for n, v in expected.items()}
             assert row == {
                 name: pytest.approx(v) if isinstance(v, float) else v
-                for name, v in wanted.items()
+                for name, v in requested.items()
             }, seed
 
 
-def test_neither_order_nor_repetition_of_reports_matters() -> None:
+def test_order_and_repetition_of_reports_do_not_matter() -> None:
     for seed in range(WORLDS):
         given = case(seed)
         vectors = load_table(given.vectors)

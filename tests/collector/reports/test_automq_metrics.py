@@ -68,7 +68,7 @@ def recorded() -> Iterator[bytes]:
         at += 4 + size
 
 
-def test_golden_partition_of_automq() -> None:
+def test_the_golden_record_of_an_automq_partition_is_decoded() -> None:
     (row,) = automq_metrics.decode(pa.array([AUTOMQ_PARTITION])).metrics.to_pylist()
     assert (row["time_ms"], row["broker"]) == (1_700_000_000_000, 1)
     assert (row["topic"], row["partition"]) == ("t", 3)
@@ -77,7 +77,7 @@ def test_golden_partition_of_automq() -> None:
     assert np.isnan(row["append_ms"])
 
 
-def test_golden_broker_of_automq() -> None:
+def test_the_golden_record_of_an_automq_broker_is_decoded() -> None:
     (row,) = automq_metrics.decode(pa.array([AUTOMQ_BROKER])).metrics.to_pylist()
     assert (row["broker"], row["topic"], row["partition"]) == (1, None, -1)
     assert (row["append_ms"], row["metric_version"]) == (1.0, 2.0)
@@ -85,8 +85,8 @@ def test_golden_broker_of_automq() -> None:
 
 
 def test_golden_records_of_cruise_control() -> None:
-    found = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics.to_pylist()
-    assert [tuple(row.values()) for row in found] == [
+    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics.to_pylist()
+    assert [tuple(row.values()) for row in result] == [
         (0, 5, 1_700_000_000_000, 3, None, -1, 0.4375),
         (1, 2, 1_700_000_000_000, 3, "orders.v1", -1, 1_048_576.0),
         (2, 4, 1_700_000_000_000, 3, "orders.v1", 7, 1.5e9),
@@ -101,30 +101,30 @@ def test_padding_after_the_entries_changes_nothing(padding: int) -> None:
     ) == oracle.rows_of(automq_metrics.decode(pa.array(AUTOMQ.golden)).metrics)
 
 
-def test_records_that_a_real_automq_wrote() -> None:
+def test_records_of_a_real_automq_are_decoded() -> None:
     records = list(recorded())
-    found = automq_metrics.decode(pa.array(records))
-    assert found.skipped == {}
-    assert len(found.metrics) == len(records) == 240
-    assert found.metrics["topic"].null_count == 30
+    result = automq_metrics.decode(pa.array(records))
+    assert result.skipped == {}
+    assert len(result.metrics) == len(records) == 240
+    assert result.metrics["topic"].null_count == 30
     AUTOMQ.check(records)
 
 
 @both
-def test_every_truncation_is_told_apart_from_a_whole_record(layout: Layout) -> None:
+def test_every_truncated_record_is_recognised(layout: Layout) -> None:
     for record in layout.golden:
         layout.check([record[:size] for size in range(len(record) + 1)])
 
 
 @both
-def test_a_newer_version_is_counted_and_not_guessed_at(layout: Layout) -> None:
+def test_a_newer_version_is_counted_and_not_decoded(layout: Layout) -> None:
     newer = [bytes([record[0], 1]) + record[2:] for record in layout.golden]
-    found = layout.decode(pa.array(newer + list(layout.golden)))
-    assert found.skipped == {"version": len(newer)}
-    assert len(found.metrics) == len(layout.golden)
+    result = layout.decode(pa.array(newer + list(layout.golden)))
+    assert result.skipped == {"version": len(newer)}
+    assert len(result.metrics) == len(layout.golden)
 
 
-def test_an_entry_that_is_not_known_is_ignored_and_the_others_count() -> None:
+def test_an_unknown_entry_is_ignored_and_the_others_count() -> None:
     entry = AUTOMQ_PARTITION.index(b"\x00\x00\x00\x03\x00\x41\x30") + 4
     newer = bytearray(AUTOMQ_PARTITION)
     newer[entry] = 99
@@ -135,13 +135,13 @@ def test_an_entry_that_is_not_known_is_ignored_and_the_others_count() -> None:
 
 @both
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1.0])
-def test_a_value_that_is_none_leaves_the_record_out(
+def test_a_record_with_an_invalid_value_is_omitted(
     layout: Layout, value: float
 ) -> None:
     record = layout.golden[-1][:-8] + struct.pack(">d", value)
-    found = layout.decode(pa.array([record, *layout.golden]))
-    assert found.skipped == {"value": 1}
-    assert len(found.metrics) == len(layout.golden)
+    result = layout.decode(pa.array([record, *layout.golden]))
+    assert result.skipped == {"value": 1}
+    assert len(result.metrics) == len(layout.golden)
 
 
 @both
@@ -156,13 +156,13 @@ def test_nulls_slices_and_chunks_are_read_alike(layout: Layout) -> None:
 
 
 @both
-def test_no_records_are_no_rows(layout: Layout) -> None:
+def test_no_records_give_no_rows(layout: Layout) -> None:
     assert len(layout.decode(pa.array([], pa.binary())).metrics) == 0
 
 
 @both
 @given(data=st.data())
-def test_whatever_lies_in_the_topic_both_readers_agree(
+def test_both_readers_agree_on_any_content_of_the_topic(
     layout: Layout, data: st.DataObject
 ) -> None:
     records = data.draw(
@@ -202,9 +202,9 @@ def test_a_million_mutated_records_are_read_or_counted(layout: Layout) -> None:
     mutated = pa.Array.from_buffers(
         pa.large_binary(), count, [None, pa.py_buffer(starts), pa.py_buffer(data)]
     )
-    found = layout.decode(mutated)
-    assert len(found.metrics) + sum(found.skipped.values()) == count
-    assert set(found.skipped) >= {"short", "class", "version", "value"}
+    result = layout.decode(mutated)
+    assert len(result.metrics) + sum(result.skipped.values()) == count
+    assert set(result.skipped) >= {"short", "class", "version", "value"}
     layout.check(mutated.slice(0, 5_000).to_pylist())
 
 
@@ -221,7 +221,7 @@ def with_entries(*counts: int) -> pa.Array:
     )
 
 
-def test_work_does_not_grow_with_numbers_of_entries(
+def test_work_does_not_grow_with_the_declared_number_of_entries(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each number that occurs costs a pass over its records; there are few."""
@@ -234,7 +234,7 @@ def test_work_does_not_grow_with_numbers_of_entries(
 
     monkeypatch.setattr(automq_metrics._Figures, "take", counted)
     most = automq_metrics.MOST_ENTRIES
-    found = automq_metrics.decode(with_entries(*range(460), 50_000))
-    assert found.skipped == {"entries": 460 - most}
-    assert len(found.metrics) == most + 1
+    result = automq_metrics.decode(with_entries(*range(460), 50_000))
+    assert result.skipped == {"entries": 460 - most}
+    assert len(result.metrics) == most + 1
     assert len(passes) == most * (most + 1) / 2

@@ -55,31 +55,31 @@ def test_golden_records_of_automq() -> None:
 
 
 def test_golden_records_of_cruise_control() -> None:
-    found = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics
-    assert figures(cruise_control_reports(found)) == expected(
+    result = cruise_control_metrics.decode(pa.array(CRUISE.golden)).metrics
+    assert figures(cruise_control_reports(result)) == expected(
         cruise(broker=3, cpu_share=0.4375),
         cruise(broker=3, topic="orders.v1", bytes_in=1_048_576.0),
         cruise(broker=3, topic="orders.v1", partition=7, size_bytes=1.5e9),
     )
 
 
-def test_what_a_real_automq_wrote_of_clients_partitions_and_of_brokers() -> None:
+def test_reports_of_a_real_automq_cover_clients_partitions_and_brokers() -> None:
     decoded = automq_metrics.decode(pa.array(list(recorded())))
-    found = automq_reports(decoded.metrics)
-    assert set(found["topic"].unique().to_pylist()) == {
+    result = automq_reports(decoded.metrics)
+    assert set(result["topic"].unique().to_pylist()) == {
         None,
         "ab",
         "ab2",
         "__auto_balancer_metrics",
         "__automq_cluster_events",
     }
-    assert found["topic"].null_count == 30
+    assert result["topic"].null_count == 30
     # Three brokers told ten times of the quorum's own log.
-    assert len(found) == 240 - 30
+    assert len(result) == 240 - 30
 
 
-def test_what_a_broker_says_at_one_time_is_one_report() -> None:
-    found = reports(
+def test_values_of_a_broker_with_one_time_form_one_report() -> None:
+    result = reports(
         record(BROKER, 0, 5.0),
         record(BROKER, 1, 6.0),
         record(BROKER, 6, 7.0),
@@ -89,20 +89,20 @@ def test_what_a_broker_says_at_one_time_is_one_report() -> None:
         record(TOPIC, 3, 2.0),
         record(TOPIC, 2, 3.0, second=60),
     )
-    assert figures(found) == expected(
+    assert figures(result) == expected(
         cruise(bytes_in=5.0, bytes_out=6.0, replication_in=7.0, requests=42.0),
         cruise(topic="orders", bytes_in=1.0, bytes_out=2.0),
         cruise(60, topic="orders", bytes_in=3.0),
     )
 
 
-def test_values_of_one_time_are_averaged() -> None:
+def test_values_with_the_same_time_are_averaged() -> None:
     (row,) = figures(reports(record(TOPIC, 2, 1.0), record(TOPIC, 2, 4.0)))
     assert row["bytes_in"] == 2.5
 
 
 @pytest.mark.parametrize("metric", [16, 17])
-def test_a_brokers_requests_are_unknown_while_a_part_of_them_is(metric: int) -> None:
+def test_requests_of_a_broker_are_unknown_if_one_summand_is(metric: int) -> None:
     (row,) = figures(reports(record(BROKER, metric, 30.0)))
     assert row["requests"] is None
 
@@ -110,19 +110,19 @@ def test_a_brokers_requests_are_unknown_while_a_part_of_them_is(metric: int) -> 
 @pytest.mark.parametrize(
     ("metrics", "requests"), [((13,), 1.0), ((14,), 1.0), ((13, 14), 2.0)]
 )
-def test_a_topic_that_is_only_written_or_only_read_has_requests(
+def test_a_topic_only_written_or_only_read_has_requests(
     metrics: tuple[int, ...], requests: float
 ) -> None:
     (row,) = figures(reports(*(record(TOPIC, metric, 1.0) for metric in metrics)))
     assert row["requests"] == requests
 
 
-def test_figures_that_tell_no_load_make_no_report() -> None:
+def test_figures_unrelated_to_load_give_no_report() -> None:
     idle_handlers, queue = record(BROKER, 19, 0.9), record(BROKER, 20, 4.0)
     assert len(reports(idle_handlers, queue)) == 0
 
 
-def test_no_metrics_are_no_reports() -> None:
+def test_no_metrics_give_no_reports() -> None:
     none = pa.array([], pa.binary())
     assert reports().equals(REPORTS.empty_table())
     decoded = automq_metrics.decode(none)

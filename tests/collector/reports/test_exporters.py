@@ -39,10 +39,10 @@ class Brokers(MetricsClient):
         return text.encode()
 
     def exporters(self, figures: Figures = FIGURES) -> Exporters:
-        told = ExporterSettings(
+        settings = ExporterSettings(
             urls={int(url): url for url in self.texts}, figures=figures
         )
-        return Exporters(told, self, lambda: 7.0, lambda: self.now_s)
+        return Exporters(settings, self, lambda: 7.0, lambda: self.now_s)
 
     def later(self, seconds: float, **texts: str | None) -> None:
         self.now_s += seconds
@@ -98,7 +98,7 @@ def test_a_counter_that_began_anew_has_no_rate_once() -> None:
     assert rows(exporters)[1] == broker(1, topic="a", bytes_in=5.0)
 
 
-def test_a_sum_of_which_one_part_began_anew_is_absent() -> None:
+def test_a_sum_with_a_reset_summand_is_absent() -> None:
     def page(produced: int, one: int, other: int) -> str:
         return (
             f"produced {produced}\n"
@@ -148,16 +148,16 @@ def test_brokers_that_do_not_answer_leave_the_others() -> None:
     assert [row["broker"] for row in found] == [1, 3, 5]
 
 
-def test_what_is_no_figure_is_absent_and_counted() -> None:
+def test_invalid_figures_are_absent_and_counted() -> None:
     page = 'size NaN\nsize{topic="t"} -1\nsize{topic="u"} +Inf\nsize{topic="v"} 2\n'
     exporters = Brokers({"1": page}).exporters({"size_bytes": (selector("size"),)})
-    words = "3 values of size_bytes were left out: NaN, infinite, negative, or of no "
-    assert rows(exporters, f"{words}partition.") == [
+    message = "3 values of size_bytes were left out: NaN, infinite, negative, or of no "
+    assert rows(exporters, f"{message}partition.") == [
         broker(1, topic="v", size_bytes=2.0)
     ]
 
 
-def test_a_recorded_exporter_of_automq_tells_the_known_rates() -> None:
+def test_a_recorded_automq_exporter_gives_the_known_rates() -> None:
     """Node 0 of an AutoMQ 1.7.3, before and after 1000 records of 1000 B came to its
     one partition and 2000 were read. Its requests and CPU are in the same pages."""
     before, after = (
@@ -167,8 +167,8 @@ def test_a_recorded_exporter_of_automq_tells_the_known_rates() -> None:
     exporters = brokers.exporters(figures("automq", {}))
     assert rows(exporters) == []
     brokers.later(10, _0=after)
-    found = {(row.get("topic"), row["partition"]): row for row in rows(exporters)}
-    whole, part = found[None, -1], found["scraped.by_topic", 0]
+    result = {(row.get("topic"), row["partition"]): row for row in rows(exporters)}
+    whole, part = result[None, -1], result["scraped.by_topic", 0]
     assert 100_000 < part["bytes_in"] < 105_000
     assert 200_000 < part["bytes_out"] < 210_000
     assert part["bytes_in"] < whole["bytes_in"] < 1.01 * part["bytes_in"]
@@ -192,17 +192,17 @@ PIECES = ["size", "{", "}", '"', "a=", "\\", " ", "1", "\n", "#", ","]
 @given(text=st.lists(st.sampled_from(PIECES), max_size=20).map("".join))
 def test_no_text_breaks_the_parser(text: str) -> None:
     try:
-        (found,) = parse(f"{text}\n", [selector("size")])
+        (result,) = parse(f"{text}\n", [selector("size")])
     except ValueError:
         return
-    assert all(isinstance(value, float) for value in found.values())
+    assert all(isinstance(value, float) for value in result.values())
 
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 
 
 @given(values=st.dictionaries(st.tuples(NAMES, NAMES), st.floats(0), max_size=5))
-def test_what_the_reference_client_writes_is_read_as_it_was(
+def test_output_of_the_reference_client_is_read_unchanged(
     values: dict[tuple[str, str], float],
 ) -> None:
     registry = CollectorRegistry()
@@ -212,8 +212,8 @@ def test_what_the_reference_client_writes_is_read_as_it_was(
         gauge.labels(topic, other).set(value)
         grown.labels(topic, "in").inc(1)
     text = generate_latest(registry).decode()
-    (found,) = parse(text, [selector("size")])
-    assert found == {
+    (result,) = parse(text, [selector("size")])
+    assert result == {
         frozenset({("topic", topic), ("kind", other)}): value
         for (topic, other), value in values.items()
     }

@@ -115,7 +115,7 @@ def exporters(scraped: Scraped, broker: int, preset: str) -> Exporters:
 
 
 @pytest.mark.parametrize(("broker", "preset"), [(1, "jmx"), (2, "strimzi")])
-def test_a_brokers_exporter_tells_the_known_rates(
+def test_the_exporter_of_a_broker_gives_the_known_rates(
     scraped: Scraped, broker: int, preset: str
 ) -> None:
     source = exporters(scraped, broker, preset)
@@ -124,13 +124,13 @@ def test_a_brokers_exporter_tells_the_known_rates(
     consume(scraped.cluster)
     answer = source.read()
     assert answer.failures == ()
-    found = {
+    result = {
         (row["topic"], row["partition"]): {f: row[f] for f in FIGURES}
         for row in answer.reports.to_pylist()
         if row["broker"] == broker
     }
     produced = RECORDS / 2 * RECORD_BYTES / SPAN_S
-    of_topic, of_broker = found[TOPIC, -1], found[None, -1]
+    of_topic, of_broker = result[TOPIC, -1], result[None, -1]
     # Batches have heads, too; and the broker has its own topics besides.
     assert produced < of_topic["bytes_in"] < 1.05 * produced
     assert produced < of_broker["bytes_in"] < 1.2 * produced
@@ -140,9 +140,9 @@ def test_a_brokers_exporter_tells_the_known_rates(
     assert of_broker["requests"] > 0
     assert of_broker["cpu_cores"] > 0
     for partition in (0, 1):
-        size = found[TOPIC, partition]["size_bytes"]
+        size = result[TOPIC, partition]["size_bytes"]
         assert size > 2 * RECORDS / 2 * RECORD_BYTES
-        assert math.isnan(found[TOPIC, partition]["bytes_in"])
+        assert math.isnan(result[TOPIC, partition]["bytes_in"])
 
 
 def test_exporters_complete_what_the_probe_sees(scraped: Scraped) -> None:
@@ -158,16 +158,16 @@ def test_exporters_complete_what_the_probe_sees(scraped: Scraped) -> None:
         samples.append(probe.sample(reader.read()))
     window = Window(window_ms=600_000, fan_out=1.0)
     vectors = load_vectors(pa.concat_tables(samples), window)
-    found = complete(vectors, reports, {}).vectors.to_pylist()
-    told = ORIGINS.index(PROMETHEUS)
-    for row in found:
+    result = complete(vectors, reports, {}).vectors.to_pylist()
+    origin = ORIGINS.index(PROMETHEUS)
+    for row in result:
         if row["topic"] == TOPIC:
-            assert (row["cpu_by"], row["requests_by"]) == (told, told)
+            assert (row["cpu_by"], row["requests_by"]) == (origin, origin)
             assert row["cpu"] > 0
             assert row["requests"] > 0
     for broker in RULES:
         whole = reports.filter(
             (pc.field("broker") == broker) & pc.field("topic").is_null()
         )
-        parts = [row["cpu"] for row in found if row["broker"] == broker]
+        parts = [row["cpu"] for row in result if row["broker"] == broker]
         assert np.nansum(parts) <= whole["cpu_cores"][0].as_py() * (1 + 1e-9)

@@ -20,13 +20,13 @@ def refusal(page: Page, access: Access | None = None) -> str:
     with pages(lambda _: page) as server:
         with pytest.raises(MetricsUnreachable) as caught:
             MetricsClient(access or Access()).get(server.url + PATH, "text/plain")
-        words = str(caught.value)
-        assert words.startswith(f"{server.url}/metrics ")
-        assert "secret" not in words
-        return words.removeprefix(f"{server.url}/metrics ")
+        message = str(caught.value)
+        assert message.startswith(f"{server.url}/metrics ")
+        assert "secret" not in message
+        return message.removeprefix(f"{server.url}/metrics ")
 
 
-def test_a_page_is_had_as_it_is() -> None:
+def test_a_page_is_returned_unchanged() -> None:
     with pages(lambda path: Page(path.encode())) as server:
         assert (
             MetricsClient(Access()).get(server.url + PATH, "text/plain")
@@ -50,10 +50,10 @@ def test_a_refusal_is_told_with_what_to_do(status: int, words: str) -> None:
     assert words in refusal(Page(b"<html>", status))
 
 
-def test_what_a_prometheus_says_of_its_error_is_told() -> None:
-    told = b'{"status":"error","errorType":"timeout","error":"query timed out"}'
-    words = refusal(Page(told, 503))
-    assert words == "did not answer (HTTP 503: query timed out)."
+def test_an_error_of_prometheus_is_reported_with_its_text() -> None:
+    content = b'{"status":"error","errorType":"timeout","error":"query timed out"}'
+    message = refusal(Page(content, 503))
+    assert message == "did not answer (HTTP 503: query timed out)."
 
 
 def test_a_login_does_not_follow_a_redirect() -> None:
@@ -63,17 +63,17 @@ def test_a_login_does_not_follow_a_redirect() -> None:
         assert elsewhere.asked == []
 
 
-def test_nobody_there_is_told() -> None:
+def test_a_refused_connection_is_reported() -> None:
     (port,) = free_ports(1)
     with pytest.raises(MetricsUnreachable, match="was not read: Connection refused"):
         MetricsClient(Access()).get(f"http://127.0.0.1:{port}/metrics", "text/plain")
 
 
-def test_an_answer_that_breaks_off_is_none() -> None:
+def test_an_incomplete_answer_is_an_error() -> None:
     assert "broke off" in refusal(Page(b"a 1\n", promised_bytes=100))
 
 
-def test_an_answer_in_drops_does_not_outlast_the_time_out() -> None:
+def test_an_answer_in_drops_does_not_outlast_the_timeout() -> None:
     ended = threading.Event()
     slow = Page(bytes(1000), until=ended)
     try:
@@ -82,7 +82,7 @@ def test_an_answer_in_drops_does_not_outlast_the_time_out() -> None:
         ended.set()
 
 
-def test_a_silent_server_is_told() -> None:
+def test_a_silent_server_is_reported() -> None:
     ended = threading.Event()
 
     def wait(_: str) -> Page:
@@ -95,7 +95,7 @@ def test_a_silent_server_is_told() -> None:
         ended.set()
 
 
-def test_what_is_no_http_is_told() -> None:
+def test_an_invalid_http_answer_is_reported() -> None:
     broken = Page(b"a 1\n", headers={"Transfer-Encoding": "chunked"})
     assert "was not read" in refusal(broken)
 
@@ -107,7 +107,7 @@ def login(access: Access) -> str:
         return headers["Authorization"]
 
 
-def test_a_name_and_password_or_a_token_are_shown(tmp_path: Path) -> None:
+def test_requests_carry_the_username_and_password_or_the_token(tmp_path: Path) -> None:
     file = tmp_path / "secret"
     file.write_text("of-the-file\n")
 
@@ -120,7 +120,7 @@ def test_a_name_and_password_or_a_token_are_shown(tmp_path: Path) -> None:
     assert login(Access(token_file=file)) == "Bearer of-the-file"
 
 
-def test_a_token_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
+def test_a_replaced_token_is_read_again(tmp_path: Path) -> None:
     file = tmp_path / "token"
     file.write_text("old")
     with pages(lambda _: Page()) as server:
@@ -133,7 +133,9 @@ def test_a_token_that_is_replaced_is_read_anew(tmp_path: Path) -> None:
             web.get(server.url, "text/plain")
 
 
-def test_secrets_are_in_no_words_and_no_log(caplog: pytest.LogCaptureFixture) -> None:
+def test_secrets_appear_in_no_message_and_no_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.DEBUG)
     for access in (
         Access(token="hush-hush"),
@@ -145,13 +147,15 @@ def test_secrets_are_in_no_words_and_no_log(caplog: pytest.LogCaptureFixture) ->
 
 
 @pytest.mark.parametrize("token", ["two\nlines", "hüsh", "bell\a"])
-def test_a_token_that_no_header_can_hold_is_refused_unsaid(token: str) -> None:
+def test_a_token_that_does_not_fit_a_header_is_rejected_without_showing_it(
+    token: str,
+) -> None:
     with pytest.raises(ConfigError, match="token is not one line") as caught:
         MetricsClient(Access(token=token))
     assert token not in str(caught.value)
 
 
-def test_a_secret_or_an_authority_that_cannot_be_read_is_refused(
+def test_an_unreadable_secret_or_authority_is_rejected(
     tmp_path: Path,
 ) -> None:
     nowhere = tmp_path / "nowhere"
@@ -164,7 +168,7 @@ def test_a_secret_or_an_authority_that_cannot_be_read_is_refused(
         MetricsClient(Access(authorities=nowhere))
 
 
-def test_tls_is_believed_by_the_authorities_given(tmp_path: Path) -> None:
+def test_tls_trusts_only_the_given_authorities(tmp_path: Path) -> None:
     authority = Authority.make("test-ca")
     trusted = authority.write(tmp_path / "ca.pem")
     own = authority.issue(tmp_path / "own.pem", "prometheus")

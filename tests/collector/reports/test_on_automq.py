@@ -35,7 +35,7 @@ def sources_of_bytes_out(watcher: Collector) -> set[str]:
     return {ORIGINS[r["out_by"]] for r in rows}
 
 
-def test_bytes_out_that_no_group_commits_are_those_that_automq_tells(
+def test_bytes_out_without_group_commits_are_those_that_automq_reports(
     automq_cluster: AutoMQCluster, tmp_path: Path
 ) -> None:
     automq_cluster.create_topic(TOPIC, [[0], [1], [2]])
@@ -46,19 +46,19 @@ def test_bytes_out_that_no_group_commits_are_those_that_automq_tells(
         Traffic(automq_cluster.bootstrap, TOPIC, RATES),
         Collector(connection, settings) as watcher,
     ):
-        found = watcher.wait(PATIENCE_S)
+        result = watcher.wait(PATIENCE_S)
         end = time.monotonic() + PATIENCE_S
         while not all(
-            np.allclose(loads(found, r), true, rtol=0.1)
+            np.allclose(loads(result, r), true, rtol=0.1)
             for r in (Resource.NET_IN, Resource.NET_OUT)
         ):
             assert time.monotonic() < end, (
-                loads(found, Resource.NET_IN),
-                loads(found, Resource.NET_OUT),
+                loads(result, Resource.NET_IN),
+                loads(result, Resource.NET_OUT),
                 watcher.reporters.states(),
             )
             time.sleep(1)
-            found = watcher.wait(PATIENCE_S)
+            result = watcher.wait(PATIENCE_S)
         (state,) = [s for s in watcher.reporters.states() if s.source == AUTOMQ]
         known = sources_of_bytes_out(watcher)
     assert known == {AUTOMQ}

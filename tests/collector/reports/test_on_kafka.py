@@ -49,17 +49,17 @@ class Reporter:
 
 def state_of(watcher: Collector) -> ReporterState:
     states = watcher.reporters.states()
-    (found,) = [s for s in states if s.source == CRUISE_CONTROL]
-    return found
+    (result,) = [s for s in states if s.source == CRUISE_CONTROL]
+    return result
 
 
 def requests_by_broker(watcher: Collector) -> dict[int, float]:
     """What Cruise Control's reporter told, as it came to the partitions."""
-    found: Counter[int] = Counter()
+    result: Counter[int] = Counter()
     for row in watcher.vectors.to_pylist():
         if ORIGINS[row["requests_by"]] == CRUISE_CONTROL and row["requests_by"] >= 0:
-            found[row["broker"]] += row["requests"]
-    return dict(found)
+            result[row["broker"]] += row["requests"]
+    return dict(result)
 
 
 def eventually(

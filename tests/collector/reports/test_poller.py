@@ -45,7 +45,7 @@ class Script:
         return answer
 
 
-def test_a_figure_that_a_place_does_not_tell_is_nan() -> None:
+def test_an_unreported_figure_is_nan() -> None:
     table = reports(7, 3)
     assert table.schema == REPORTS
     of_broker, of_topic = table.to_pylist()
@@ -84,7 +84,7 @@ def test_what_breaks_a_look_is_told_and_the_next_is_taken() -> None:
     assert poller.state().failures == ()
 
 
-def test_a_look_that_breaks_is_told_without_what_it_held() -> None:
+def test_an_error_in_a_poll_is_reported_without_its_content() -> None:
     script = Script(KeyError("hush"))
     with Poller(script, 0.01) as poller:
         poller.start()

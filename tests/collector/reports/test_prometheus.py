@@ -26,9 +26,9 @@ NOW_S = 1_800_000_000.5
 
 
 def server(url: str, **own: Any) -> PrometheusServer:
-    told = {"figures": FIGURES, "broker_label": "id", **own}
+    values = {"figures": FIGURES, "broker_label": "id", **own}
     web = MetricsClient(Access(timeout_s=60))
-    return PrometheusServer(ServerSettings(url=url, **told), web, lambda: NOW_S)
+    return PrometheusServer(ServerSettings(url=url, **values), web, lambda: NOW_S)
 
 
 def read(answers: Callable[[str], Page] | Mapping[str, Page], **own: Any) -> Answer:
@@ -58,7 +58,7 @@ def report(broker: int, **figures: object) -> dict[str, object]:
 
 def test_brokers_topics_and_partitions_become_reports() -> None:
     place = {"id": "2", "topic": "a.b_c"}
-    found = read(
+    result = read(
         {
             CPU: vector(({"id": "1"}, "1.5"), ({"id": "2"}, "0.25")),
             SIZE: vector(
@@ -67,28 +67,28 @@ def test_brokers_topics_and_partitions_become_reports() -> None:
         }
     )
     topic = {"topic": "a.b_c"}
-    assert rows(found) == [
+    assert rows(result) == [
         report(1, cpu_cores=1.5),
         report(2, cpu_cores=0.25, size_bytes=30.0),
         report(2, size_bytes=20.0) | topic,
         report(2, size_bytes=10.0) | topic | {"partition": 7},
     ]
-    assert found.failures == ()
+    assert result.failures == ()
 
 
-def test_a_sum_of_which_one_part_fails_is_absent() -> None:
+def test_a_sum_with_a_failed_summand_is_absent() -> None:
     def answer(query: str) -> Page:
         return Page(status=503) if "fetch" in query else vector(({"id": "1"}, "3"))
 
     both = (selector("produce"), selector("fetch"))
-    found = read(answer, figures={"requests": both, "cpu_cores": (selector("cpu"),)})
-    assert rows(found) == [report(1, cpu_cores=3.0)]
-    assert found.failures == ("URL/api/v1/query did not answer (HTTP 503).",)
+    result = read(answer, figures={"requests": both, "cpu_cores": (selector("cpu"),)})
+    assert rows(result) == [report(1, cpu_cores=3.0)]
+    assert result.failures == ("URL/api/v1/query did not answer (HTTP 503).",)
 
 
-def test_what_several_series_give_for_one_place_is_summed() -> None:
+def test_several_series_of_one_partition_are_summed() -> None:
     both = {"requests": (selector("produce"), selector("fetch"))}
-    found = read(
+    result = read(
         {
             'sum by (id, topic, partition) (produce{id!=""})': vector(
                 ({"id": "1"}, "3"), ({"id": "2"}, "5")
@@ -97,8 +97,8 @@ def test_what_several_series_give_for_one_place_is_summed() -> None:
         },
         figures=both,
     )
-    assert rows(found) == [report(1, requests=7.0), report(2, requests=5.0)]
-    assert found.failures == ()
+    assert rows(result) == [report(1, requests=7.0), report(2, requests=5.0)]
+    assert result.failures == ()
 
 
 def test_the_operators_labels_are_in_every_query() -> None:
@@ -117,10 +117,10 @@ def test_the_operators_labels_are_in_every_query() -> None:
     ]
 
 
-def test_the_configured_pattern_tells_brokers_ids() -> None:
+def test_the_configured_pattern_extracts_broker_ids() -> None:
     cpu = vector(({"id": "kafka-0"}, "1"), ({"id": "kafka-12"}, "2"))
-    found = read({CPU: cpu, SIZE: cpu}, broker_pattern=r"kafka-(\d+)")
-    assert [row["broker"] for row in rows(found)] == [0, 12]
+    result = read({CPU: cpu, SIZE: cpu}, broker_pattern=r"kafka-(\d+)")
+    assert [row["broker"] for row in rows(result)] == [0, 12]
 
 
 @pytest.mark.parametrize("told", ["kafka-0:9404", "", "-1", "9" * 12, "²"])
@@ -133,21 +133,21 @@ def test_a_label_that_is_no_id_is_named_and_never_guessed(told: str) -> None:
     )
 
 
-def test_series_without_the_label_are_absent_and_said_to_be() -> None:
-    found = read({SIZE: vector(({"id": "1"}, "4"))}, labels={})
-    assert rows(found) == [report(1, size_bytes=4.0)]
-    assert found.failures == (
+def test_series_without_the_label_are_absent_and_reported() -> None:
+    result = read({SIZE: vector(({"id": "1"}, "4"))}, labels={})
+    assert rows(result) == [report(1, size_bytes=4.0)]
+    assert result.failures == (
         "URL has no series cpu_total with a label id, so cpu_cores is absent; check "
         "preset, metrics, labels and broker_label.",
     )
 
 
-def test_what_is_no_figure_is_absent_and_counted() -> None:
+def test_invalid_figures_are_absent_and_counted() -> None:
     odd = [({"id": str(i)}, text) for i, text in enumerate(["NaN", "+Inf", "-1", "2"])]
     partition = {"id": "3", "topic": "t", "partition": "x"}
-    found = read({CPU: vector(*odd), SIZE: vector((partition, "1"))})
-    assert rows(found) == [report(3, cpu_cores=2.0)]
-    assert found.failures == (
+    result = read({CPU: vector(*odd), SIZE: vector((partition, "1"))})
+    assert rows(result) == [report(3, cpu_cores=2.0)]
+    assert result.failures == (
         "3 values of cpu_cores were left out: NaN, infinite, negative, or of no "
         "partition.",
         "1 values of size_bytes were left out: NaN, infinite, negative, or of no "
@@ -155,7 +155,7 @@ def test_what_is_no_figure_is_absent_and_counted() -> None:
     )
 
 
-def test_brokers_that_fall_silent_are_missing_and_named_for_an_hour() -> None:
+def test_silent_brokers_are_missing_and_named_for_an_hour() -> None:
     alive = {str(i) for i in range(6)}
     now_s = [NOW_S]
 
@@ -163,44 +163,44 @@ def test_brokers_that_fall_silent_are_missing_and_named_for_an_hour() -> None:
         return vector(*(({"id": i}, "1") for i in sorted(alive)))
 
     with pages(lambda path: answer(query_of(path))) as at:
-        told = ServerSettings(url=at.url, figures=FIGURES, broker_label="id")
-        source = PrometheusServer(told, MetricsClient(Access()), lambda: now_s[0])
+        settings = ServerSettings(url=at.url, figures=FIGURES, broker_label="id")
+        source = PrometheusServer(settings, MetricsClient(Access()), lambda: now_s[0])
         assert source.read().failures == ()
         alive -= {"1", "3", "5"}
         now_s[0] += 15
-        found = source.read()
-        assert found.reports["broker"].to_pylist() == [0, 2, 4]
-        words = f"{at.url} tells nothing of broker 1, 3, 5 any more."
-        assert found.failures == (words,)
+        result = source.read()
+        assert result.reports["broker"].to_pylist() == [0, 2, 4]
+        message = f"{at.url} tells nothing of broker 1, 3, 5 any more."
+        assert result.failures == (message,)
         now_s[0] += 3600
         assert source.read().failures == ()
 
 
-def test_one_figure_that_fails_leaves_the_others() -> None:
+def test_one_failed_figure_does_not_affect_the_others() -> None:
     def answer(query: str) -> Page:
         failed = {"status": "error", "errorType": "execution", "error": "too many"}
         if query == CPU:
             return Page(json.dumps(failed).encode(), 422)
         return vector(({"id": "1"}, "4"))
 
-    found = read(answer)
-    assert rows(found) == [report(1, size_bytes=4.0)]
-    assert found.failures == ("URL/api/v1/query did not answer (HTTP 422: too many).",)
+    result = read(answer)
+    assert rows(result) == [report(1, size_bytes=4.0)]
+    assert result.failures == ("URL/api/v1/query did not answer (HTTP 422: too many).",)
 
 
 @pytest.mark.parametrize("status", [401, 404])
-def test_a_refusal_of_all_is_told_once(status: int) -> None:
-    found = read(lambda _: Page(status=status))
-    assert rows(found) == []
-    (words,) = found.failures
-    assert f"HTTP {status}" in words
+def test_a_refusal_of_all_queries_is_reported_once(status: int) -> None:
+    result = read(lambda _: Page(status=status))
+    assert rows(result) == []
+    (message,) = result.failures
+    assert f"HTTP {status}" in message
 
 
-def test_what_a_server_warns_of_is_told() -> None:
+def test_warnings_of_a_server_are_reported() -> None:
     partial = vector(({"id": "1"}, "4"), warnings=["one store did not answer"])
-    found = read({CPU: partial, SIZE: vector(({"id": "1"}, "1"))})
-    assert found.failures == ("URL/api/v1/query warns: one store did not answer.",)
-    assert rows(found) == [report(1, cpu_cores=4.0, size_bytes=1.0)]
+    result = read({CPU: partial, SIZE: vector(({"id": "1"}, "1"))})
+    assert result.failures == ("URL/api/v1/query warns: one store did not answer.",)
+    assert rows(result) == [report(1, cpu_cores=4.0, size_bytes=1.0)]
 
 
 @pytest.mark.parametrize(
@@ -222,10 +222,10 @@ def test_what_a_server_warns_of_is_told() -> None:
         b'{"data":{"resultType":"vector","result":[]},"warnings":7}',
     ],
 )
-def test_an_answer_that_is_no_vector_is_told(body: bytes) -> None:
-    found = read(lambda _: Page(body))
-    assert rows(found) == []
-    assert found.failures == (
+def test_an_answer_that_is_not_a_vector_is_reported(body: bytes) -> None:
+    result = read(lambda _: Page(body))
+    assert rows(result) == []
+    assert result.failures == (
         "URL/api/v1/query did not answer as a Prometheus does; is it the address of "
         "one?",
     )
@@ -254,15 +254,15 @@ FIXED = Fixed(Access())
 
 
 @given(result=JSON)
-def test_no_answer_breaks_the_reading(result: object) -> None:
+def test_no_answer_breaks_the_reader(result: object) -> None:
     FIXED.document = {"data": {"resultType": "vector", "result": result}}
-    told = ServerSettings(url="http://x", figures=FIGURES, broker_label="id")
-    found = PrometheusServer(told, FIXED).read()
-    assert found.reports.schema == REPORTS
-    assert found.failures
+    settings = ServerSettings(url="http://x", figures=FIGURES, broker_label="id")
+    actual = PrometheusServer(settings, FIXED).read()
+    assert actual.reports.schema == REPORTS
+    assert actual.failures
 
 
-def test_every_preset_asks_by_the_label_and_only_for_figures_of_reports() -> None:
+def test_every_preset_queries_by_the_label_and_only_for_figures_of_reports() -> None:
     asked: list[str] = []
 
     def note(query: str) -> Page:
@@ -270,8 +270,8 @@ def test_every_preset_asks_by_the_label_and_only_for_figures_of_reports() -> Non
         return vector()
 
     for preset in ("jmx", "strimzi", "automq"):
-        found = read(note, figures=figures(preset, {}))
-        assert found.failures
+        result = read(note, figures=figures(preset, {}))
+        assert result.failures
         assert set(figures(preset, {})) < set(REPORTS.names)
     assert all('id!=""' in query for query in asked)
 

@@ -36,8 +36,8 @@ class Seen:
         self.reporters.see(cluster(ORDERS, *topics))
 
     def state(self, source: str = AUTOMQ) -> ReporterState:
-        (found,) = [s for s in self.reporters.states() if s.source == source]
-        return found
+        (result,) = [s for s in self.reporters.states() if s.source == source]
+        return result
 
     def read(self) -> list[str]:
         return [reading.name for reading in self.reporters.to_read()]
@@ -52,7 +52,7 @@ class Seen:
         )
 
 
-def test_a_topic_is_read_while_the_cluster_has_it() -> None:
+def test_a_topic_is_read_while_it_exists() -> None:
     seen = Seen()
     seen.see()
     assert seen.read() == []
@@ -64,7 +64,7 @@ def test_a_topic_is_read_while_the_cluster_has_it() -> None:
     assert seen.read() == []
 
 
-def test_a_topic_made_anew_is_another_one() -> None:
+def test_a_recreated_topic_is_a_different_one() -> None:
     seen = Seen()
     seen.see(METRICS)
     before = seen.reporters.to_read()
@@ -72,7 +72,7 @@ def test_a_topic_made_anew_is_another_one() -> None:
     assert seen.reporters.to_read() != before
 
 
-def test_cruise_controls_topic_may_have_another_name() -> None:
+def test_the_topic_of_cruise_control_may_have_another_name() -> None:
     reporters = Reporters(metric_topics("ops.metrics"))
     reporters.see(cluster(ORDERS, topic("ops.metrics", [[2]])))
     assert [(r.source, r.name) for r in reporters.to_read()] == [
@@ -80,7 +80,7 @@ def test_cruise_controls_topic_may_have_another_name() -> None:
     ]
 
 
-def test_a_right_to_read_that_is_missing_is_named(
+def test_a_missing_right_to_read_is_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen = Seen()
@@ -101,7 +101,7 @@ def test_a_topic_that_is_hidden_needs_another_right() -> None:
     assert seen.state().found
 
 
-def test_without_a_leader_it_is_not_begun_but_not_left_either() -> None:
+def test_a_topic_without_a_leader_is_neither_started_nor_dropped() -> None:
     seen = Seen()
     lost = topic(AUTOMQ_TOPIC, [[1]], leaders=[-1])
     seen.see(lost)
@@ -115,7 +115,7 @@ def test_without_a_leader_it_is_not_begun_but_not_left_either() -> None:
     assert seen.read() == [AUTOMQ_TOPIC]
 
 
-def test_a_topic_that_fails_is_set_aside_for_a_while_and_the_other_is_read() -> None:
+def test_a_failing_topic_is_suspended_for_a_while_and_the_other_is_read() -> None:
     seen = Seen()
     both = METRICS, topic("__CruiseControlMetrics", [[1]])
     seen.see(*both)
@@ -128,7 +128,7 @@ def test_a_topic_that_fails_is_set_aside_for_a_while_and_the_other_is_read() -> 
     assert len(seen.read()) == 2
 
 
-def test_where_a_failure_names_no_topic_all_are_set_aside() -> None:
+def test_a_failure_without_a_topic_suspends_all() -> None:
     seen = Seen()
     seen.see(METRICS, topic("__CruiseControlMetrics", [[1]]))
     seen.begin()
@@ -136,7 +136,7 @@ def test_where_a_failure_names_no_topic_all_are_set_aside() -> None:
     assert seen.read() == []
 
 
-def test_an_empty_topic_is_told_from_a_stale_one() -> None:
+def test_an_empty_topic_is_distinguished_from_a_stale_one() -> None:
     seen = Seen()
     seen.see(METRICS)
     seen.begin()
@@ -165,7 +165,7 @@ def test_a_broker_is_silent_after_three_intervals_and_never_idle() -> None:
     assert seen.state().silent == ()
 
 
-def test_a_clock_that_is_ahead_is_named_and_its_reports_count() -> None:
+def test_a_clock_that_is_ahead_is_reported_and_its_reports_count() -> None:
     seen = Seen()
     seen.see(METRICS)
     rates = {"bytes_in": 100_000.0, "bytes_out": 300_000.0}
@@ -179,7 +179,7 @@ def test_a_clock_that_is_ahead_is_named_and_its_reports_count() -> None:
     assert seen.reporters.passed_over == {}
 
 
-def test_records_that_are_none_are_counted_and_newer_ones_named(
+def test_invalid_records_are_counted_and_newer_versions_named(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     seen = Seen()
@@ -194,7 +194,7 @@ def test_records_that_are_none_are_counted_and_newer_ones_named(
     assert "3 of a newer format" in caplog.text
 
 
-def test_reports_of_a_long_absence_are_not_kept() -> None:
+def test_reports_from_a_long_absence_are_dropped() -> None:
     seen = Seen()
     seen.see(METRICS)
     seen.take(*(automq(-second) for second in range(35, 3605, 10)))
@@ -204,7 +204,7 @@ def test_reports_of_a_long_absence_are_not_kept() -> None:
     assert seen.state().records == 357
 
 
-def test_it_is_settled_when_reports_came_or_none_will() -> None:
+def test_it_is_settled_once_reports_have_arrived_or_none_will() -> None:
     seen = Seen()
     seen.see()
     assert seen.reporters.are_settled()
@@ -225,10 +225,10 @@ def test_reports_complete_the_vectors_of_their_leader() -> None:
     rates = {"bytes_in": 100_000.0, "bytes_out": 300_000.0}
     # A leader's first report may be made before its meter has run.
     seen.take(automq(2, **rates), automq(4, **rates))
-    (found,) = seen.reporters.complete(vectors).to_pylist()
-    assert found["net_out"] == pytest.approx(300_000.0)
-    assert ORIGINS[found["out_by"]] == AUTOMQ
-    assert ORIGINS[found["in_by"]] == "probe"
+    (result,) = seen.reporters.complete(vectors).to_pylist()
+    assert result["net_out"] == pytest.approx(300_000.0)
+    assert ORIGINS[result["out_by"]] == AUTOMQ
+    assert ORIGINS[result["in_by"]] == "probe"
 
 
 def test_tables_come_out_of_spark_as_they_went_in() -> None:
@@ -244,6 +244,6 @@ def test_tables_come_out_of_spark_as_they_went_in() -> None:
 
 
 def test_each_topic_has_the_decoder_of_its_reporter() -> None:
-    found, left_out = DECODERS[CRUISE_CONTROL](pa.array([CRUISE_BROKER, b"x"]))
-    assert found.schema == REPORTS
-    assert (found["cpu_share"].to_pylist(), left_out) == ([0.4375], {"short": 1})
+    result, left_out = DECODERS[CRUISE_CONTROL](pa.array([CRUISE_BROKER, b"x"]))
+    assert result.schema == REPORTS
+    assert (result["cpu_share"].to_pylist(), left_out) == ([0.4375], {"short": 1})

@@ -20,8 +20,8 @@ from model.errors import ConfigError
 def test_a_selector_is_a_name_with_labels_or_a_rate_of_it(
     text: str, written: str, counter: bool
 ) -> None:
-    found = selector(text)
-    assert (str(found), found.counter) == (written, counter)
+    result = selector(text)
+    assert (str(result), result.counter) == (written, counter)
 
 
 @pytest.mark.parametrize(
@@ -34,25 +34,25 @@ def test_what_is_no_selector_is_refused_with_how_to_say_it(text: str) -> None:
     assert repr(text) in str(no.value)
 
 
-def test_a_label_of_empty_text_is_one_that_is_not_there() -> None:
-    found = selector('size{kind="log",future=""}')
-    assert found.takes("size", {"kind": "log", "topic": "t"})
-    assert not found.takes("size", {"kind": "log", "future": "true"})
-    assert not found.takes("size", {"topic": "t"})
-    assert not found.takes("sizes", {"kind": "log"})
+def test_an_empty_label_equals_a_missing_one() -> None:
+    result = selector('size{kind="log",future=""}')
+    assert result.takes("size", {"kind": "log", "topic": "t"})
+    assert not result.takes("size", {"kind": "log", "future": "true"})
+    assert not result.takes("size", {"topic": "t"})
+    assert not result.takes("sizes", {"kind": "log"})
 
 
 @pytest.mark.parametrize("preset", PRESETS)
-def test_a_preset_tells_traffic_requests_and_cpu(preset: str) -> None:
-    told = set(figures(preset, {}))
-    assert told >= {"bytes_in", "bytes_out", "requests"}
-    assert told & {"cpu_cores", "cpu_share"}
-    assert told <= set(FIGURES)
+def test_a_preset_covers_traffic_requests_and_cpu(preset: str) -> None:
+    selected = set(figures(preset, {}))
+    assert selected >= {"bytes_in", "bytes_out", "requests"}
+    assert selected & {"cpu_cores", "cpu_share"}
+    assert selected <= set(FIGURES)
 
 
-def test_the_operators_own_names_replace_those_of_a_preset() -> None:
+def test_configured_names_replace_those_of_a_preset() -> None:
     own = {"bytes_in": ("a", "rate(b)"), "requests": (), "cpu_share": ("load",)}
-    found = figures("jmx", own)
-    assert [str(s) for s in found["bytes_in"]] == ["a", "b"]
-    assert "requests" not in found
-    assert set(found) == set(PRESETS["jmx"]) - {"requests"} | {"cpu_share"}
+    result = figures("jmx", own)
+    assert [str(s) for s in result["bytes_in"]] == ["a", "b"]
+    assert "requests" not in result
+    assert set(result) == set(PRESETS["jmx"]) - {"requests"} | {"cpu_share"}

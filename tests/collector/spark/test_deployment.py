@@ -101,7 +101,7 @@ def test_what_workers_run_needs_numpy_pyarrow_and_the_zip_alone(
         *("spark://a:7077,b:7077", "yarn", "k8s://https://api:6443", "k8s://api:6443"),
     ],
 )
-def test_masters_of_spark_are_taken(master: str) -> None:
+def test_masters_of_spark_are_accepted(master: str) -> None:
     assert master_of(master) == master
     assert is_local(master) == master.startswith("local")
 
@@ -128,13 +128,15 @@ def test_samples_reach_the_workers_by_this_machine_a_topic_or_a_shared_folder(
     site.require_samples(master, Path("/state"), topic)
 
 
-def test_a_cluster_that_cannot_see_the_samples_is_refused_with_what_to_do() -> None:
-    words = r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
-    with pytest.raises(ConfigError, match=words):
+def test_a_cluster_that_cannot_see_the_samples_is_rejected_with_a_remedy() -> None:
+    message = (
+        r"k8s://a:1 .* samples in /state .*samples_topic.*spark_shared_state = true"
+    )
+    with pytest.raises(ConfigError, match=message):
         SparkSite().require_samples("k8s://a:1", Path("/state"), None)
 
 
-def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_refused(
+def test_a_replay_on_a_cluster_that_cannot_see_its_samples_is_rejected(
     tmp_path: Path,
 ) -> None:
     recording = written(tmp_path / "recorded")
@@ -169,18 +171,18 @@ def test_workers_find_this_machine_by_its_address_on_the_way_to_their_master(
     assert settings_of(master)["spark.driver.host"] == "127.0.0.1"
 
 
-def test_a_python_of_another_version_is_named_with_the_one_that_is_needed() -> None:
-    said = PySparkRuntimeError(
+def test_a_python_of_another_version_is_named_with_the_required_one() -> None:
+    error = PySparkRuntimeError(
         errorClass="PYTHON_VERSION_MISMATCH",
         messageParameters={"worker_version": "3.8", "driver_version": "3.11"},
     )
-    fault = lasting_fault(str(said))
+    fault = lasting_fault(str(error))
     needed = "{}.{}".format(*sys.version_info)
     assert isinstance(fault, ConfigError)
     assert "A Spark worker has Python 3.8. Each needs Python " + needed in str(fault)
 
 
-def test_spark_works_on_all_cores_of_this_machine_by_default(tmp_path: Path) -> None:
+def test_spark_uses_all_cores_of_this_machine_by_default(tmp_path: Path) -> None:
     watched = CollectorSettings(state_dir=tmp_path, cache_dir=tmp_path)
     replayed = ReplaySettings(state_dir=tmp_path)
     assert watched.spark == replayed.spark == SparkSite(master="local[*]")

@@ -6,7 +6,7 @@ from collector.spark.kafka_connector import Connector
 CLUSTER = Connection("a:1")
 
 
-def test_nothing_is_fetched_for_a_cluster_of_which_no_topic_is_read(
+def test_nothing_is_fetched_for_a_cluster_without_topics_to_read(
     tmp_path: Path,
 ) -> None:
     connector = Connector(CLUSTER, tmp_path)
@@ -15,7 +15,7 @@ def test_nothing_is_fetched_for_a_cluster_of_which_no_topic_is_read(
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_spark_that_brings_the_connector_gets_no_other(tmp_path: Path) -> None:
+def test_a_spark_that_includes_the_connector_gets_no_other(tmp_path: Path) -> None:
     connector = Connector(CLUSTER, tmp_path, loaded=True)
     assert connector.at_hand
     assert connector.jars(needed=True) == ()

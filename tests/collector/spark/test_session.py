@@ -46,7 +46,7 @@ def stream(session: "SparkSession", folder: Path) -> LoadStream:
     return LoadStream(session, job, history, lambda *_: None)
 
 
-def test_one_after_another_may_run_in_a_process(tmp_path: Path) -> None:
+def test_one_session_after_another_may_run_in_a_process(tmp_path: Path) -> None:
     for _ in range(2):
         spark = Spark(find_java(), master="local[1]", log_file=tmp_path / "spark.log")
         assert spark.start().range(3).count() == 3
@@ -88,7 +88,7 @@ def test_workers_that_cannot_run_are_named_with_what_they_need(tmp_path: Path) -
         spark.close()
 
 
-def test_nothing_is_left_when_plimsoll_is_killed(tmp_path: Path) -> None:
+def test_no_process_is_left_when_plimsoll_is_killed(tmp_path: Path) -> None:
     code = [sys.executable, "-c", KILLED, str(tmp_path / "spark.log")]
     run = subprocess.run(code, capture_output=True, text=True, check=False)
     pid, folder = run.stdout.split()
@@ -98,7 +98,7 @@ def test_nothing_is_left_when_plimsoll_is_killed(tmp_path: Path) -> None:
         time.sleep(0.1)
 
 
-def test_nothing_is_left_of_one_that_is_closed_while_it_starts(tmp_path: Path) -> None:
+def test_a_session_closed_while_it_starts_leaves_no_process(tmp_path: Path) -> None:
     spark = Spark(find_java(), master="local[1]", log_file=tmp_path / "spark.log")
     failed: list[BaseException] = []
 

@@ -41,19 +41,19 @@ SOURCE = Path(control.__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    found = Processes(tmp_path_factory.mktemp("spark") / "lab")
+    result = Processes(tmp_path_factory.mktemp("spark") / "lab")
     try:
-        yield found
+        yield result
     finally:
-        found.close()
+        result.close()
 
 
 @pytest.fixture(scope="module")
 def spark(processes: Processes) -> LocalSpark:
-    found = LocalSpark(processes, find_java(), environ=ENVIRON)
-    found.launch()
-    found.wait_ready()
-    return found
+    result = LocalSpark(processes, find_java(), environ=ENVIRON)
+    result.launch()
+    result.wait_ready()
+    return result
 
 
 def eventually(done: Callable[[], bool]) -> None:

@@ -109,16 +109,16 @@ def eventually(done: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def test_the_job_gives_what_numpy_gives(
+def test_the_job_gives_the_same_result_as_numpy(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     spool, taken = Spool(tmp_path / "spool"), Taken()
     with running(session, tmp_path, taken):
         for first in range(0, 24, 3):
             spool.write(rows(first, first + 3))
-        found = taken.until(23)
-    assert figures(found) == figures(load_vectors(rows(0, 24), WINDOW))
-    assert found.num_rows == 4
+        result = taken.until(23)
+    assert figures(result) == figures(load_vectors(rows(0, 24), WINDOW))
+    assert result.num_rows == 4
 
 
 def test_a_restart_goes_on_without_reading_twice(
@@ -220,14 +220,14 @@ def test_a_spark_without_the_connector_says_how_to_get_it(
         stream.run()
 
 
-def test_opened_packages_are_those_that_spark_lists(session: "SparkSession") -> None:
+def test_opened_packages_match_those_that_spark_lists(session: "SparkSession") -> None:
     jvm: Any = session.sparkContext._jvm
     options = jvm.org.apache.spark.launcher.JavaModuleOptions
     listed = re.findall(r"java.base/([\w.]+)=", options.defaultModuleOptions())
     assert sorted(listed) == sorted(OPENED)
 
 
-def test_files_that_hold_no_samples_are_passed_over(
+def test_files_without_samples_are_skipped(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     """Of an older schema, of another type, or no Parquet at all."""
@@ -241,11 +241,11 @@ def test_files_that_hold_no_samples_are_passed_over(
         (spool.folder / f"{int(1000 * time.time())}-cut.parquet").write_bytes(b"PAR1")
         for first in range(0, 12, 3):
             spool.write(rows(first, first + 3))
-        found = taken.until(11)
-    assert figures(found) == figures(load_vectors(rows(0, 12), WINDOW))
+        result = taken.until(11)
+    assert figures(result) == figures(load_vectors(rows(0, 12), WINDOW))
 
 
-def test_samples_of_a_clock_that_is_ahead_are_named_and_hide_no_others(
+def test_samples_of_a_clock_that_is_ahead_are_reported_and_hide_no_others(
     session: "SparkSession", tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     spool, taken = Spool(tmp_path / "spool"), Taken()
@@ -254,13 +254,13 @@ def test_samples_of_a_clock_that_is_ahead_are_named_and_hide_no_others(
         spool.write(ahead)
         for first in range(0, 12, 3):
             spool.write(rows(first, first + 3))
-        found = taken.until(11)
-    assert "ahead" not in found["topic"].to_pylist()
+        result = taken.until(11)
+    assert "ahead" not in result["topic"].to_pylist()
     assert "1 of" in caplog.text
     assert "set the clocks of all hosts" in caplog.text
 
 
-def test_days_that_spark_compacts_are_those_of_the_kernels(
+def test_days_compacted_by_spark_match_those_of_the_kernels(
     session: "SparkSession", tmp_path: Path
 ) -> None:
     check_compaction(session, tmp_path)

@@ -18,8 +18,8 @@ WINDOW = Window(window_ms=15_000)
 
 
 def vector(*rows: dict[str, Any], window: Window = WINDOW) -> dict[str, Any]:
-    (found,) = figures(load_vectors(table(rows), window))
-    return found
+    (result,) = figures(load_vectors(table(rows), window))
+    return result
 
 
 def steady(seconds: int = 16) -> list[dict[str, Any]]:
@@ -27,8 +27,8 @@ def steady(seconds: int = 16) -> list[dict[str, Any]]:
 
 
 def test_steady_load_is_measured_exactly() -> None:
-    found = vector(*steady())
-    assert found == {
+    result = vector(*steady())
+    assert result == {
         "topic": "orders",
         "partition": 0,
         "time_ms": START_MS + 15_000,
@@ -80,10 +80,10 @@ def test_partitions_are_kept_apart_and_sorted() -> None:
         for s in range(6)
         for name, number, rate in (("b", 0, 30), ("a", 10, 20), ("a", 9, 10))
     ]
-    found = load_vectors(table(rows), WINDOW)
-    names, numbers = found["topic"].to_pylist(), found["partition"].to_pylist()
+    result = load_vectors(table(rows), WINDOW)
+    names, numbers = result["topic"].to_pylist(), result["partition"].to_pylist()
     assert (names, numbers) == (["a", "a", "b"], [9, 10, 0])
-    assert found["net_in"].to_pylist() == pytest.approx([10.0, 10.0, 10.0])
+    assert result["net_in"].to_pylist() == pytest.approx([10.0, 10.0, 10.0])
 
 
 def tiered(second: int, every_s: int, record_bytes: int = 1000) -> dict[str, Any]:
@@ -98,13 +98,13 @@ def tiered(second: int, every_s: int, record_bytes: int = 1000) -> dict[str, Any
 
 
 @pytest.mark.parametrize("every_s", [2, 3, 5, 7])
-def test_deletion_of_segments_does_not_bend_the_rate(every_s: int) -> None:
-    found = vector(*(tiered(s, every_s) for s in range(1, 17)))
-    assert found["net_in"] == pytest.approx(100_000)
-    assert found["in_measured"]
+def test_deletion_of_segments_does_not_distort_the_rate(every_s: int) -> None:
+    result = vector(*(tiered(s, every_s) for s in range(1, 17)))
+    assert result["net_in"] == pytest.approx(100_000)
+    assert result["in_measured"]
 
 
-def test_a_size_that_drops_a_step_late_does_not_bend_the_rate() -> None:
+def test_a_size_that_drops_a_step_late_does_not_distort_the_rate() -> None:
     rows = steady()
     for row in rows[8:]:
         row["earliest_local"] = 500
@@ -113,35 +113,35 @@ def test_a_size_that_drops_a_step_late_does_not_bend_the_rate() -> None:
     assert vector(*rows)["net_in"] == pytest.approx(100_000)
 
 
-def test_size_with_the_tier_is_reckoned_from_offsets() -> None:
-    found = vector(*(tiered(s, 5) for s in range(1, 17)))
-    assert found["total_bytes"] == pytest.approx(1_600_000)
-    assert found["disk"] == 100_000
+def test_the_size_with_the_tier_is_computed_from_offsets() -> None:
+    result = vector(*(tiered(s, 5) for s in range(1, 17)))
+    assert result["total_bytes"] == pytest.approx(1_600_000)
+    assert result["disk"] == 100_000
 
 
-def test_a_moved_leader_with_a_small_log_does_not_bend_the_rate() -> None:
+def test_a_moved_leader_with_a_small_log_does_not_distort_the_rate() -> None:
     rows = [sample(s, local_bytes=50_000_000 + 100_000 * s) for s in range(8)]
     rows += [
         sample(s, broker=2, earliest_local=750, local_bytes=1000 * (100 * s - 750))
         for s in range(8, 16)
     ]
-    found = vector(*rows)
-    assert found["net_in"] == pytest.approx(100_000)
-    assert found["broker"] == 2
+    result = vector(*rows)
+    assert result["net_in"] == pytest.approx(100_000)
+    assert result["broker"] == 2
 
 
-def test_right_after_a_move_to_an_empty_log_the_topic_tells_the_size() -> None:
+def test_right_after_a_move_to_an_empty_log_the_topic_gives_the_size() -> None:
     moved = [
         sample(s, partition=1, broker=s, earliest_local=100 * s, local_bytes=0)
         for s in range(6)
     ]
     rows = [*(sample(s) for s in range(6)), *moved]
-    found = load_vectors(table(rows), WINDOW).to_pylist()
-    assert found[1]["net_in"] == pytest.approx(100_000)
-    assert not found[1]["in_measured"]
+    result = load_vectors(table(rows), WINDOW).to_pylist()
+    assert result[1]["net_in"] == pytest.approx(100_000)
+    assert not result[1]["in_measured"]
 
 
-def test_offsets_that_go_back_are_left_out() -> None:
+def test_offsets_that_go_back_are_omitted() -> None:
     rows = steady()
     for row in rows[8:]:
         row["latest"] -= 600
@@ -150,72 +150,72 @@ def test_offsets_that_go_back_are_left_out() -> None:
 
 def test_an_idle_partition_is_measured_as_idle() -> None:
     rows = [sample(s, latest=500, local_bytes=9, group_offsets=500) for s in range(6)]
-    found = vector(*rows)
-    assert (found["net_in"], found["net_out"]) == (0, 0)
-    assert found["in_measured"]
-    assert found["out_measured"]
+    result = vector(*rows)
+    assert (result["net_in"], result["net_out"]) == (0, 0)
+    assert result["in_measured"]
+    assert result["out_measured"]
 
 
 def test_without_sizes_the_rate_is_unknown_not_zero() -> None:
-    found = vector(*(sample(s, local_bytes=-1, total_bytes=-1) for s in range(6)))
-    assert all(found[n] is None for n in ("net_in", "disk", "total_bytes"))
-    assert not found["in_measured"]
+    result = vector(*(sample(s, local_bytes=-1, total_bytes=-1) for s in range(6)))
+    assert all(result[n] is None for n in ("net_in", "disk", "total_bytes"))
+    assert not result["in_measured"]
 
 
-def test_a_large_old_log_gives_an_estimate_when_nothing_is_seen_to_grow() -> None:
+def test_a_large_old_log_gives_an_estimate_when_no_growth_is_observed() -> None:
     rows = [
         sample(s, latest=10**6 + 100 * s, earliest_local=s, local_bytes=10**9)
         for s in range(6)
     ]
-    found = vector(*rows)
-    assert found["net_in"] == pytest.approx(100_000, rel=0.01)
-    assert not found["in_measured"]
+    result = vector(*rows)
+    assert result["net_in"] == pytest.approx(100_000, rel=0.01)
+    assert not result["in_measured"]
 
 
 @pytest.mark.parametrize("commit_every_s", [1, 3, 5])
 def test_bursts_of_commits_are_smoothed(commit_every_s: int) -> None:
     rows = [sample(s, group_offsets=100 * (s - s % commit_every_s)) for s in range(31)]
-    found = vector(*rows, window=Window(window_ms=30_000))
-    assert found["net_out"] == pytest.approx(100_000, rel=0.05)
+    result = vector(*rows, window=Window(window_ms=30_000))
+    assert result["net_out"] == pytest.approx(100_000, rel=0.05)
 
 
-def test_a_reader_that_stops_fades_within_the_window() -> None:
+def test_a_consumer_that_stops_fades_within_the_window() -> None:
     rows = [sample(s, group_offsets=min(100 * s, 1000)) for s in range(31)]
     assert vector(*rows)["net_out"] == 0
     assert 0 < vector(*rows[:18])["net_out"] < 100_000
 
 
-def test_two_readers_count_twice() -> None:
-    found = vector(*(sample(s, groups=2, group_offsets=200 * s) for s in range(9)))
-    assert found["net_out"] == pytest.approx(200_000)
+def test_two_consumer_groups_count_twice() -> None:
+    result = vector(*(sample(s, groups=2, group_offsets=200 * s) for s in range(9)))
+    assert result["net_out"] == pytest.approx(200_000)
 
 
-def test_a_group_that_joins_is_not_taken_for_a_burst() -> None:
+def test_a_group_that_joins_does_not_count_as_a_burst() -> None:
     rows = steady()
     for row in rows[8:]:
         row["groups"], row["group_offsets"] = 2, 10**6 + 2 * row["group_offsets"]
     assert 100_000 <= vector(*rows)["net_out"] <= 200_000
 
 
-def test_commits_that_are_reset_are_left_out() -> None:
+def test_reset_commits_are_omitted() -> None:
     rows = steady()
     for row in rows[8:]:
         row["group_offsets"] -= 700
     assert vector(*rows)["net_out"] == pytest.approx(100_000)
 
 
-def test_no_committing_group_is_an_estimate_of_zero() -> None:
-    found = vector(*(sample(s, groups=0, group_offsets=0) for s in range(6)))
-    assert found["net_out"] == 0
-    assert not found["out_measured"]
+def test_without_committing_groups_the_estimate_is_zero() -> None:
+    result = vector(*(sample(s, groups=0, group_offsets=0) for s in range(6)))
+    assert result["net_out"] == 0
+    assert not result["out_measured"]
 
 
-def test_hidden_groups_are_estimated_by_the_fan_out() -> None:
+def test_hidden_groups_are_estimated_by_the_configured_fan_out() -> None:
     rows = [sample(s, groups=-1, group_offsets=-1) for s in range(6)]
-    found = vector(*rows, window=Window(window_ms=15_000, fan_out=3))
-    assert found["net_out"] == pytest.approx(300_000)
-    assert not found["out_measured"]
-    assert found["out_by"] == ASSUMED
+    result = vector(*rows, window=Window(window_ms=15_000, fan_out=3))
+    assert result["net_out"] == pytest.approx(300_000)
+    assert not result["out_measured"]
+    assert result["out_by"] == ASSUMED
 
 
 def test_no_samples_give_no_vectors() -> None:
@@ -236,29 +236,29 @@ def test_a_vector_does_not_depend_on_other_partitions_to_the_last_bit() -> None:
         for name in ("a", "b")
         for number in range(7)
     ]
-    found = figures(load_vectors(table(rows), WINDOW))
+    result = figures(load_vectors(table(rows), WINDOW))
     renamed = [row | {"topic": {"a": "b", "b": "a"}[row["topic"]]} for row in rows]
     again = figures(load_vectors(table(renamed), WINDOW))
-    assert [row | {"topic": "a"} for row in found[7:]] == again[:7]
+    assert [row | {"topic": "a"} for row in result[7:]] == again[:7]
 
 
-def test_a_topic_that_was_made_anew_begins_anew() -> None:
+def test_a_recreated_topic_starts_over() -> None:
     old = [sample(s, latest=10**6 + 9 * s, broker=2) for s in range(8)]
     new = [sample(s) for s in range(8, 16)]
     new[0]["flags"] = NEW
     assert vector(*old, *new) == vector(*new)
 
 
-def test_a_topic_that_was_just_made_anew_has_no_load_yet() -> None:
+def test_a_topic_that_was_just_recreated_has_no_load_yet() -> None:
     old, new = [sample(s) for s in range(8)], sample(8, flags=NEW)
     assert load_vectors(table([*old, new]), WINDOW).num_rows == 0
 
 
-def test_one_topic_made_anew_leaves_the_others_as_they_are() -> None:
+def test_one_recreated_topic_does_not_affect_the_others() -> None:
     rows = [sample(s, topic=name) for s in range(16) for name in ("a", "b", "c")]
     rows[3 * 12 + 1]["flags"] = NEW
-    found = load_vectors(table(rows), WINDOW).to_pylist()
-    assert [(v["topic"], v["samples"]) for v in found] == [("a", 16), ("c", 16)]
+    result = load_vectors(table(rows), WINDOW).to_pylist()
+    assert [(v["topic"], v["samples"]) for v in result] == [("a", 16), ("c", 16)]
 
 
 def test_samples_of_a_clock_that_is_five_minutes_behind_do_not_count() -> None:
@@ -273,7 +273,7 @@ def test_gaps_in_offsets_do_not_bend_the_bytes(kept: float) -> None:
     assert vector(*rows)["net_in"] == pytest.approx(100_000 * kept)
 
 
-def test_a_compacted_log_that_shrinks_does_not_bend_the_rate() -> None:
+def test_a_compacted_log_that_shrinks_does_not_distort_the_rate() -> None:
     """The cleaner rewrites old segments; no offset is deleted at the begin."""
     rows = [sample(s, local_bytes=9_000_000 + 100_000 * s) for s in range(16)]
     for row in rows[9:]:

@@ -46,7 +46,7 @@ def work(*arguments: str) -> float:
     return read_plan(Path("p.json")).limits.work
 
 
-def test_an_option_before_the_command_is_given_to_it(here: Path) -> None:
+def test_an_option_before_the_command_is_passed_to_it(here: Path) -> None:
     assert work("plan") == 20
     assert work("plan", "--config", "own.toml") == 1.5
     assert work("--config", "own.toml", "plan") == 1.5
@@ -125,7 +125,9 @@ def paths(group: Any = GROUP, above: tuple[str, ...] = ()) -> Iterator[tuple[str
 
 
 @pytest.mark.parametrize("path", list(paths()), ids=" ".join)
-def test_looks_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
+def test_display_options_are_accepted_wherever_they_appear(
+    path: tuple[str, ...],
+) -> None:
     for place in range(len(path) + 1):
         looks = ("--ascii", "--theme", "nord")
         arguments = [*path[:place], *looks, *path[place:], "--help"]
@@ -133,19 +135,19 @@ def test_looks_are_accepted_wherever_they_appear(path: tuple[str, ...]) -> None:
         assert run.exit_code == 0, run.stderr
 
 
-def test_looks_that_are_given_to_a_group_reach_its_command(here: Path) -> None:
+def test_display_options_given_to_a_group_reach_its_command(here: Path) -> None:
     looks = ["--ascii", "config", "--theme", "nord", "show", "-o", "json"]
     run = CliRunner().invoke(app, looks)
-    found = {s["name"]: s["value"] for s in json.loads(run.stdout)["settings"]}
-    assert (found["screen.ascii"], found["screen.theme"]) == (True, "nord")
+    result = {s["name"]: s["value"] for s in json.loads(run.stdout)["settings"]}
+    assert (result["screen.ascii"], result["screen.theme"]) == (True, "nord")
 
 
 @pytest.mark.parametrize("name", ["plan", "status", "config", "journal"])
 def test_an_unknown_theme_is_refused_with_the_closest(here: Path, name: str) -> None:
     run = CliRunner().invoke(app, [name, "--theme", "drakula"])
     assert run.exit_code == 2
-    words = "unknown theme 'drakula'; did you mean 'dracula'? The themes are textual-"
-    assert words in run.stderr
+    message = "unknown theme 'drakula'; did you mean 'dracula'? The themes are textual-"
+    assert message in run.stderr
 
 
 def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None:
@@ -158,11 +160,11 @@ def test_an_unknown_theme_in_a_file_is_refused_with_its_line(here: Path) -> None
     )
 
 
-def test_read_only_before_a_command_that_never_changes_anything_is_taken() -> None:
+def test_read_only_is_accepted_before_a_command_that_never_changes_anything() -> None:
     assert CliRunner().invoke(app, ["--read-only", "schema", "plan"]).exit_code == 0
 
 
-def test_only_commands_that_change_a_cluster_offer_to() -> None:
+def test_only_commands_that_change_a_cluster_have_the_option_to() -> None:
     offered = {
         name
         for name, command in commands()
@@ -172,7 +174,7 @@ def test_only_commands_that_change_a_cluster_offer_to() -> None:
     assert offered == CHANGING
 
 
-def test_every_option_has_a_sentence() -> None:
+def test_every_option_has_a_help_sentence() -> None:
     for name, command in [("", GROUP), *commands()]:
         for param in command.params:
             if param.param_type_name == "option" and not param.hidden:

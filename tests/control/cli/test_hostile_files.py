@@ -219,7 +219,7 @@ def attack(reader: Reader, folder: Path, seed: int) -> bool:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_reader_refuses_a_file_by_its_name_or_reads_it(
+def test_a_reader_rejects_a_file_by_its_name_or_reads_it(
     known: dict[str, Reader], tmp_path: Path, name: str
 ) -> None:
     refused = sum(attack(known[name], tmp_path, seed) for seed in range(ROUNDS))

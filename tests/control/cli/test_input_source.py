@@ -55,8 +55,8 @@ def make(folder: Path, given: Origin, **options: Any) -> int:
 
 
 def warned(folder: Path) -> list[str]:
-    found: list[str] = json.loads((folder / "plan.json").read_text()).get("warnings")
-    return found or []
+    result: list[str] = json.loads((folder / "plan.json").read_text()).get("warnings")
+    return result or []
 
 
 @pytest.mark.parametrize(
@@ -72,10 +72,10 @@ def test_unknown_racks_are_warned_of_and_no_reassignment_is_written(
 ) -> None:
     given = origin(folder, table)
     make(folder, given, output=Form.TABLE)
-    told = capsys.readouterr()
-    assert f"warning: {who}" in told.err
-    assert f"warning: {who}" in told.out
-    assert any(words.startswith(who) for words in warned(folder))
+    captured = capsys.readouterr()
+    assert f"warning: {who}" in captured.err
+    assert f"warning: {who}" in captured.out
+    assert any(message.startswith(who) for message in warned(folder))
     with pytest.raises(GuardrailRefused, match=f"was not written.*{who}.*--no-racks"):
         make(folder, given, reassignment_json=folder / "out")
     assert not (folder / "out").exists()
@@ -115,14 +115,14 @@ def test_known_racks_need_no_consent(
     assert warned(folder) == []
 
 
-def test_partitions_of_one_replica_need_no_racks(
+def test_partitions_with_one_replica_need_no_racks(
     folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     text = (folder / "describe.txt").read_text()
     (folder / "describe.txt").write_text(text[: text.index("Topic: orders")])
     loads = (folder / "loads.csv").read_text().splitlines(keepends=True)
-    kept = [line for line in loads if not line.startswith("orders")]
-    (folder / "loads.csv").write_text("".join(kept))
+    remaining = [line for line in loads if not line.startswith("orders")]
+    (folder / "loads.csv").write_text("".join(remaining))
     make(folder, origin(folder), reassignment_json=folder / "out")
     assert capsys.readouterr().err == ""
 

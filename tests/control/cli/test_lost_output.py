@@ -80,7 +80,7 @@ def _python(
 
 
 @pytest.mark.parametrize("nowhere", NOWHERE)
-def test_what_cannot_be_told_on_stderr_ends_nothing(
+def test_a_failing_stderr_does_not_end_a_command(
     nowhere: type[contextlib.AbstractContextManager[int]],
 ) -> None:
     with nowhere() as stderr:
@@ -91,7 +91,7 @@ def test_what_cannot_be_told_on_stderr_ends_nothing(
 @pytest.mark.parametrize(("state", "code"), [("stopped", 6), ("done", 0)])
 @pytest.mark.parametrize("output", ["table", "json"])
 @pytest.mark.parametrize("nowhere", NOWHERE)
-def test_a_report_that_cannot_be_printed_keeps_the_exit_code_of_its_run(
+def test_an_unprintable_report_keeps_the_exit_code_of_its_run(
     nowhere: type[contextlib.AbstractContextManager[int]],
     output: str,
     state: str,

@@ -95,7 +95,7 @@ def test_a_plan_of_a_snapshot_goes_to_stdout(here: Path) -> None:
     assert run.stderr == ""
 
 
-def test_a_detailed_exit_code_tells_that_moves_are_proposed(here: Path) -> None:
+def test_the_detailed_exit_code_is_10_if_moves_are_proposed(here: Path) -> None:
     ask = ("plan", "--detailed-exitcode", "--snapshot")
     assert plimsoll(*ask, "uneven.json").returncode == 10
     assert plimsoll(*ask, "level.json.gz").returncode == 0
@@ -115,7 +115,7 @@ def test_json_on_stdout_is_the_plan(here: Path) -> None:
     assert len(document["plan"]["moves"]) == 5
 
 
-def test_the_stock_json_has_its_rollback(here: Path) -> None:
+def test_the_kafka_reassignment_json_has_its_rollback(here: Path) -> None:
     plimsoll("plan", "--snapshot", "uneven.json", "--stock", "stock")
     moves = json.loads((here / "stock" / "reassignment.json").read_text())
     back = json.loads((here / "stock" / "rollback.json").read_text())
@@ -134,7 +134,7 @@ def test_reassignment_json_is_the_same_under_its_old_option(here: Path) -> None:
     assert "--stock" not in plimsoll("plan", "--help").stdout
 
 
-def test_an_empty_cluster_is_level(here: Path) -> None:
+def test_an_empty_cluster_is_balanced(here: Path) -> None:
     run = plimsoll("plan", "--snapshot", "empty.json")
     assert run.returncode == 0
     assert run.stdout.startswith("level already")
@@ -260,7 +260,7 @@ def test_an_excluded_topic_cannot_be_the_one_that_moves(here: Path) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
-def test_a_schema_is_printed_as_it_is_published(here: Path, name: str) -> None:
+def test_a_schema_is_printed_as_published(here: Path, name: str) -> None:
     assert plimsoll("schema", name).stdout == (SCHEMAS / f"{name}.json").read_text()
 
 
@@ -289,7 +289,7 @@ def test_a_capacity_of_the_wrong_unit_is_named(here: Path) -> None:
     refused(run, 2, "capacities.brokers.3.disk: '1TB/s' is not a size; use")
 
 
-def test_the_demo_without_a_network_says_what_to_do(here: Path) -> None:
+def test_the_demo_without_a_network_names_the_remedy(here: Path) -> None:
     dead = "http://127.0.0.1:1"
     run = process(here, "demo", "--headless", https_proxy=dead, HTTPS_PROXY=dead)
     refused(run, 3, "PLIMSOLL_CACHE_DIR")
@@ -314,7 +314,7 @@ def test_a_master_that_is_none_of_sparks_is_refused_with_those_there_are(
     assert "is no master of Spark; say local[*], spark://HOST:PORT, yarn" in run.stderr
 
 
-def test_a_read_only_cleanup_names_an_option_that_it_has() -> None:
+def test_a_read_only_cleanup_names_an_option_that_exists() -> None:
     result = CliRunner().invoke(app, ["cleanup", "-b", "127.0.0.1:1"])
     assert result.exit_code == Exit.REFUSED
     assert "--allow-changes" in result.stderr
@@ -336,10 +336,10 @@ def with_stdout(where: str, folder: Path, command: str) -> tuple[int, str]:
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has it")
 @pytest.mark.parametrize("command", ["schema plan", "config show", "--help"])
-def test_a_full_disk_behind_stdout_is_named(here: Path, command: str) -> None:
-    code, said = with_stdout("> /dev/full", here, command)
+def test_a_full_disk_under_stdout_is_named(here: Path, command: str) -> None:
+    code, output = with_stdout("> /dev/full", here, command)
     assert code == 2
-    assert said == "plimsoll: cannot write to stdout: No space left on device\n"
+    assert output == "plimsoll: cannot write to stdout: No space left on device\n"
 
 
 @pytest.mark.parametrize("command", ["schema plan", "--help"])

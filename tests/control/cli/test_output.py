@@ -71,12 +71,12 @@ def commands(
 
 def _named(name: str) -> Snapshot:
     """A cluster with this name, and racks of this name."""
-    found = cluster([2] * 6, [MB] * 6)
+    result = cluster([2] * 6, [MB] * 6)
     brokers = tuple(
-        b.model_copy(update={"rack": f"{name}{b.rack}"}) for b in found.header.brokers
+        b.model_copy(update={"rack": f"{name}{b.rack}"}) for b in result.header.brokers
     )
     update = {"cluster_id": name, "brokers": brokers, "slots": ()}
-    return Snapshot(found.header.model_copy(update=update), found.partitions)
+    return Snapshot(result.header.model_copy(update=update), result.partitions)
 
 
 OF_A_SNAPSHOT = (
@@ -91,7 +91,7 @@ OF_A_SNAPSHOT = (
 
 
 @NAMES
-def test_names_in_a_snapshot_reach_no_terminal(
+def test_names_in_a_snapshot_reach_no_terminal_unescaped(
     commands: Commands, here: Path, name: str
 ) -> None:
     (here / "s.json").write_bytes(canonical(as_document(_named(name))))
@@ -142,7 +142,7 @@ ANYWHERE = (
 
 
 @NAMES
-def test_what_is_typed_reaches_no_terminal(
+def test_arguments_reach_no_terminal_unescaped(
     commands: Commands, here: Path, name: str
 ) -> None:
     write_cluster_files(here)
@@ -177,7 +177,7 @@ def _files(name: str) -> dict[str, tuple[str, tuple[str, ...]]]:
 
 
 @NAMES
-def test_what_files_hold_reaches_no_terminal(
+def test_content_of_files_reaches_no_terminal_unescaped(
     commands: Commands, here: Path, name: str
 ) -> None:
     write_cluster_files(here)
@@ -187,7 +187,7 @@ def test_what_files_hold_reaches_no_terminal(
         assert (code, bool(err)) == (2, True), (file, err)
 
 
-def test_half_a_character_is_refused_with_the_files_name(
+def test_half_a_character_is_rejected_with_the_files_name(
     commands: Commands, here: Path
 ) -> None:
     write_cluster_files(here)
@@ -199,13 +199,13 @@ def test_half_a_character_is_refused_with_the_files_name(
             assert file in err
 
 
-def test_an_error_stays_one_line(commands: Commands) -> None:
+def test_an_error_is_printed_on_one_line(commands: Commands) -> None:
     _, _, err = commands.run("verify", "a\nplimsoll: all is well")
     assert len(err.splitlines()) == 1
 
 
 @given(st.text(st.characters(codec="utf-8")))
-def test_json_is_printable_and_reads_as_it_was(text: str) -> None:
+def test_json_is_printable_and_reads_back(text: str) -> None:
     made = json_of({"name": text})
     assert made.isprintable()
     assert json.loads(made)["name"] == text
@@ -226,7 +226,7 @@ def test_a_progress_bar_keeps_its_colours_and_nothing_else(
     assert "\x1b]" not in drawn
 
 
-def test_a_line_that_is_drawn_again_returns_to_its_begin(
+def test_a_redrawn_line_returns_to_its_start(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     terminal = io.StringIO()

@@ -86,21 +86,21 @@ def test_what_cannot_be_written_is_refused_before_the_solve(
 
 
 @pytest.mark.parametrize("target", ["notes.txt", "notes.txt/sub", "/dev/null"])
-def test_a_folder_that_is_none_is_refused_before_the_solve(
+def test_a_path_that_is_not_a_folder_is_rejected_before_the_solve(
     here: Path, unsolved: None, target: str
 ) -> None:
-    code, said = run(FOLDER, target)
+    code, output = run(FOLDER, target)
     assert code == 2
-    assert "is not a folder" in said
+    assert "is not a folder" in output
 
 
 @pytest.mark.parametrize("option", WRITING)
-def test_what_the_command_wrote_is_written_again(here: Path, option: str) -> None:
+def test_output_of_an_earlier_command_is_overwritten(here: Path, option: str) -> None:
     (here / "empty").touch()
     folder = option == FOLDER
     for _ in range(2):
-        code, said = run(option, "deep/er" if folder else "empty")
-        assert code == 0, said
+        code, output = run(option, "deep/er" if folder else "empty")
+        assert code == 0, output
     assert (here / "deep/er").is_dir() if folder else (here / "empty").stat().st_size
 
 
@@ -109,9 +109,9 @@ def test_a_folder_without_rights_is_refused(
 ) -> None:
     without_rights(here / "folder")
     for option in WRITING:
-        code, said = run(option, "folder/p.json")
+        code, output = run(option, "folder/p.json")
         assert code == 2
-        assert "folder is not writable" in said
+        assert "folder is not writable" in output
 
 
 @pytest.fixture
@@ -127,7 +127,7 @@ def without_rights(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path], None]:
     return take
 
 
-def test_no_folder_and_a_new_one_can_be_used(here: Path) -> None:
+def test_an_absent_or_new_folder_is_accepted(here: Path) -> None:
     check_folder(None)
     check_folder(here / "a" / "b")
     assert not (here / "a").exists()
@@ -148,7 +148,7 @@ LONG = "x" * 300
         ("record", "-b", "127.0.0.1:1", "--out", LONG),
     ],
 )
-def test_a_name_that_no_file_can_have_is_refused(
+def test_an_impossible_file_name_is_rejected(
     here: Path, arguments: tuple[str, ...]
 ) -> None:
     run = CliRunner().invoke(app, arguments)

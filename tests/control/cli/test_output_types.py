@@ -54,9 +54,9 @@ def here(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def checked(text: str, name: str) -> dict[str, Any]:
     """The document, after a look whether it is what its type says and no more."""
-    found: dict[str, Any] = json.loads(text)
+    result: dict[str, Any] = json.loads(text)
     {**FILES, **ANSWERS}[name].model_validate_json(text)
-    return found
+    return result
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_the_status_is_one_document_or_one_line(in_one_line: bool) -> None:
     checked(text, "status-output")
 
 
-def test_info_has_every_kind_of_source() -> None:
-    found = info_document(info(reporter(left_out={"late": 2}, clocks_s={1: 2.5})))
-    checked(json.dumps(found), "info-output")
+def test_info_lists_every_kind_of_source() -> None:
+    result = info_document(info(reporter(left_out={"late": 2}, clocks_s={1: 2.5})))
+    checked(json.dumps(result), "info-output")
 
 
 ELECTIONS = Elections(
@@ -192,7 +192,7 @@ def commands(group: Any, trail: str = "") -> Iterator[tuple[str, Any]]:
             yield trail + name, command
 
 
-def test_every_command_takes_json() -> None:
+def test_every_command_accepts_json() -> None:
     without = {
         name
         for name, command in commands(GROUP)

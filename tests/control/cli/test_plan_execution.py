@@ -46,7 +46,7 @@ def test_under_nohup_a_run_outlives_its_terminal() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_afterwards_signals_do_what_they_did_before(number: signal.Signals) -> None:
+def test_afterwards_signals_behave_as_before(number: signal.Signals) -> None:
     before = signal.getsignal(number)
     with steered_by_signals():
         assert signal.getsignal(number) is not before

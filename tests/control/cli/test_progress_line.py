@@ -46,7 +46,7 @@ def test_ctrl_c_keeps_the_best_plan_so_far(tmp_path: Path) -> None:
         assert b"\\r" not in drawn
         child.send_signal(signal.SIGINT)
         read_until(master, b"stopped: ")
-        # Else it waits for someone to read the rest.
+        # Otherwise it waits for a reader of the rest.
         os.set_blocking(master, False)
         while child.poll() is None:
             _drain(master)
@@ -64,7 +64,7 @@ def _drain(master: int) -> None:
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_quits_where_nothing_can_be_kept_or_the_second_time(times: int) -> None:
+def test_ctrl_c_quits_without_a_result_or_the_second_time(times: int) -> None:
     with in_terminal(WAITING, str(times)) as (child, master):
         read_until(master, b"Ctrl-C")
         child.send_signal(signal.SIGINT)
@@ -183,7 +183,7 @@ def test_an_error_of_the_solve_reaches_the_command(
     assert signal.getsignal(signal.SIGINT) is before
 
 
-def test_the_line_tells_time_best_bound_and_how_to_stop() -> None:
+def test_the_line_shows_time_best_bound_and_how_to_stop() -> None:
     solving = Solving(started_at_ms=0, objective=0.123456, moves=3, bound=0.1)
     text = progress_text(solving, 65.2, PLAN, 79)
     assert text == "1:05  best 0.1235  3 moves  bound 0.1  Ctrl-C keeps it"
@@ -195,7 +195,7 @@ def test_the_line_tells_time_best_bound_and_how_to_stop() -> None:
     assert points == "0:02  Ctrl-C keeps the points so far"
 
 
-def test_a_narrow_line_leaves_parts_out_and_cuts_no_figure() -> None:
+def test_a_narrow_line_omits_parts_and_truncates_no_figure() -> None:
     solving = Solving(started_at_ms=0, objective=0.123456, moves=3, bound=0.1)
     whole = progress_text(solving, 65.2, PLAN, 79)
     for width in range(len(whole) + 1):

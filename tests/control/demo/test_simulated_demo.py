@@ -106,15 +106,17 @@ def test_a_run_is_paused_stopped_gone_on_with_and_rolled_back(loop: Loop) -> Non
     _wait(loop, lambda v: v.phase is Phase.PLAN_READY)
 
 
-def test_its_clock_goes_on_faster_than_ours(loop: Loop) -> None:
-    # Ours begins later and ends earlier, however long this thread does not run.
+def test_the_simulated_clock_runs_faster_than_real_time(loop: Loop) -> None:
+    # Our clock starts later and stops earlier, however long this thread is suspended.
     its, ours = loop.clock(), time.monotonic()
     _wait(loop, lambda _: loop.clock() > its + 6.0)
     ours_s = time.monotonic() - ours
     assert loop.clock() - its > ours_s
 
 
-def test_nothing_is_left_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with simulated(Settings(), order()) as loop:
         assert list(tmp_path.iterdir())

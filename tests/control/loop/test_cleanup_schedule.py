@@ -106,7 +106,7 @@ class Killer:
                 self._site.kill(self.victim)
 
 
-def test_auto_restores_what_a_failed_run_has_left_before_the_next_one(
+def test_auto_restores_settings_of_a_failed_run_before_the_next_one(
     tmp_path: Path,
 ) -> None:
     """A broker dies in mid-run and keeps the throttle; later it returns."""
@@ -126,8 +126,8 @@ def test_auto_restores_what_a_failed_run_has_left_before_the_next_one(
                 and not at.loop.running
             )
         )
-        words = f"run {failed.run_id}: its throttle is gone"
-        assert any(words in line.text for line in at.loop.view.log)
+        message = f"run {failed.run_id}: its throttle is gone"
+        assert any(message in line.text for line in at.loop.view.log)
         assert not at.rates
         assert not at.lists
     assert left_set(tmp_path, "simulated") == []
@@ -160,7 +160,7 @@ def killed_after(call: str) -> Callable[..., None]:
     return on_call
 
 
-def test_a_throttle_stays_while_what_it_is_for_is_copied(left: ExecutionSite) -> None:
+def test_a_throttle_stays_while_its_replicas_are_copied(left: ExecutionSite) -> None:
     with pytest.raises(GuardrailRefused, match="orders-0 is still being moved"):
         left.executor().clean_up(left.folder, idle=True)
     assert not left.is_clean
@@ -180,7 +180,7 @@ def test_it_is_tried_for_each_plan_and_else_ever_later(left: ExecutionSite) -> N
     assert not leftovers.due("another cluster", 100 * FIRST_S)
 
 
-def test_nothing_is_tried_where_nothing_is_left(left: ExecutionSite) -> None:
+def test_without_remaining_settings_no_cleanup_is_tried(left: ExecutionSite) -> None:
     left.cluster.advance(60.0)
     left.executor().clean_up(left.folder, idle=True)
     assert not CleanupSchedule(left.folder).due(CLUSTER_ID, 0.0)

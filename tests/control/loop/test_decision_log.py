@@ -22,7 +22,7 @@ def test_each_state_of_the_run_and_of_each_move_is_one_line() -> None:
     after = replace(run, moves=(moving,))
     assert list(run_lines(run, after)) == [("info", "orders-0 started: 1 -> 2")]
     paused = replace(after, state=RunState.PAUSED, reason="paused by the operator")
-    words = "run r1 paused: paused by the operator"
-    assert list(run_lines(after, paused)) == [("warning", words)]
+    message = "run r1 paused: paused by the operator"
+    assert list(run_lines(after, paused)) == [("warning", message)]
     stuck = replace(paused, moves=(replace(moving, state=MoveState.STUCK, note="n"),))
     assert list(run_lines(paused, stuck)) == [("warning", "orders-0 stuck: n")]

@@ -177,7 +177,7 @@ def test_auto_carries_out_one_plan_and_then_rests(build: Build) -> None:
 
 
 @pytest.mark.parametrize("set_by_s", [3600.0, -3600.0])
-def test_auto_acts_by_the_time_that_passed_however_the_clock_is_set(
+def test_auto_acts_on_elapsed_time_however_the_clock_is_set(
     build: Build, set_by_s: float
 ) -> None:
     bench = build(UNEVEN, mode=Mode.AUTO, confirm_s=60.0)
@@ -270,8 +270,8 @@ def test_a_plan_for_a_dead_broker_is_offered_to_a_person_at_once(build: Build) -
     bench = build(one_of_twelve_dead())
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
-        why = "broker 11 is dead and holds 22 replicas"
-        assert any(why in line.text for line in loop.view.log)
+        reason = "broker 11 is dead and holds 22 replicas"
+        assert any(reason in line.text for line in loop.view.log)
 
 
 def test_a_person_must_approve(build: Build) -> None:
@@ -358,7 +358,7 @@ def test_an_unreachable_cluster_ends_an_impatient_loop(build: Build) -> None:
         assert loop.view.phase is Phase.FAILED
 
 
-def test_a_screen_goes_on_trying(build: Build) -> None:
+def test_a_screen_keeps_trying(build: Build) -> None:
     bench = build(ClusterUnreachable("127.0.0.1:1 does not answer"), patient=True)
     with bench.loop as loop:
         assert loop.wait(in_phase(Phase.UNREACHABLE), LONG_S)
@@ -437,7 +437,7 @@ def assert_in_time(event: threading.Event) -> None:
     assert event.wait(LONG_S)
 
 
-def test_a_view_tells_how_many_partitions_are_not_whole(build: Build) -> None:
+def test_a_view_counts_degraded_partitions(build: Build) -> None:
     bench = build(LEVEL)
     bench.observer.lacking = Replication(under_replicated=3, offline=1)
     with bench.loop as loop:
@@ -486,10 +486,10 @@ class CountingPlanner:
 def later(bench: Bench, passed_s: float, snapshot: Callable[..., Snapshot]) -> Snapshot:
     """Let time pass, and the loop see a newer snapshot."""
     bench.clock.now_s += passed_s
-    found = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
-    bench.observer.snapshots[:] = [found]
-    assert bench.loop.wait(lambda view: view.snapshot is found, LONG_S)
-    return found
+    result = snapshot(taken_at_ms=int(1000 * bench.clock.now_s))
+    bench.observer.snapshots[:] = [result]
+    assert bench.loop.wait(lambda view: view.snapshot is result, LONG_S)
+    return result
 
 
 def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
@@ -511,7 +511,7 @@ def test_auto_carries_out_the_best_plan_within_its_limits(build: Build) -> None:
     assert [len(plan.moves) for plan in bench.executor.plans] == [2, 2, 2]
 
 
-def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
+def test_auto_does_not_plan_for_equal_inputs_twice(build: Build) -> None:
     planner = CountingPlanner()
     tight = EAGER.model_copy(update={"replica_moves": 1, "min_gain": 0.9})
     bench = build(UNEVEN, mode=Mode.AUTO, limits=tight, planner=planner)
@@ -538,7 +538,7 @@ def test_auto_does_not_solve_equal_inputs_twice(build: Build) -> None:
     assert bench.executor.plans == []
 
 
-def test_auto_solves_a_load_that_has_shifted_again_and_not_one_that_fluctuates(
+def test_auto_replans_a_shifted_load_but_not_a_fluctuating_one(
     build: Build,
 ) -> None:
     planner = CountingPlanner()
@@ -625,7 +625,7 @@ def test_a_flapping_broker_makes_one_plan_and_few_log_lines(build: Build) -> Non
         assert planner.solves == 1
         assert len(loop.view.log) < 10
         bench.clock.now_s += 600
-        # It is as it was when the plan was made, which can be approved.
+        # It is as it was when the plan was made, so the plan can be approved.
         assert loop.wait(in_phase(Phase.PLAN_READY), LONG_S)
         later(bench, 1, flapped)
         bench.clock.now_s += 600
@@ -706,7 +706,7 @@ def test_conservative_limits_balance_an_uneven_cluster_in_several_runs(
         assert 0 < spent_of(plan)["leader_changes"] <= CONSERVATIVE.leader_changes
 
 
-def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
+def test_replicas_that_fit_no_live_broker_do_not_prevent_balancing_the_others(
     build: Build,
 ) -> None:
     """Three brokers, one of them dead: partitions of RF 3 cannot leave it."""
@@ -721,8 +721,10 @@ def test_what_no_live_broker_has_room_for_does_not_keep_others_from_balance(
         assert loop.wait(lambda _: bool(loop.reports), LONG_S)
         (plan,) = bench.executor.plans
         assert {move.partition for move in plan.moves} < set(range(8))
-        words = "3 partitions cannot be moved, because too few brokers may hold their "
-        assert any(words in line.text for line in loop.view.log)
+        message = (
+            "3 partitions cannot be moved, because too few brokers may hold their "
+        )
+        assert any(message in line.text for line in loop.view.log)
         homes = [2] * 8
         for move in plan.moves:
             homes[move.partition] = move.replicas_after[0]

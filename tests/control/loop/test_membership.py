@@ -35,12 +35,12 @@ def test_a_return_starts_the_threshold_again() -> None:
     assert seen.given_up(60.0, 100.0) == frozenset()
 
 
-def test_the_first_look_and_equal_looks_are_no_change() -> None:
+def test_the_first_and_equal_memberships_are_not_a_change() -> None:
     seen = Membership().seen(DEAD, 0.0).seen(DEAD, 1.0)
     assert seen.quiet_in_s(1.0) == 0.0
 
 
-def test_a_flapping_broker_has_to_be_steady_for_longer_each_time() -> None:
+def test_a_flapping_broker_must_be_stable_for_longer_each_time() -> None:
     seen, now_s = Membership().seen(brokers(), 0.0), 0.0
     waits = []
     for turn in range(20):

@@ -15,7 +15,7 @@ def test_the_wait_doubles_up_to_its_cap() -> None:
     assert set(waits[5:]) == {100.0}
 
 
-def test_what_is_left_counts_down() -> None:
+def test_the_remaining_wait_counts_down() -> None:
     assert START.left_s(5.0) == 0.0
     tried = START.again(5.0)
     assert tried.left_s(5.0) == 10.0
@@ -23,11 +23,11 @@ def test_what_is_left_counts_down() -> None:
     assert tried.left_s(99.0) == 0.0
 
 
-def test_success_and_a_long_time_without_attempts_begin_anew() -> None:
+def test_success_or_a_long_time_without_attempts_resets_the_wait() -> None:
     tried = START.again(0.0).again(10.0).again(30.0)
     assert tried.reset().wait_s == 0.0
     assert tried.again(1000.0).wait_s == 10.0
 
 
-def test_what_only_a_person_can_mend_waits_for_the_longest() -> None:
+def test_errors_that_need_the_operator_wait_longest() -> None:
     assert START.at_most(0.0).wait_s == 100.0

@@ -84,7 +84,7 @@ def verified(*more: str) -> Result:
     return plimsoll("verify", "plan.json", *FROM, *more)
 
 
-def test_a_plan_honours_the_file_of_placement() -> None:
+def test_a_plan_honours_the_placement_file() -> None:
     plan, _ = planned("--placement", "ab.json")
     assert racks_after(plan) == [{"a", "b"}] * 4
     assert verified("--placement", "ab.json").exit_code == 0
@@ -107,8 +107,8 @@ def test_a_placement_that_matches_no_topic_is_a_warning(
     topics: str, warned: bool
 ) -> None:
     _, run = planned("--placement", f"{topics}=ab.json")
-    words = f"warning: the placement of /{topics}/ matches no topic"
-    assert (words in run.stderr) == warned
+    message = f"warning: the placement of /{topics}/ matches no topic"
+    assert (message in run.stderr) == warned
 
 
 @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ def test_a_plan_honours_a_topics_own_config(folder: Path) -> None:
     assert run.stderr == ""
     assert [rule.topics.exact for rule in plan.goals.placements] == [("orders",)]
     assert verified().exit_code == 0
-    # The goals of the plan, given again, say the same once.
+    # The goals of the plan, given again, repeat nothing.
     (folder / "goals.json").write_text(plan.goals.model_dump_json())
     assert verified("--goals", "goals.json").exit_code == 0
     assert planned("--goals", "goals.json")[0].hash == plan.hash
@@ -175,7 +175,7 @@ def test_a_plan_honours_a_topics_own_config(folder: Path) -> None:
     assert verified("--goals", "empty.toml").exit_code == 0
 
 
-def test_the_file_wins_over_a_topics_own_config(folder: Path) -> None:
+def test_the_file_overrides_a_topics_own_config(folder: Path) -> None:
     describe(folder, constraints({"b": 1, "c": 1}))
     plan, _ = planned("--placement", "ab.json")
     assert racks_after(plan) == [{"a", "b"}] * 4
@@ -183,12 +183,12 @@ def test_the_file_wins_over_a_topics_own_config(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ['{"version":1,', constraints({"x": 2})])
-def test_a_config_that_cannot_be_used_is_a_warning(folder: Path, value: str) -> None:
+def test_an_unusable_config_causes_a_warning(folder: Path, value: str) -> None:
     describe(folder, value)
     plan, run = planned()
-    words = "config confluent.placement.constraints of topic orders is ignored: "
-    assert f"plimsoll: warning: the {words}" in run.stderr
-    assert any(words in told for told in plan.warnings)
+    message = "config confluent.placement.constraints of topic orders is ignored: "
+    assert f"plimsoll: warning: the {message}" in run.stderr
+    assert any(message in reported for reported in plan.warnings)
     assert not plan.goals.placements
     assert verified().exit_code == 0
 
@@ -216,8 +216,10 @@ def test_a_plan_with_observers_is_verified(
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1")
     dice = random.Random(2)
     racks = {broker: "abc"[broker % 3] for broker in range(1, 13)}
-    held = {rack: [b for b in racks if racks[b] == rack] for rack in "ab"}
-    places = [(*dice.sample(held["a"], 2), dice.choice(held["b"])) for _ in range(30)]
+    replicas = {rack: [b for b in racks if racks[b] == rack] for rack in "ab"}
+    places = [
+        (*dice.sample(replicas["a"], 2), dice.choice(replicas["b"])) for _ in range(30)
+    ]
     describe(folder, "", places)
     brokers = "".join(f"{b},{rack}\n" for b, rack in racks.items())
     (folder / "brokers.csv").write_text("id,rack\n" + brokers)
@@ -225,9 +227,12 @@ def test_a_plan_with_observers_is_verified(
     loads = "".join(f"orders,{i},{rate},{rate}\n" for i, rate in enumerate(rates))
     (folder / "loads.csv").write_text("topic,partition,net_in,net_out\n" + loads)
     observers = [{"count": 1, "constraints": {"rack": "b"}}]
-    wanted = json.loads(constraints({"a": 2})) | {"version": 2, "observers": observers}
-    (folder / "observers.json").write_text(json.dumps(wanted))
+    document = json.loads(constraints({"a": 2})) | {
+        "version": 2,
+        "observers": observers,
+    }
+    (folder / "observers.json").write_text(json.dumps(document))
     plan, _ = planned("--placement", "observers.json")
     assert plan.price_bound > 0
-    found = verified("--placement", "observers.json", "-o", "json")
-    assert found.exit_code == 0, found.stdout
+    result = verified("--placement", "observers.json", "-o", "json")
+    assert result.exit_code == 0, result.stdout

@@ -86,16 +86,16 @@ def differs(
     ],
     ids=["placement", "one load", "all loads", "cordoned", "placed", "cooldown"],
 )
-def test_what_matters_to_the_planner_differs(now: Callable[[], Snapshot]) -> None:
+def test_inputs_that_matter_to_the_planner_differ(now: Callable[[], Snapshot]) -> None:
     assert differs(now())
 
 
-def test_time_alone_does_not() -> None:
+def test_inputs_do_not_differ_by_time_alone() -> None:
     later = cluster(HOMES, [MB] * 6, taken_at_ms=START_MS + 86_400_000)
     assert not differs(later)
 
 
-def test_another_reason_and_the_end_of_a_cooldown_do() -> None:
+def test_inputs_differ_by_reason_and_by_the_end_of_a_cooldown() -> None:
     assert differs(BEFORE, DEAD, UNEVEN, looks=1)
     assert differs(moved(601), before=moved(599), looks=1)
     assert not differs(moved(3601))
@@ -140,7 +140,7 @@ def solves(courses: Iterable[Loads], *, sigma: float, seed: int) -> list[int]:
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("sigma", "most"), [(0.01, 0), (0.03, 1), (0.05, 8)])
-def test_a_steady_load_is_not_solved_again_however_it_fluctuates(
+def test_a_steady_load_is_not_planned_again_however_it_fluctuates(
     sigma: float, most: int, seed: int
 ) -> None:
     day = repeat(STEADY, 5760)
@@ -149,17 +149,17 @@ def test_a_steady_load_is_not_solved_again_however_it_fluctuates(
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("calm", [0, 5, 15, 25, 35, 400])
-def test_a_load_that_has_shifted_is_solved_again_once(calm: int, seed: int) -> None:
+def test_a_shifted_load_is_planned_again_once(calm: int, seed: int) -> None:
     """A broker in the middle of the band leaves it, long after a solve or soon."""
     shifted = STEADY | {("net_in", BrokerId(3)): 0.2}
-    course = chain(repeat(STEADY, calm + 1), repeat(shifted, 400))
-    (at,) = solves(course, sigma=0.02, seed=seed)
+    loads = chain(repeat(STEADY, calm + 1), repeat(shifted, 400))
+    (at,) = solves(loads, sigma=0.02, seed=seed)
     assert calm < at <= calm + 3 * AVERAGED_WINDOWS
 
 
-def test_a_slow_drift_is_solved_again() -> None:
-    course = (
+def test_a_slow_drift_is_planned_again() -> None:
+    loads = (
         STEADY | {("net_in", BrokerId(4)): -0.06 + 0.2 * at / 2000}
         for at in range(2000)
     )
-    assert 1 <= len(solves(course, sigma=0.02, seed=1)) <= 4
+    assert 1 <= len(solves(loads, sigma=0.02, seed=1)) <= 4

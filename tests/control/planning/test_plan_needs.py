@@ -31,8 +31,8 @@ def reasons(
 ) -> list[Reason]:
     goals = with_topic_placements(goals, snapshot)
     evaluation = evaluate(snapshot, goals, ())
-    found = plan_needs(snapshot, goals, evaluation, given_up=given_up)
-    return [need.reason for need in found]
+    result = plan_needs(snapshot, goals, evaluation, given_up=given_up)
+    return [need.reason for need in result]
 
 
 @pytest.mark.parametrize(
@@ -54,13 +54,13 @@ def test_each_reason_is_named(
     assert reasons(snapshot, given_up) == expected
 
 
-def test_rack_violations_that_no_plan_may_repair_need_none() -> None:
+def test_rack_violations_that_no_plan_may_repair_need_no_plan() -> None:
     goals = EASY.model_copy(update={"repair_racks": False})
     evaluation = evaluate(ONE_RACK, goals, ())
     assert plan_needs(ONE_RACK, goals, evaluation, given_up=LAST) == ()
 
 
-def test_pins_that_do_not_hold_need_a_plan() -> None:
+def test_violated_pins_need_a_plan() -> None:
     pin = Pin(topics=Names(exact=("orders",)), partitions=(0,), brokers=(BrokerId(1),))
     level = cluster([1, 2, 3], [MB] * 3)
     goals = EASY.model_copy(update={"pins": (pin,)})

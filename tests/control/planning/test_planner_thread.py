@@ -327,7 +327,7 @@ def test_a_topics_own_placement_binds_plans_and_their_warnings(tmp_path: Path) -
     with looping(configured("no JSON"), tmp_path) as bench:
         plan = bench.ready()
         assert not plan.goals.placements
-        assert any("of topic orders is ignored" in words for words in plan.warnings)
+        assert any("of topic orders is ignored" in message for message in plan.warnings)
 
 
 def configured(value: str) -> Snapshot:
@@ -437,9 +437,9 @@ def test_a_plan_of_another_placement_is_refused_with_what_changed(
     homes[moved.partition] = 3
     bench.observer.snapshots[:] = [cluster(homes, [MB] * 8)]
     assert bench.loop.wait(lambda view: bool(view.proposed.changes), MANY_S)
-    words = f"{moved} is on 3, it was on 2"
-    assert bench.loop.view.proposed.changes == (words,)
-    with pytest.raises(PlanOutdated, match=words):
+    message = f"{moved} is on 3, it was on 2"
+    assert bench.loop.view.proposed.changes == (message,)
+    with pytest.raises(PlanOutdated, match=message):
         bench.loop.approve(plan.hash, by="ann")
     assert bench.executor.plans == []
 
@@ -457,7 +457,7 @@ def with_state(state: BrokerState, broker: int = 3) -> Snapshot:
     "state",
     [BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DRAINING],
 )
-def test_a_broker_that_is_taken_out_of_service_outdates_a_plan(
+def test_a_broker_taken_out_of_service_outdates_a_plan(
     bench: Bench, state: BrokerState
 ) -> None:
     """The placement, and its fingerprint, are as before."""
@@ -466,9 +466,9 @@ def test_a_broker_that_is_taken_out_of_service_outdates_a_plan(
     changed = with_state(state)
     assert changed.fingerprint == UNEVEN.fingerprint
     bench.observer.snapshots[:] = [changed]
-    words = f"broker 3 is {state}, it was in service"
-    assert bench.loop.wait(lambda view: view.proposed.changes == (words,), MANY_S)
-    with pytest.raises(PlanOutdated, match=words):
+    message = f"broker 3 is {state}, it was in service"
+    assert bench.loop.wait(lambda view: view.proposed.changes == (message,), MANY_S)
+    with pytest.raises(PlanOutdated, match=message):
         bench.loop.approve(plan.hash, by="ann")
     bench.planner.held = False
     bench.planner.never.set()
@@ -496,7 +496,7 @@ def test_a_broker_that_is_cordoned_while_the_solver_works_outdates_the_plan(
     assert bench.planner.asked[-1][0] is changed
 
 
-def test_a_broker_that_is_new_no_longer_outdates_no_plan() -> None:
+def test_a_broker_that_is_no_longer_new_does_not_outdate_a_plan() -> None:
     plan = solve(UNEVEN, EASY, WORK).best
     assert plan is not None
     assert changes(UNEVEN, with_state(BrokerState.NEW), plan) == ()
@@ -505,9 +505,9 @@ def test_a_broker_that_is_new_no_longer_outdates_no_plan() -> None:
 def test_other_placement_constraints_outdate_a_plan(bench: Bench) -> None:
     plan = bench.ready()
     now = constrained(UNEVEN, a=1)
-    words = ("the placement constraints of topic orders changed",)
-    assert changes(UNEVEN, now, plan) == words
-    assert changes(now, UNEVEN, plan) == words
+    message = ("the placement constraints of topic orders changed",)
+    assert changes(UNEVEN, now, plan) == message
+    assert changes(now, UNEVEN, plan) == message
     assert changes(now, constrained(UNEVEN, a=1), plan) == ()
     bench.observer.snapshots[:] = [now]
     assert bench.loop.wait(
@@ -518,9 +518,9 @@ def test_other_placement_constraints_outdate_a_plan(bench: Bench) -> None:
 def traced(bench: Bench) -> tuple[Plan | None, ...]:
     bench.loop.proposals.trace()
     assert bench.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
-    found = bench.loop.view.proposed.traced
-    assert found is not None
-    return tuple(answer.best if answer else None for answer in found.answers)
+    result = bench.loop.view.proposed.traced
+    assert result is not None
+    return tuple(answer.best if answer else None for answer in result.answers)
 
 
 def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
@@ -541,7 +541,7 @@ def test_a_point_of_the_frontier_becomes_the_plan_by_its_own_hash(
     assert bench.loop.view.proposed.asks == Asks()
 
 
-def test_a_frontier_that_is_being_traced_can_be_ended_with_its_points_so_far(
+def test_tracing_a_frontier_can_be_stopped_with_its_points_so_far(
     tmp_path: Path,
 ) -> None:
     snapshot = synthetic(10, 500, rf=3, seed=1)
@@ -558,10 +558,10 @@ def test_a_frontier_that_is_being_traced_can_be_ended_with_its_points_so_far(
         assert bench.loop.wait(has_a_point, MANY_S)
         bench.loop.proposals.use_best()
         assert bench.loop.wait(lambda view: view.proposed.traced is not None, MANY_S)
-        found = bench.loop.view.proposed.traced
-        assert found is not None
-        assert found.frontier.limited_by == "stopped"
-        assert len(found.frontier.points) > 1
+        result = bench.loop.view.proposed.traced
+        assert result is not None
+        assert result.frontier.limited_by == "stopped"
+        assert len(result.frontier.points) > 1
 
 
 def test_the_cluster_as_it_is_and_an_outdated_point_cannot_be_chosen(
@@ -585,7 +585,7 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
 
 
 @pytest.mark.parametrize("scenario", SCENARIOS.values(), ids=SCENARIOS)
-def test_what_is_supposed_is_planned_and_can_never_be_approved(
+def test_a_what_if_is_planned_and_can_never_be_approved(
     bench: Bench, scenario: Callable[[], Scenario]
 ) -> None:
     real = bench.ready()
@@ -608,7 +608,7 @@ def test_what_is_supposed_is_planned_and_can_never_be_approved(
     assert bench.loop.view.proposed.supposed is None
 
 
-def test_the_best_so_far_of_what_is_supposed_can_be_used_while_the_real_solve_goes_on(
+def test_the_best_what_if_so_far_can_be_used_while_the_real_solve_continues(
     bench: Bench,
 ) -> None:
     bench.ready()
@@ -635,46 +635,46 @@ def test_the_best_so_far_of_what_is_supposed_can_be_used_while_the_real_solve_go
     assert bench.executor.plans == []
 
 
-def test_a_what_if_that_fails_is_told_and_the_loop_goes_on(bench: Bench) -> None:
+def test_a_failed_what_if_is_reported_and_the_loop_continues(bench: Bench) -> None:
     real = bench.ready()
     bench.planner.fault = PlimsollError("the model is wrong")
     bench.loop.proposals.suppose(SCENARIOS["more brokers"]())
-    words = "the what-if could not be planned: the model is wrong"
-    assert bench.loop.wait(lambda view: view.log[-1].text == words, MANY_S)
+    message = "the what-if could not be planned: the model is wrong"
+    assert bench.loop.wait(lambda view: view.log[-1].text == message, MANY_S)
     view = bench.loop.view
     assert view.proposed.supposed is None
     assert (view.phase, view.plan) == (Phase.PLAN_READY, real)
 
 
-def test_a_recorder_that_writes_waits_for_nobody_who_tells_of_a_view(
+def test_a_recorder_does_not_block_the_publisher_of_a_view(
     bench: Bench, tmp_path: Path
 ) -> None:
     """Else each might wait for the other, and nobody could stop a run."""
-    writes, goes_on = threading.Event(), threading.Event()
+    writes, released = threading.Event(), threading.Event()
 
     def clock() -> float:
         writes.set()
-        assert goes_on.wait(MANY_S)
+        assert released.wait(MANY_S)
         return 0.0
 
     loop = bench.loop
-    goes_on.set()
+    released.set()
     recorder = ScreenRecorder(loop, tmp_path / "screen.jsonl", clock=clock)
     loop._subscribers.remove(recorder._see)
-    goes_on.clear()
+    released.clear()
     writes.clear()
     view = replace(loop.view, phase=Phase.FAILED)
     writer = threading.Thread(target=recorder._see, args=(view,))
     writer.start()
     assert writes.wait(MANY_S)
     with loop._changed:
-        goes_on.set()
+        released.set()
         writer.join(MANY_S)
         assert not writer.is_alive()
     recorder.close()
 
 
-def test_an_impossible_scenario_is_refused_in_words(bench: Bench) -> None:
+def test_an_impossible_scenario_is_refused_with_a_reason(bench: Bench) -> None:
     bench.ready()
     with pytest.raises(ConfigError, match="no broker 9 to remove; known: 1, 2, 3"):
         bench.loop.proposals.suppose(Scenario(remove=(BrokerId(9),)))

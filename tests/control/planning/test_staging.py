@@ -40,48 +40,46 @@ def within(**budgets: int) -> Goals:
         (within(replica_moves=0), 22),
     ],
 )
-def test_what_the_budgets_leave_no_room_for_is_deferred(
-    goals: Goals, deferred: int
-) -> None:
+def test_repairs_beyond_the_budgets_are_deferred(goals: Goals, deferred: int) -> None:
     """All 22 partitions of the dead broker are of one topic; 11 brokers are alive."""
     snapshot = one_of_twelve_dead()
-    found, over = staged(snapshot, goals)
+    actual, over = staged(snapshot, goals)
     assert over == deferred
-    result = solve(snapshot, found, WORK)
+    result = solve(snapshot, actual, WORK)
     if deferred == 22:
         assert result.best is None or not result.best.moves
         return
     assert result.best is not None
     assert sum(LAST in m.replicas_before for m in result.best.moves) == 22 - deferred
-    assert not evaluate(snapshot, found, result.best.moves).violations
+    assert not evaluate(snapshot, actual, result.best.moves).violations
 
 
-def test_without_deferring_such_a_repair_is_infeasible() -> None:
+def test_without_deferring_a_repair_beyond_the_budgets_is_infeasible() -> None:
     result = solve(one_of_twelve_dead(), within(replica_moves=10), WORK)
     assert result.status is PlanStatus.INFEASIBLE
 
 
 def test_a_dead_broker_that_is_waited_for_keeps_its_replicas() -> None:
     snapshot = one_of_twelve_dead()
-    found, over = staged(snapshot, EASY, waited={LAST})
+    actual, over = staged(snapshot, EASY, waited={LAST})
     assert over == 0
-    result = solve(snapshot, found, WORK)
+    result = solve(snapshot, actual, WORK)
     moves = result.best.moves if result.best else ()
     assert not any(LAST in m.replicas_before for m in moves)
 
 
-def test_what_new_constraints_force_to_move_is_deferred_by_leader_changes() -> None:
+def test_moves_forced_by_new_constraints_are_deferred_by_leader_changes() -> None:
     """Twelve partitions of RF 1 lie in the racks b and c, and must all go to a."""
     snapshot = constrained(cluster([2, 3] * 6, [MB] * 12), a=1)
     goals = with_topic_placements(within(leader_changes=5), snapshot)
-    found, over = staged(snapshot, goals)
+    actual, over = staged(snapshot, goals)
     assert over == 7
-    result = solve(snapshot, found, WORK)
+    result = solve(snapshot, actual, WORK)
     assert result.best is not None
     assert len(result.best.moves) == 5
 
 
-def test_partitions_whose_rack_has_too_few_live_brokers_are_placeless() -> None:
+def test_partitions_whose_rack_has_too_few_live_brokers_cannot_be_placed() -> None:
     snapshot = constrained(cluster([1, 2], [MB] * 2), a=1)
     goals = with_topic_placements(EASY, snapshot)
     assert placeless(snapshot, goals) == frozenset()

@@ -40,14 +40,14 @@ def test_every_other_topic_is_excluded(loaded: Snapshot) -> None:
     assert not goals.excludes("orders")
 
 
-def test_what_the_goals_exclude_stays_excluded(loaded: Snapshot) -> None:
+def test_topics_excluded_by_goals_stay_excluded(loaded: Snapshot) -> None:
     names = Names(prefix=("au",), exact=("other",))
     goals = goals_for(Goals(excluded_topics=names), loaded, ["orders"])
     assert goals.excluded_topics.exact == ("audit", "other")
     assert goals.excluded_topics.prefix == ("au",)
 
 
-def test_counts_are_levelled_besides_the_loads(loaded: Snapshot) -> None:
+def test_counts_are_balanced_besides_the_loads(loaded: Snapshot) -> None:
     goals = goals_for(Goals(), loaded, ["orders"])
     assert [g.resource for g in goals.balance] == [
         Resource.NET_IN,

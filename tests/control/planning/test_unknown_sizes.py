@@ -42,9 +42,9 @@ def planned(
 ) -> Plan:
     assert origin.describe is not None
     files = ClusterFiles(describe=origin.describe, loads=origin.loads, storage=storage)
-    found = solve(read_cluster(files), goals or Goals(), WORK).best
-    assert found is not None
-    return found
+    best = solve(read_cluster(files), goals or Goals(), WORK).best
+    assert best is not None
+    return best
 
 
 def test_plan_and_frontier_say_unknown(
@@ -90,19 +90,19 @@ def test_under_a_budget_of_bytes_nothing_of_unknown_size_is_copied(
 ) -> None:
     free = planned(origin)
     bound = Goals(budgets=Budgets(bytes=10**15))
-    kept = planned(origin, bound)
+    remaining = planned(origin, bound)
     assert any(m.added for m in free.moves)
-    assert not any(m.added for m in kept.moves)
+    assert not any(m.added for m in remaining.moves)
     assert origin.describe is not None
     snapshot = read_cluster(ClusterFiles(describe=origin.describe, loads=origin.loads))
     (broken,) = {v.rule for v in evaluate(snapshot, bound, free.moves).violations}
     assert broken == "budgets"
-    assert not evaluate(snapshot, bound, kept.moves).violations
+    assert not evaluate(snapshot, bound, remaining.moves).violations
 
 
 def test_limits_of_bytes_do_not_approve_unknown_bytes(origin: Origin) -> None:
-    words = refusals(planned(origin), CONSERVATIVE)
-    assert any("partitions of unknown size" in w for w in words)
+    message = refusals(planned(origin), CONSERVATIVE)
+    assert any("partitions of unknown size" in w for w in message)
     within = planned(origin, tightened(Goals(), CONSERVATIVE))
     assert not any("unknown size" in w for w in refusals(within, CONSERVATIVE))
 

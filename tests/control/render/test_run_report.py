@@ -63,7 +63,7 @@ def test_a_run_is_told_with_its_price_and_what_it_achieved() -> None:
     )
 
 
-def test_what_a_run_leaves_broken_is_listed_and_else_omitted() -> None:
+def test_rules_still_broken_after_a_run_are_listed_and_otherwise_omitted() -> None:
     over = OverLimit(
         broker=ONE,
         dimension="net_in",
@@ -95,7 +95,7 @@ def test_what_a_run_leaves_broken_is_listed_and_else_omitted() -> None:
     assert RunReport.model_validate_json(left.model_dump_json()) == left
 
 
-def test_a_report_of_before_can_be_read() -> None:
+def test_a_report_of_an_earlier_version_can_be_read() -> None:
     new = {"stall_at_least_s", "stall_at_most_s", "requests", "retries"}
     old = REPORT.model_dump(mode="json", exclude={"brokers", "moves"})
     old["moves"] = [MOVED.model_dump(mode="json", exclude=new)]

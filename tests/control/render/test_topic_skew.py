@@ -10,7 +10,7 @@ STATE = snapshot(brokers(3), [(1, 2), (1, 2), (2, 1), (1, 3)])
 AFTER = topic_skew(STATE, TOPIC, [move(0, (1, 2), (3, 2))])
 
 
-def test_the_spread_is_told_now_and_after() -> None:
+def test_the_spread_is_shown_now_and_after() -> None:
     assert skew_text(topic_skew(STATE, TOPIC), AFTER) == (
         "topic orders, 4 partitions: the optimum is 2 to 3 replicas and 1 to 2 leaders "
         "per broker\n"

@@ -171,7 +171,7 @@ def test_other_files_are_refused_before_anything_is_shown(
         Playback(other, Settings(), speed=1.0)
 
 
-def test_a_file_that_is_not_there_or_not_packed_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_uncompressed_file_is_named(tmp_path: Path) -> None:
     plain = tmp_path / "plain.jsonl.gz"
     plain.write_bytes(b"{}\n")
     for path in (tmp_path / "missing.jsonl", plain):

@@ -56,7 +56,7 @@ def test_bytes_count_against_their_limit(five_moves: Plan) -> None:
     assert refusals(copies, limits) == ("the plan has bytes = 50, the limit is 49",)
 
 
-def test_configured_limits_come_before_the_built_in_ones() -> None:
+def test_configured_limits_override_the_built_in_ones() -> None:
     mine = CONSERVATIVE.model_copy(update={"replica_moves": 3})
     assert limits_named("conservative", {"conservative": mine}) is mine
 

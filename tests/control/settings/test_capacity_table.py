@@ -93,7 +93,7 @@ def test_a_variable_gives_a_capacity_too(monkeypatch: pytest.MonkeyPatch) -> Non
     assert limits(given(""), 1) == {Resource.NET_IN: 10e6}
 
 
-def test_what_is_not_given_is_not_known() -> None:
+def test_a_capacity_that_is_not_given_is_unknown() -> None:
     assert given("") is None
     assert limits(given("[capacities.brokers.3]\ncpu = 1\n"), 1) == {}
 
@@ -151,7 +151,7 @@ def test_file_and_table_are_not_taken_both() -> None:
             capacities_of(both, flag)
 
 
-def test_a_file_that_cannot_be_read_is_named() -> None:
+def test_an_unreadable_file_is_named() -> None:
     with pytest.raises(ConfigError, match=r"cannot read gone\.json: No such file"):
         given('capacity_file = "gone.json"\n')
 
@@ -164,18 +164,18 @@ def test_status_shows_each_capacity_its_use_and_who_told_it() -> None:
     assert text.count("unknown") == 4
 
 
-def test_status_says_nothing_of_capacities_where_none_is_known() -> None:
+def test_status_omits_capacities_if_none_is_known() -> None:
     state = cluster([1], [MB])
     assert capacity_text(state, evaluate(state, EASY, ())) == ""
 
 
 def test_status_has_capacities_for_programs() -> None:
     state = sized({Resource.DISK: 1e12}, {}, {})
-    found = status_document(
+    result = status_document(
         state, evaluate(state, EASY, ()), within_band=True, now_ms=0, notes=("words",)
     )
-    assert found["notes"] == ["words"]
-    first, second, _ = found["brokers"]
+    assert result["notes"] == ["words"]
+    first, second, _ = result["brokers"]
     assert first["capacity"] == {"disk": 1e12}
     assert first["capacity_from"] == {"disk": "log directories"}
     assert second["capacity"] == second["capacity_from"] == {}

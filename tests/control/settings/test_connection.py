@@ -22,13 +22,13 @@ def _alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("b.properties").write_text("bootstrap.servers=b:1\n")
 
 
-def test_the_files_servers_are_used_unless_others_are_named() -> None:
+def test_servers_of_the_file_are_used_unless_others_are_given() -> None:
     path = Path("a.properties")
-    found = compose.connection(load({"client_properties": path}))
-    assert (found.bootstrap, found.client.client_id) == ("a:1", "mine")
+    result = compose.connection(load({"client_properties": path}))
+    assert (result.bootstrap, result.client.client_id) == ("a:1", "mine")
     named = {"client_properties": path, "bootstrap_server": "c:1"}
-    found = compose.connection(load(named))
-    assert (found.bootstrap, found.client.client_id) == ("c:1", "mine")
+    result = compose.connection(load(named))
+    assert (result.bootstrap, result.client.client_id) == ("c:1", "mine")
 
 
 def test_the_file_is_named_by_flag_environment_or_settings(
@@ -43,7 +43,7 @@ def test_the_file_is_named_by_flag_environment_or_settings(
     assert compose.bootstrap_of(load(typed)) == "a:1"
 
 
-def test_without_servers_anywhere_both_ways_to_name_them_are_said() -> None:
+def test_without_servers_the_error_names_both_ways_to_set_them() -> None:
     Path("c.properties").write_text("client.id=mine\n")
     with pytest.raises(ConfigError, match=r"--bootstrap-server HOST:PORT, .*bootstrap"):
         compose.bootstrap_of(load({"client_properties": Path("c.properties")}))

@@ -131,7 +131,7 @@ def test_a_collector_asks_what_the_settings_name() -> None:
     assert (state.source, state.place) == ("prometheus", "http://p:9090")
 
 
-def test_without_a_table_a_collector_asks_nobody() -> None:
+def test_without_a_table_a_collector_queries_no_server() -> None:
     settings = load({"bootstrap_server": "127.0.0.1:9"})
     assert compose.observer(settings).reporters.poll_states() == ()
 

@@ -47,14 +47,14 @@ def test_a_default_flag_does_not_beat_the_file() -> None:
     assert load({"bootstrap_server": None}).bootstrap_server == "broker:9092"
 
 
-def test_looks_and_keys_of_the_screen_are_read_with_and_without_quotes() -> None:
+def test_appearance_and_keys_of_the_screen_are_read_with_and_without_quotes() -> None:
     written(
         '[screen]\ntheme = "nord"\nascii = true\n'
         '[keys]\nplan.approve = "ctrl+y"\n"run.stop" = "K"\n'
     )
-    found = load({})
-    assert (found.screen.theme, found.screen.ascii) == ("nord", True)
-    assert found.keys == {"plan.approve": "ctrl+y", "run.stop": "K"}
+    result = load({})
+    assert (result.screen.theme, result.screen.ascii) == ("nord", True)
+    assert result.keys == {"plan.approve": "ctrl+y", "run.stop": "K"}
 
 
 def test_limits_and_budgets_may_have_their_old_names() -> None:
@@ -64,9 +64,9 @@ def test_limits_and_budgets_may_have_their_old_names() -> None:
         "partitions_per_topic = 10\nmoves_in_flight = 4\nleast_gain_share = 0.1\n"
         "pause_s = 900\nconfirm_s = 300\n"
     )
-    found = load({})
-    assert found.goals.budgets.replica_moves == 3
-    night = found.limits["night"]
+    result = load({})
+    assert result.goals.budgets.replica_moves == 3
+    night = result.limits["night"]
     # It counted every changed partition, so it limits each kind of change.
     every = night.replica_moves, night.leader_changes, night.partitions
     assert every == (50, 50, 50)
@@ -208,15 +208,15 @@ def test_an_unknown_variable_is_named_with_the_nearest(
         ("PLIMSOLL_SHORTEN_SEGMENTS", "yes", "shorten_segments", True),
     ],
 )
-def test_nested_variables_are_read_as_what_the_setting_is(
+def test_nested_variables_are_read_as_the_type_of_the_setting(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str, path: str, value: object
 ) -> None:
     monkeypatch.setenv(variable, text)
-    found: object = load({})
+    result: object = load({})
     for name in path.split("."):
-        found = getattr(found, name)
-    assert found == value
-    assert type(found) is type(value) or isinstance(found, str)
+        result = getattr(result, name)
+    assert result == value
+    assert type(result) is type(value) or isinstance(result, str)
 
 
 def test_variables_of_tables_override_the_file_key_by_key(
@@ -227,9 +227,9 @@ def test_variables_of_tables_override_the_file_key_by_key(
     )
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "1.5")
     monkeypatch.setenv("PLIMSOLL_CAPACITIES__BROKERS__3__DISK", "1TiB")
-    found = load({})
-    assert (found.solve.work, found.solve.seed) == (1.5, 3)
-    broker = found.capacities.brokers[3]
+    result = load({})
+    assert (result.solve.work, result.solve.seed) == (1.5, 3)
+    broker = result.capacities.brokers[3]
     assert (broker.disk, broker.net_in) == (2**40, 8)
 
 
@@ -359,15 +359,15 @@ def test_stop_rules_that_do_not_fit_are_named(text: str, words: str) -> None:
         load({})
 
 
-def test_spark_is_set_up_by_its_own_properties() -> None:
+def test_spark_properties_are_passed_through() -> None:
     written(
         'spark_master = "spark://a:7077"\nspark_shared_state = true\n'
         '[spark]\n"spark.executor.memory" = "2g"\n'
     )
-    found = load({})
-    assert found.spark_master == "spark://a:7077"
-    assert found.spark == {"spark.executor.memory": "2g"}
-    assert found.spark_shared_state
+    result = load({})
+    assert result.spark_master == "spark://a:7077"
+    assert result.spark == {"spark.executor.memory": "2g"}
+    assert result.spark_shared_state
     assert load({"spark_master": "yarn"}).spark_master == "yarn"
 
 
@@ -398,10 +398,13 @@ def test_a_path_may_begin_with_the_home_folder(
         '[prometheus]\npreset = "strimzi"\nurl = "http://p"\n'
         'broker_label = "pod"\nca_file = "~/ca"\n'
     )
-    found = load({})
-    assert (found.state_dir, found.cache_dir) == (tmp_path / "state", tmp_path / "jars")
-    assert found.prometheus is not None
-    assert found.prometheus.ca_file == tmp_path / "ca"
+    result = load({})
+    assert (result.state_dir, result.cache_dir) == (
+        tmp_path / "state",
+        tmp_path / "jars",
+    )
+    assert result.prometheus is not None
+    assert result.prometheus.ca_file == tmp_path / "ca"
 
 
 @pytest.mark.parametrize(

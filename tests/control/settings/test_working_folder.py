@@ -69,7 +69,7 @@ def test_the_file_is_named_also_where_the_environment_gives_the_key(
 
 
 @pytest.mark.parametrize("named", ["flag", "environment", "own folder"])
-def test_a_file_that_is_named_or_ones_own_is_trusted(
+def test_a_file_given_explicitly_or_owned_by_the_user_is_trusted(
     named: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     written(f"tier = {BUCKET}\n")
@@ -83,8 +83,8 @@ def test_a_file_that_is_named_or_ones_own_is_trusted(
         own.mkdir(parents=True)
         Path("plimsoll.toml").rename(own / "plimsoll.toml")
         monkeypatch.chdir(own)
-    found = load({}, config=config)
-    assert found.tier is not None
+    result = load({}, config=config)
+    assert result.tier is not None
     assert caplog.messages == []
 
 

@@ -7,7 +7,7 @@ from lab.local_cluster.tcp_ports import HOST, free_ports
 from model.errors import ClusterUnreachable, ConfigError
 
 
-def test_nobody_there_is_said_with_the_address() -> None:
+def test_an_unreachable_address_is_named() -> None:
     (port,) = free_ports(1)
     with (
         KafkaAdmin(f"{HOST}:{port}", 1.0) as admin,

@@ -107,7 +107,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("right", REFUSALS, ids=lambda r: f"{r[1].name} {r[0][1]}")
-def test_a_run_without_a_right_names_it_and_moves_nothing(
+def test_a_missing_right_is_named_and_nothing_moves(
     site: Proxied, right: Right
 ) -> None:
     plan = site.plan()

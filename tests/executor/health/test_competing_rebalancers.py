@@ -62,7 +62,7 @@ def start(shown: FakeShown) -> dict[PartitionId, Answer]:
         FakeShown(("__amazon_msk_canary", "__consumer_offsets")),
     ],
 )
-def test_where_nobody_else_moves_partitions_nothing_is_said(shown: FakeShown) -> None:
+def test_no_warning_without_a_competing_rebalancer(shown: FakeShown) -> None:
     assert check(shown) == ()
 
 
@@ -84,7 +84,7 @@ def test_redpandas_balancer_is_refused_while_it_is_on(mode: str) -> None:
         check(FakeShown(configs={MODE: mode}))
 
 
-def test_a_redpanda_that_does_not_tell_is_refused_with_another_way() -> None:
+def test_an_undisclosed_redpanda_balancer_is_refused_with_an_alternative() -> None:
     with pytest.raises(
         GuardrailRefused, match=r"redpanda\.1c792c9e is .* plan --reassignment-json"
     ):
@@ -127,7 +127,7 @@ def test_what_msk_refuses_of_a_request_alone_has_another_reason() -> None:
     assert start(FakeShown(("__amazon_msk_canary",), answers=answers)) == answers
 
 
-def test_a_right_that_msk_denies_may_be_its_balancers() -> None:
+def test_a_refusal_by_msk_may_come_from_its_balancer() -> None:
     there = ("__amazon_msk_canary",)
     with pytest.raises(
         RightsMissing, match=r"^no right\. Amazon MSK's Express .*again\.$"

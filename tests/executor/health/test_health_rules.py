@@ -53,7 +53,7 @@ def broken(now: ClusterHealth, begun: ClusterHealth = WELL) -> dict[Rule, str]:
     return {rule: why for rule, guard in guards.items() if (why := guard(now))}
 
 
-def test_what_was_wrong_before_the_run_breaks_no_rule() -> None:
+def test_problems_from_before_the_run_break_no_rule() -> None:
     assert broken(WELL) == {}
 
 
@@ -111,10 +111,10 @@ def test_of_the_plans_own_partitions_only_the_least_replicas_in_sync_are_watched
     assert set(broken(health(view(9, [1])), begun)) == {Rule.UNDER_MIN_ISR}
 
 
-def test_topics_that_are_made_removed_or_made_anew_meanwhile_break_no_rule() -> None:
+def test_created_deleted_or_recreated_topics_break_no_rule() -> None:
     made = view(0, [], leader=-1, topic="new")
-    anew = view(0, [], leader=-1, topic_id="second")
-    assert broken(health(made, anew)) == {}
+    recreated = view(0, [], leader=-1, topic_id="second")
+    assert broken(health(made, recreated)) == {}
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ def watch(admin: KafkaAdmin, moves: Sequence[Move], limits: RunLimits) -> Watch:
     return Watch(admin, moves, limits, Timing(), room)
 
 
-def test_a_healthy_cluster_breaks_no_rule_while_topics_come(
+def test_new_topics_in_a_healthy_cluster_break_no_rule(
     local_cluster: LocalCluster,
 ) -> None:
     plan = plan_for(local_cluster.bootstrap, made(local_cluster, [[1]]), {0: [2]})
@@ -52,7 +52,7 @@ def test_a_disk_without_its_reserve_is_named(local_cluster: LocalCluster) -> Non
     assert broken.reason == "the disk of broker 2 is down to its reserve"
 
 
-def test_the_cluster_tells_all_partitions_and_how_often_controllers_were_elected(
+def test_the_cluster_reports_partitions_and_controller_elections(
     local_cluster: LocalCluster,
 ) -> None:
     topic = TopicName(made(local_cluster, [[1, 2]] * 2))

@@ -143,7 +143,7 @@ def fields(tmp_path: Path, endpoint: str) -> Fields:
     return make
 
 
-def test_a_run_leaves_its_plan_and_its_whole_journal_in_the_bucket(
+def test_a_run_archives_its_plan_and_its_whole_journal(
     fields: Fields,
 ) -> None:
     at = fields()
@@ -159,7 +159,7 @@ def test_a_run_leaves_its_plan_and_its_whole_journal_in_the_bucket(
     assert json.loads(lease.body)["released"]
 
 
-def test_what_announces_a_request_is_in_the_bucket_before_it_is_sent(
+def test_a_request_is_archived_before_it_is_sent(
     fields: Fields,
 ) -> None:
     at = fields()
@@ -257,21 +257,21 @@ def test_without_the_bucket_nothing_further_is_sent_and_the_run_can_be_resumed(
         at = fields()
         a = at.machine("a")
         sent = requests_without(at.site, a, call, fault)
-        told = outcome_of(a.run)
+        outcome = outcome_of(a.run)
         if a.wire.calls <= call:
             break
-        ends.add(told.partition(" ")[0])
+        ends.add(outcome.partition(" ")[0])
         assert not sent
         assert not [p for p in at.site.cluster.partitions.values() if p.is_moving]
         a.wire.fault = lambda _: None
         if run_paths(a.folder):
-            assert "nothing further is sent" in told or told == "done"
+            assert "nothing further is sent" in outcome or outcome == "done"
             resumed = outcome_of(a.resume)
             assert resumed == "done" or resumed.endswith("nothing is left to resume.")
             assert at.is_done
             assert at.archived == a.journal
         else:
-            assert "s3://archive" in told
+            assert "s3://archive" in outcome
             assert at.site.is_clean
     assert {"Cannot", "failed:", "done"} <= ends
 
@@ -299,7 +299,7 @@ def requests_without(site: Site, host: Host, call: int, fault: Fault) -> list[st
     return sent
 
 
-def test_a_bucket_that_is_slow_at_every_call_only_costs_time(fields: Fields) -> None:
+def test_a_slow_bucket_only_costs_time(fields: Fields) -> None:
     at = fields()
     a = at.machine("a")
     a.wire.fault = lambda _: Fault.SLOW
@@ -350,7 +350,7 @@ def hand_over(site: Site, to: Machine, change: int) -> list[str]:
     return sent
 
 
-def test_a_second_run_is_refused_while_the_first_goes_on(fields: Fields) -> None:
+def test_a_second_run_is_refused_during_the_first(fields: Fields) -> None:
     at = fields()
     a, b = at.machine("a"), at.machine("b")
     refused: list[str] = []
@@ -383,7 +383,7 @@ def test_another_host_rolls_a_finished_run_back(fields: Fields) -> None:
     assert at.site.placement == before
 
 
-def test_another_host_cleans_up_what_a_killed_run_has_left(fields: Fields) -> None:
+def test_another_host_cleans_up_after_a_killed_run(fields: Fields) -> None:
     at = fields()
     a, b = at.machine("a"), at.machine("b")
     at.site.kill_at(9, made=True)
@@ -397,20 +397,22 @@ def test_another_host_cleans_up_what_a_killed_run_has_left(fields: Fields) -> No
 
 def runs(at: Field, host: Machine, times: int, apart_s: float) -> list[str]:
     """Ids of runs whose plan has one move that changes nothing for long."""
-    found = []
+    result = []
     for _ in range(times):
         host.run()
-        found.append(run_paths(host.folder)[-1].stem)
+        result.append(run_paths(host.folder)[-1].stem)
         back, _ = host.executor().plan_rollback(host.folder, None)
         host.executor().execute(
             back, journal_dir=host.folder, observe=lambda _: None, steering=Steering()
         )
-        found.append(run_paths(host.folder)[-1].stem)
+        result.append(run_paths(host.folder)[-1].stem)
         at.site.cluster.now_s += apart_s
-    return found
+    return result
 
 
-def test_runs_of_a_day_are_brought_and_older_ones_when_named(fields: Fields) -> None:
+def test_runs_of_the_last_day_are_downloaded_and_older_ones_on_request(
+    fields: Fields,
+) -> None:
     at = fields()
     ids = runs(at, at.machine("a"), 3, 20 * 3600.0)
     b, c, d = (at.machine(name) for name in "bcd")
@@ -423,11 +425,11 @@ def test_runs_of_a_day_are_brought_and_older_ones_when_named(fields: Fields) -> 
     assert [p.stem for p in run_paths(c.folder)] == ids[2:]
     d.archive.fetch(d.folder, "another")
     assert not run_paths(d.folder)
-    found = past_run(c.folder, CLUSTER_ID, ids[2])
-    assert found.among(MoveState.DONE)
+    result = past_run(c.folder, CLUSTER_ID, ids[2])
+    assert result.among(MoveState.DONE)
 
 
-def test_a_run_from_before_there_was_a_bucket_is_archived_when_it_is_resumed(
+def test_a_run_started_without_a_bucket_is_archived_when_resumed(
     fields: Fields,
 ) -> None:
     at = fields()
@@ -477,7 +479,7 @@ def sealed_lines(of: Plan, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("spoilt", ["first line", "middle", "plan"])
-def test_what_is_damaged_here_is_restored_from_the_archive(
+def test_a_damaged_local_journal_is_restored_from_the_archive(
     fields: Fields, spoilt: str
 ) -> None:
     """Also what of the journal is here alone; the damaged file is kept beside it."""
@@ -529,7 +531,7 @@ def test_an_archive_that_somebody_changed_is_named(
         b.executor().plan_rollback(b.folder, None)
 
 
-def test_a_bucket_that_is_away_at_the_beginning_changes_nothing(
+def test_an_unreachable_bucket_at_the_start_changes_nothing(
     fields: Fields,
 ) -> None:
     at = fields()

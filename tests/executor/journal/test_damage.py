@@ -114,7 +114,7 @@ def test_a_run_is_resumed(
 
 @pytest.mark.parametrize("change", [6, 9])
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
-def test_what_a_resumed_run_could_not_know_is_named_afterwards(
+def test_settings_unknown_to_a_resumed_run_are_named_afterwards(
     tmp_path: Path, spoil: Spoil, change: int
 ) -> None:
     """Its end says that it has left nothing, and not that nothing is left."""
@@ -122,7 +122,7 @@ def test_what_a_resumed_run_could_not_know_is_named_afterwards(
     path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
     assert at.resume().state is RunState.DONE
     left = at.executor().left(tmp_path)
-    assert at.is_clean or any("which the run" in words for words in left)
+    assert at.is_clean or any("which the run" in message for message in left)
     with suppress(ConfigError):
         repaired(tmp_path, path.stem, at.cluster.timing)
     assert at.executor().left(tmp_path) == left
@@ -144,23 +144,23 @@ def test_a_run_is_rolled_back(tmp_path: Path, spoil: Spoil) -> None:
     assert at.run(back).state is RunState.DONE
     before = {n: (tuple(of), of[0]) for n, of in at.before.items()}
     assert at.placement == before
-    told = [*left, *at.executor().clean_up(at.folder)]
-    assert at.is_clean or any("may still be set" in words for words in told)
+    reported = [*left, *at.executor().clean_up(at.folder)]
+    assert at.is_clean or any("may still be set" in message for message in reported)
 
 
 @pytest.mark.parametrize("spoil", SPOILS.values(), ids=SPOILS.keys())
-def test_what_a_run_has_left_is_taken_away_or_named(
+def test_settings_left_by_a_run_are_removed_or_named(
     tmp_path: Path, spoil: Spoil
 ) -> None:
     at, path = interrupted(tmp_path)
     path.write_bytes(spoil(path.read_bytes().splitlines(keepends=True)))
     lost = lost_settings(read_content(path), at.plan)
     did = at.executor().clean_up(at.folder)
-    assert at.is_clean or any("may still be set" in words for words in did)
-    assert all(any(words in told for told in did) for words in lost)
+    assert at.is_clean or any("may still be set" in message for message in did)
+    assert all(any(message in reported for reported in did) for message in lost)
 
 
-def test_a_run_is_cleaned_up_although_its_plan_cannot_be_read(tmp_path: Path) -> None:
+def test_a_run_is_cleaned_up_even_if_its_plan_is_unreadable(tmp_path: Path) -> None:
     at, path = interrupted(tmp_path)
     assert not at.is_clean
     plan = plan_path(tmp_path, path.stem)
@@ -174,7 +174,7 @@ def test_a_run_is_cleaned_up_although_its_plan_cannot_be_read(tmp_path: Path) ->
     assert at.is_clean
 
 
-def test_a_run_of_which_nothing_can_be_read_is_not_passed_over(tmp_path: Path) -> None:
+def test_an_unreadable_run_is_not_ignored(tmp_path: Path) -> None:
     """The one before it is not the newest."""
     at = site(tmp_path)
     at.run()
@@ -188,7 +188,7 @@ def test_a_run_of_which_nothing_can_be_read_is_not_passed_over(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("what", ["locked", "too large"])
-def test_a_journal_that_is_not_read_is_named(tmp_path: Path, what: str) -> None:
+def test_an_unreadable_journal_is_named(tmp_path: Path, what: str) -> None:
     at, path = interrupted(tmp_path)
     before = path.read_bytes()
     if what == "locked":
@@ -269,9 +269,9 @@ def test_a_journal_is_repaired_and_the_original_kept(
             repaired(tmp_path, path.stem, at.cluster.timing)
         assert path.read_bytes() == spoilt
         return
-    found, original = repaired(tmp_path, path.stem, at.cluster.timing)
+    result, original = repaired(tmp_path, path.stem, at.cluster.timing)
     assert original.read_bytes() == spoilt
-    assert found.content == before
+    assert result.content == before
     after = read_content(path)
     assert not after.damage
     assert bool(after.losses) == bool(before.losses)

@@ -58,9 +58,7 @@ def crash(host: Host) -> None:
         raise Killed
 
 
-def test_a_lease_that_was_released_is_taken_at_once(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_a_released_lease_is_taken_at_once(store: S3Settings, time: FakeTime) -> None:
     begun_s = time.now_s
     for name in ("a", "b", "a"):
         host = Host(store, time.timing, name)
@@ -79,7 +77,7 @@ def test_leases_of_other_clusters_do_not_matter(
         b.lease.need()
 
 
-def test_the_second_writer_is_told_who_the_first_is(
+def test_the_second_writers_error_names_the_first(
     store: S3Settings, time: FakeTime
 ) -> None:
     """As soon as the first, which waits for a move, has renewed its lease."""
@@ -95,7 +93,7 @@ def test_the_second_writer_is_told_who_the_first_is(
         a.lease.need()
 
 
-def test_the_lease_of_a_crashed_writer_is_taken_when_its_time_is_over(
+def test_a_crashed_writers_lease_is_taken_after_it_expires(
     store: S3Settings, time: FakeTime
 ) -> None:
     dead, b = (Host(store, time.timing, name) for name in ("dead", "b"))
@@ -103,30 +101,28 @@ def test_the_lease_of_a_crashed_writer_is_taken_when_its_time_is_over(
     time.now_s += 1000.0
     begun_s = time.now_s
     with b.lease.held(CLUSTER, NOT_STOPPED):
-        # By its own observation, whatever the dead one's clock said.
+        # Measured by its own clock, whatever the dead holder's clock said.
         assert time.now_s - begun_s > dead.lease.duration_s
         b.lease.need()
 
 
-def test_of_two_that_wait_for_a_crashed_writers_lease_one_gets_it(
+def test_one_of_two_waiting_processes_gets_a_crashed_writers_lease(
     store: S3Settings, time: FakeTime
 ) -> None:
     dead, b, c = (Host(store, time.timing, name) for name in ("dead", "b", "c"))
     crash(dead)
-    with ExitStack() as held:
+    with ExitStack() as stack:
 
         def take() -> None:
-            held.enter_context(c.lease.held(CLUSTER, NOT_STOPPED))
+            stack.enter_context(c.lease.held(CLUSTER, NOT_STOPPED))
 
         time.after.append((time.now_s + 5.0, take))
         with pytest.raises(GuardrailRefused, match=r"^c is changing the cluster"):
-            held.enter_context(b.lease.held(CLUSTER, NOT_STOPPED))
+            stack.enter_context(b.lease.held(CLUSTER, NOT_STOPPED))
         c.lease.need()
 
 
-def test_who_waits_for_a_lease_can_be_stopped(
-    store: S3Settings, time: FakeTime
-) -> None:
+def test_waiting_for_a_lease_can_be_stopped(store: S3Settings, time: FakeTime) -> None:
     dead, b = (Host(store, time.timing, name) for name in ("dead", "b"))
     crash(dead)
     stop = threading.Event()
@@ -135,7 +131,7 @@ def test_who_waits_for_a_lease_can_be_stopped(
         b.lease.held(CLUSTER, stop).__enter__()
 
 
-def test_it_is_renewed_before_a_request_that_could_outlast_it(
+def test_a_lease_is_renewed_before_a_request_could_outlast_it(
     store: S3Settings, time: FakeTime
 ) -> None:
     a = Host(store, time.timing, "a")
@@ -152,7 +148,7 @@ def test_it_is_renewed_before_a_request_that_could_outlast_it(
         assert a.wire.calls == calls + 1
 
 
-def test_who_lost_it_is_told_to_whom_and_does_not_get_it_back(
+def test_the_loser_of_a_lease_learns_the_new_holder(
     store: S3Settings, time: FakeTime
 ) -> None:
     a, b = (Host(store, time.timing, name) for name in ("a", "b"))
@@ -213,14 +209,14 @@ def test_no_more_of_a_lease_is_read_than_one_has(
         a.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
 
-def test_a_lease_of_a_newer_plimsoll_is_not_taken(
+def test_a_lease_written_by_a_newer_plimsoll_is_not_taken(
     store: S3Settings, time: FakeTime
 ) -> None:
     a, b = (Host(store, time.timing, name) for name in ("a", "b"))
     with a.lease.held(CLUSTER, NOT_STOPPED):
-        found = a.bucket.get("one/lease.json")
-        assert found is not None
-        put(store, found.body.replace(b'"1.0"', b'"2.0"'))
+        result = a.bucket.get("one/lease.json")
+        assert result is not None
+        put(store, result.body.replace(b'"1.0"', b'"2.0"'))
         with pytest.raises(ConfigError, match="was written by a newer plimsoll"):
             b.lease.held(CLUSTER, NOT_STOPPED).__enter__()
 
@@ -273,7 +269,7 @@ def test_a_store_that_ignores_conditions_is_refused(
 
 
 @pytest.mark.parametrize("away_s", [10.0, 40.0])
-def test_the_bucket_may_be_away_for_a_while(
+def test_the_bucket_may_be_unreachable_for_a_while(
     store: S3Settings, time: FakeTime, away_s: float
 ) -> None:
     """Nothing can be sent then; where nobody took the lease, all goes on after it."""
@@ -291,7 +287,7 @@ def test_the_bucket_may_be_away_for_a_while(
         a.lease.need()
 
 
-def test_renewing_that_took_too_long_bars(store: S3Settings, time: FakeTime) -> None:
+def test_a_slow_renewal_bars_requests(store: S3Settings, time: FakeTime) -> None:
     a = Host(store, time.timing, "a")
     with a.lease.held(CLUSTER, NOT_STOPPED):
         time.now_s += a.lease.duration_s - CALL_S + 1.0
@@ -319,7 +315,7 @@ STEPS = st.lists(
     begins_s=st.floats(0.0, 80.0),
     rates=st.tuples(RATES, RATES),
 )
-def test_nobody_sends_a_request_that_lasts_into_somebody_elses_lease(
+def test_no_request_lasts_into_another_holders_lease(
     endpoint: str,
     steps: list[tuple[float, str]],
     faults: dict[int, Fault],
@@ -335,8 +331,8 @@ def test_nobody_sends_a_request_that_lasts_into_somebody_elses_lease(
     )
     a.wire.fault, b.wire.fault = faults.get, theirs.get
     ends_s = [time.now_s]
-    with ExitStack() as held:
-        held.enter_context(a.lease.held(CLUSTER, NOT_STOPPED))
+    with ExitStack() as stack:
+        stack.enter_context(a.lease.held(CLUSTER, NOT_STOPPED))
 
         def step(what: str) -> None:
             if what == "need":
@@ -348,7 +344,7 @@ def test_nobody_sends_a_request_that_lasts_into_somebody_elses_lease(
             elif what == "keep":
                 a.lease.keep()
             else:
-                held.close()
+                stack.close()
 
         for seconds, what in steps:
             due = (time.now_s + seconds, lambda what=what: step(what))

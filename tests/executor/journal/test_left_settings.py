@@ -86,10 +86,10 @@ def in_schema_1(path: Path) -> None:
     """Write a journal as plimsoll did before records were chained."""
     lines = []
     for record in scan(path.read_bytes(), path.stem).records:
-        told = record.model_dump(mode="json") | {"schema_version": "1.1"}
+        document = record.model_dump(mode="json") | {"schema_version": "1.1"}
         for key in ("checksum", "previous", "sequence"):
-            del told[key]
-        lines.append(json.dumps(told, sort_keys=True, separators=(",", ":")) + "\n")
+            del document[key]
+        lines.append(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
     path.write_text("".join(lines))
 
 
@@ -110,7 +110,7 @@ def test_a_rollback_restores_the_settings_of_an_interrupted_run(
             assert left_settings(cut.folder, CLUSTER_ID) == []
 
 
-def test_a_rollback_does_not_take_the_throttle_left_for_a_setting_of_others(
+def test_a_rollback_recognises_a_throttle_left_by_the_run(
     tmp_path: Path,
 ) -> None:
     """The run back is killed too, under another rate; both are cleaned up."""
@@ -155,7 +155,7 @@ def test_runs_are_cleaned_up_from_the_newest_to_the_oldest(
 
 
 @pytest.mark.parametrize("call", range(12))
-def test_an_older_run_knows_the_rates_of_a_newer_one_that_could_not_be_restored(
+def test_an_older_run_recognises_rates_left_by_a_newer_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: int
 ) -> None:
     """It used to take them for someone else's, so that its own came back for good."""
@@ -187,7 +187,7 @@ def test_the_report_of_a_rollback_names_what_remains(
 
 
 @pytest.mark.parametrize("rate", [None, 60 * MB])
-def test_a_new_run_first_restores_what_an_earlier_one_has_left(
+def test_a_new_run_first_restores_settings_of_an_earlier_one(
     tmp_path: Path, rate: int | None, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It used to restore the rate of the earlier run at its end."""
@@ -269,7 +269,7 @@ def test_what_is_still_set_is_said_where_an_error_ends_the_run(
     assert len(left_settings(tmp_path, CLUSTER_ID)) == 1
 
 
-def test_nothing_is_said_of_a_run_that_has_ended_well_or_is_in_progress(
+def test_completed_runs_and_runs_in_progress_are_not_reported(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
@@ -281,7 +281,7 @@ def test_nothing_is_said_of_a_run_that_has_ended_well_or_is_in_progress(
     assert left_settings(tmp_path, CLUSTER_ID) == []
 
 
-def test_a_journal_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
+def test_an_unreadable_journal_does_not_hide_others(tmp_path: Path) -> None:
     at = interrupted(tmp_path)
     newer = run_path(tmp_path, "r00000002-20270115T080000000-1a2b3c4d")
     newer.write_bytes(b"#" * 100 + b"\n")
@@ -294,15 +294,15 @@ def test_a_journal_that_cannot_be_read_hides_no_other(tmp_path: Path) -> None:
     assert at.executor().left(at.folder) == [unreadable]
 
 
-def test_a_cleanup_that_cannot_be_recorded_restores_all_the_same(
+def test_a_cleanup_restores_even_if_it_cannot_be_recorded(
     tmp_path: Path,
 ) -> None:
     """It used to say that nothing was changed, after it had changed all."""
     at = interrupted(tmp_path)
     (path,) = run_paths(tmp_path)
     with unwritable(path):
-        (words,) = at.executor().clean_up(tmp_path)
-        assert words == (
+        (message,) = at.executor().clean_up(tmp_path)
+        assert message == (
             f"run {path.stem}: its throttle is gone; its journal cannot record that "
             f"(Operation not permitted); make {path} writable and repeat plimsoll "
             "cleanup"
@@ -315,7 +315,7 @@ def test_a_cleanup_that_cannot_be_recorded_restores_all_the_same(
 
 @pytest.mark.parametrize("command", ["cleanup", "rollback"])
 @pytest.mark.parametrize("refused", [True, False])
-def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
+def test_a_command_that_leaves_settings_exits_with_6(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str, refused: bool
 ) -> None:
     at = interrupted(tmp_path, 8)
@@ -333,7 +333,7 @@ def test_a_command_that_leaves_settings_says_so_and_ends_with_6(
 
 
 @pytest.mark.parametrize("repairs", [False, True])
-def test_a_throttle_whose_record_is_missing_is_left_until_somebody_removes_it(
+def test_a_throttle_without_a_record_stays_until_someone_removes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repairs: bool
 ) -> None:
     at = interrupted(tmp_path)
@@ -350,9 +350,9 @@ def test_a_throttle_whose_record_is_missing_is_left_until_somebody_removes_it(
     assert run.exit_code == 6, run.output
     left = json.loads(run.stdout)["left"]
     shown = f"broker 2 has {LEADER_RATE} = 50000000, which the run {path.stem} may "
-    assert any(shown in words for words in left)
+    assert any(shown in message for message in left)
     removed = f"--entity-type brokers --entity-name 2 --delete-config {LEADER_RATE}"
-    assert any(removed in words for words in left)
+    assert any(removed in message for message in left)
     for broker in at.cluster.brokers.values():
         broker.configs.clear()
     at.cluster.topic_configs.clear()

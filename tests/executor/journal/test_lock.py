@@ -25,7 +25,7 @@ def test_one_process_at_a_time_changes_a_cluster(tmp_path: Path) -> None:
     assert not is_changing(tmp_path, "one")
 
 
-def test_deleting_the_lock_file_lets_nobody_in(tmp_path: Path) -> None:
+def test_deleting_the_lock_file_admits_no_second_process(tmp_path: Path) -> None:
     """Not the first that comes, nor the next, which finds the file of the first."""
     with sole_writer(tmp_path, "one"):
         (tmp_path / "one.lock").unlink()
@@ -41,7 +41,7 @@ def test_deleting_the_lock_file_lets_nobody_in(tmp_path: Path) -> None:
         pass
 
 
-def test_a_file_that_was_replaced_while_it_was_locked_is_not_relied_upon(
+def test_a_lock_file_replaced_while_locking_is_not_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deleted and made again between opening and locking: the new one counts."""
@@ -65,7 +65,7 @@ def test_a_file_that_was_replaced_while_it_was_locked_is_not_relied_upon(
 
 
 @pytest.mark.parametrize("cluster_id", HOSTILE)
-def test_no_cluster_id_leads_out_of_the_folder(tmp_path: Path, cluster_id: str) -> None:
+def test_no_cluster_id_escapes_the_folder(tmp_path: Path, cluster_id: str) -> None:
     folder = tmp_path / "a" / "b" / "journal"
     with sole_writer(folder, cluster_id):
         assert is_changing(folder, cluster_id)

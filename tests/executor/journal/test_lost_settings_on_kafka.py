@@ -80,7 +80,9 @@ class Once:
 @pytest.mark.parametrize(
     ("api", "harm"), HARMED, ids=[f"{h.value} {a.name}" for a, h in HARMED]
 )
-def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Fault) -> None:
+def test_a_run_survives_a_fault_in_one_request(
+    site: Proxied, api: Api, harm: Fault
+) -> None:
     plan = site.plan()
     once = Once(site, MoveState.ISSUED, api, harm)
     report = site.execute(plan, observe=once)
@@ -91,7 +93,7 @@ def test_a_run_gets_over_one_request(site: Proxied, api: Api, harm: Fault) -> No
     wait_until(lambda: site.is_clean)
 
 
-def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None:
+def test_a_run_ends_as_planned_even_if_kafka_elects_its_leaders(site: Proxied) -> None:
     """Kafka may be first; then the run has nothing to ask for, and nothing is lost."""
     plan = site.plan()
     site.proxy.order(Api.ELECT_LEADERS, Fault.LOSE_REQUEST)
@@ -100,7 +102,7 @@ def test_a_run_ends_as_planned_whoever_elects_its_leaders(site: Proxied) -> None
     wait_until(lambda: site.is_clean)
 
 
-def test_a_reassignment_that_is_lost_again_and_again_is_given_up(site: Proxied) -> None:
+def test_a_repeatedly_lost_reassignment_is_given_up(site: Proxied) -> None:
     plan = site.plan()
     api = Api.ALTER_PARTITION_REASSIGNMENTS
     site.proxy.order(api, Fault.CUT_BEFORE, times=99)
@@ -125,7 +127,7 @@ def test_a_throttle_whose_setting_is_lost_is_not_left(
 
 
 @pytest.mark.parametrize("harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER])
-def test_a_throttle_is_taken_away_although_a_request_for_it_is_lost(
+def test_a_throttle_is_removed_even_if_a_request_is_lost(
     site: Proxied, harm: Fault
 ) -> None:
     plan = site.plan()
@@ -137,7 +139,7 @@ def test_a_throttle_is_taken_away_although_a_request_for_it_is_lost(
     wait_until(lambda: site.is_clean)
 
 
-def test_a_run_goes_on_although_its_connections_are_cut_twice(site: Proxied) -> None:
+def test_a_run_survives_two_connection_losses(site: Proxied) -> None:
     plan = site.plan()
     cuts = iter((site.proxy.cut, site.proxy.cut))
 
@@ -152,7 +154,7 @@ def test_a_run_goes_on_although_its_connections_are_cut_twice(site: Proxied) -> 
     wait_until(lambda: site.is_clean)
 
 
-def test_a_run_waits_for_brokers_that_cannot_be_reached_for_a_while(
+def test_a_run_waits_for_temporarily_unreachable_brokers(
     site: Proxied,
 ) -> None:
     plan = site.plan()
@@ -170,7 +172,7 @@ def test_a_run_waits_for_brokers_that_cannot_be_reached_for_a_while(
     wait_until(lambda: site.is_clean)
 
 
-def test_a_run_whose_brokers_stay_away_ends_and_is_resumed(site: Proxied) -> None:
+def test_a_run_ends_when_brokers_stay_unreachable_and_is_resumed(site: Proxied) -> None:
     plan = site.plan()
 
     def observe(run: RunProgress) -> None:

@@ -60,7 +60,7 @@ def all_in(content: Content, of: bytes) -> bool:
     return all(known.get(i.raw) == i.record for i in content.intact)
 
 
-def test_a_journal_that_nothing_happened_to_is_intact(whole: bytes) -> None:
+def test_an_unchanged_journal_is_intact(whole: bytes) -> None:
     content = scan(whole, RUN)
     assert not content.damage
     assert not content.losses
@@ -82,7 +82,7 @@ def test_every_flipped_bit_is_noticed_in_its_line(whole: bytes) -> None:
     assert flipped == 8 * len(whole)
 
 
-def test_a_journal_that_was_cut_off_anywhere_is_not_damaged(whole: bytes) -> None:
+def test_a_journal_truncated_anywhere_is_not_damaged(whole: bytes) -> None:
     for end in range(len(whole)):
         for tail in (b"", b"\0" * 512):
             content = scan(whole[:end] + tail, RUN)
@@ -130,7 +130,7 @@ def test_a_line_of_another_run_is_not_used(whole: bytes, tmp_path: Path) -> None
     assert "belongs to the run r00000002" in str(content.damage[0])
 
 
-def test_a_line_that_was_replaced_by_one_with_its_own_checksum_is_noticed(
+def test_a_replaced_line_with_a_valid_checksum_is_noticed(
     whole: bytes, tmp_path: Path
 ) -> None:
     """From a run of the same name, say from another folder."""
@@ -142,7 +142,7 @@ def test_a_line_that_was_replaced_by_one_with_its_own_checksum_is_noticed(
     assert content.losses
 
 
-def test_line_ends_of_windows_are_noticed_and_lose_nothing(whole: bytes) -> None:
+def test_windows_line_ends_are_noticed_and_lose_nothing(whole: bytes) -> None:
     content = scan(whole.replace(b"\n", b"\r\n"), RUN)
     assert content.records == scan(whole, RUN).records
     assert [d.line for d in content.damage] == [1, 2, 3, 4, 5, 6, 7]
@@ -164,11 +164,11 @@ def test_no_record_is_read_that_was_not_written(
     content = scan(data, RUN)
     assert all_in(content, whole)
     missing = 7 - len(content.intact)
-    is_cut_off = data == whole[: len(data)]
+    is_truncated = data == whole[: len(data)]
     assert (
         content.damage
         or not missing
-        or is_cut_off
+        or is_truncated
         or whole.startswith(data[: content.keep_bytes])
     )
 
@@ -177,10 +177,10 @@ def old(data: bytes) -> bytes:
     """The same journal in schema 1.1."""
     lines = []
     for record in scan(data, RUN).records:
-        told = record.model_dump(mode="json") | {"schema_version": "1.1"}
+        document = record.model_dump(mode="json") | {"schema_version": "1.1"}
         for key in ("checksum", "previous", "sequence"):
-            del told[key]
-        lines.append(json.dumps(told, sort_keys=True, separators=(",", ":")) + "\n")
+            del document[key]
+        lines.append(json.dumps(document, sort_keys=True, separators=(",", ":")) + "\n")
     return "".join(lines).encode()
 
 
@@ -229,7 +229,7 @@ def test_every_flipped_bit_of_a_continued_journal_of_schema_1_is_noticed(
 
 @pytest.mark.parametrize("cut", [0, 1, 30])
 @pytest.mark.parametrize("is_old", [False, True])
-def test_a_journal_that_was_cut_off_is_continued_without_damage(
+def test_a_truncated_journal_is_continued_without_damage(
     whole: bytes, tmp_path: Path, cut: int, is_old: bool
 ) -> None:
     begun = old(whole) if is_old else whole
@@ -238,7 +238,7 @@ def test_a_journal_that_was_cut_off_is_continued_without_damage(
     assert events(scan(longer, RUN))[-1] is JournalEvent.ENDED
 
 
-def test_damage_stays_in_sight_when_a_journal_is_continued(
+def test_damage_stays_visible_when_a_journal_is_continued(
     whole: bytes, tmp_path: Path
 ) -> None:
     for count, data in enumerate(
@@ -252,7 +252,7 @@ def test_damage_stays_in_sight_when_a_journal_is_continued(
         assert len(after.intact) == len(before.intact) + 2
 
 
-def test_a_record_that_only_looks_like_one_of_schema_1_is_not_taken(
+def test_a_line_that_merely_resembles_schema_1_is_not_used(
     whole: bytes,
 ) -> None:
     line = json.loads(whole.splitlines()[1])
@@ -288,9 +288,9 @@ def test_a_record_without_meaning_is_damage(
         body = text.replace(digits, '"checksum":""')
         sealed = f'"checksum":"{checksum_of(body.encode())}"'
         text = body.replace('"checksum":""', sealed)
-    found = scan(text.encode() + b"\n" + data, RUN)
-    assert str(found.damage[0]) == "line 1 is not a journal record"
-    assert len(found.intact) == len(scan(data, RUN).intact)
+    result = scan(text.encode() + b"\n" + data, RUN)
+    assert str(result.damage[0]) == "line 1 is not a journal record"
+    assert len(result.intact) == len(scan(data, RUN).intact)
 
 
 def test_records_are_canonical(whole: bytes) -> None:

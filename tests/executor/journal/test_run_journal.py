@@ -56,7 +56,7 @@ def journal(tmp_path: Path) -> Iterator[Journals]:
         yield journals
 
 
-def test_what_is_written_is_read_back(journal: Journals) -> None:
+def test_written_records_are_read_back(journal: Journals) -> None:
     written = journal()
     written.write(JournalEvent.STARTED, planned=2)
     written.write(JournalEvent.ISSUING, PLAN.moves)
@@ -172,9 +172,9 @@ def test_a_move_that_was_made_is_a_recent_move(journal: Journals) -> None:
     written = journal()
     written.write(JournalEvent.ISSUING, [SECOND])
     written.write(JournalEvent.MOVED, [SECOND])
-    (found,) = recent_moves(journal.folder, CLUSTER_ID, 0)
-    assert (found.topic, found.partition) == SECOND.id
-    assert (found.left, found.at_ms) == (ids([1]), 1000 * AT_S)
+    (result,) = recent_moves(journal.folder, CLUSTER_ID, 0)
+    assert (result.topic, result.partition) == SECOND.id
+    assert (result.left, result.at_ms) == (ids([1]), 1000 * AT_S)
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
@@ -186,7 +186,7 @@ def test_a_move_whose_end_was_not_seen_counts_as_recent_and_unfinished(
     assert unfinished(journal.folder, CLUSTER_ID) == {FIRST.id: "run-1"}
 
 
-def test_a_dropped_move_is_neither(journal: Journals) -> None:
+def test_a_skipped_move_is_neither_recent_nor_unfinished(journal: Journals) -> None:
     written = journal()
     written.write(JournalEvent.ISSUING, [FIRST])
     written.write(JournalEvent.DROPPED, [FIRST])
@@ -194,13 +194,15 @@ def test_a_dropped_move_is_neither(journal: Journals) -> None:
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
-def test_a_later_run_that_moved_it_finishes_it(journal: Journals) -> None:
+def test_a_later_move_of_a_partition_settles_an_unfinished_one(
+    journal: Journals,
+) -> None:
     journal().write(JournalEvent.ISSUING, [FIRST])
     journal("run-2").write(JournalEvent.MOVED, [FIRST])
     assert unfinished(journal.folder, CLUSTER_ID) == {}
 
 
-def test_moves_before_the_time_and_of_other_clusters_are_left_out(
+def test_moves_before_the_time_and_of_other_clusters_are_omitted(
     journal: Journals,
 ) -> None:
     journal().write(JournalEvent.MOVED, [FIRST])
@@ -214,11 +216,11 @@ def test_moves_before_the_time_and_of_other_clusters_are_left_out(
     assert recent_moves(journal.folder, "another", 0) == ()
 
 
-def test_a_folder_that_is_not_there_holds_no_moves(journal: Journals) -> None:
+def test_a_missing_folder_has_no_moves(journal: Journals) -> None:
     assert recent_moves(journal.folder / "none", CLUSTER_ID, 0) == ()
 
 
-def test_a_run_that_was_cut_off_is_gone_on_with_after_its_last_whole_record(
+def test_an_interrupted_run_continues_after_its_last_complete_record(
     journal: Journals,
 ) -> None:
     cut = journal()

@@ -48,17 +48,17 @@ class Disk:
 
     def free(self) -> None:
         while self._kept:
-            number, kept = self._kept.popitem()
-            os.dup2(kept, number)
-            os.close(kept)
+            number, remaining = self._kept.popitem()
+            os.dup2(remaining, number)
+            os.close(remaining)
 
 
 @contextmanager
 def disk(folder: Path) -> Iterator[Disk]:
     of = Disk(folder)
     yield of
-    for kept in of._kept.values():
-        os.close(kept)
+    for remaining in of._kept.values():
+        os.close(remaining)
 
 
 def is_throttled(at: Site) -> bool:
@@ -113,7 +113,7 @@ def test_copies_in_flight_keep_their_throttle_and_end(
     assert not read_content(path).damage
 
 
-def test_what_happened_meanwhile_is_written_once_there_is_room(tmp_path: Path) -> None:
+def test_unwritten_records_are_written_once_there_is_space(tmp_path: Path) -> None:
     at = site(tmp_path)
     with disk(tmp_path) as its:
 

@@ -57,7 +57,7 @@ def clean_up(bench: Bench) -> list[str]:
     return Executor(cast("Admin", bench.configs), timing=timing).clean_up(bench.folder)
 
 
-def test_it_stands_down_on_every_broker_while_moves_run(tmp_path: Path) -> None:
+def test_the_balancer_is_suspended_on_every_broker_during_moves(tmp_path: Path) -> None:
     bench = bench_in(tmp_path)
     seen = []
 
@@ -73,7 +73,7 @@ def test_it_stands_down_on_every_broker_while_moves_run(tmp_path: Path) -> None:
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
-def test_what_was_set_is_journalled_before_anything_is_changed(tmp_path: Path) -> None:
+def test_settings_are_journalled_before_they_are_changed(tmp_path: Path) -> None:
     bench = bench_in(tmp_path)
 
     def look() -> None:
@@ -105,7 +105,7 @@ def test_without_consent_it_is_left_alone_and_the_run_is_refused(
 @pytest.mark.parametrize(
     "quiet", [{ENABLE: "false"}, dict.fromkeys(THRESHOLDS, str(2 * NEVER))]
 )
-def test_one_that_is_quiet_already_is_left_alone(
+def test_a_balancer_that_does_not_act_is_left_alone(
     tmp_path: Path, quiet: dict[str, str]
 ) -> None:
     bench = bench_in(tmp_path)
@@ -166,7 +166,7 @@ WAYS_OUT: dict[str, tuple[Callable[[Bench], None], object]] = {
 
 
 @pytest.mark.parametrize("way", WAYS_OUT)
-def test_it_is_as_before_on_every_way_out(tmp_path: Path, way: str) -> None:
+def test_thresholds_are_restored_on_every_exit(tmp_path: Path, way: str) -> None:
     bench = bench_in(tmp_path, faults={FIRST: Fault.STUCK})
     bring_about, ends = WAYS_OUT[way]
     bring_about(bench)
@@ -220,8 +220,8 @@ def test_killed_between_two_changes_it_is_restored(tmp_path: Path, by: str) -> N
         if by == "resume":
             assert bench.resume().state is RunState.DONE
         else:
-            (said,) = clean_up(bench)
-            assert said.endswith("AutoMQ's own balancer is restored")
+            (output,) = clean_up(bench)
+            assert output.endswith("AutoMQ's own balancer is restored")
         assert settings_of(bench) == (TOGETHER, OWN)
 
 
@@ -291,7 +291,7 @@ def test_a_broker_that_does_not_answer_is_named_and_restored_by_cleanup(
     assert settings_of(bench) == (TOGETHER, OWN)
 
 
-def test_a_threshold_that_is_taken_right_after_the_last_look_does_not_unsay_it(
+def test_a_threshold_applied_after_the_last_poll_still_fails_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = bench_in(tmp_path)
@@ -310,7 +310,7 @@ def test_a_threshold_that_is_taken_right_after_the_last_look_does_not_unsay_it(
         bench.run()
 
 
-def test_a_threshold_that_is_not_taken_stops_the_run(
+def test_a_threshold_that_is_not_accepted_stops_the_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = bench_in(tmp_path)

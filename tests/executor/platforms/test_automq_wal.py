@@ -105,7 +105,7 @@ def test_less_than_a_megabyte_left_is_an_uploaded_log(bucket: Bucket) -> None:
     assert noted.detail["wal_bytes_left"] == LITTLE - 1
 
 
-def test_a_log_that_stays_is_said_to(bucket: Bucket) -> None:
+def test_a_log_that_is_not_uploaded_is_reported(bucket: Bucket) -> None:
     bucket.put(f"{LOG}0-67108864", LITTLE)
     noted = seen(bucket.settings)
     assert noted.note.startswith(
@@ -116,7 +116,7 @@ def test_a_log_that_stays_is_said_to(bucket: Bucket) -> None:
     assert noted.detail["after_s"] >= 0.3
 
 
-def test_a_log_that_is_uploaded_a_little_later_is_seen_to_be(bucket: Bucket) -> None:
+def test_an_upload_shortly_after_the_move_is_seen(bucket: Bucket) -> None:
     bucket.put(f"{LOG}0-67108864", 3 * LITTLE)
     pauses = []
 
@@ -131,7 +131,7 @@ def test_a_log_that_is_uploaded_a_little_later_is_seen_to_be(bucket: Bucket) -> 
     assert len(pauses) == 1
 
 
-def test_what_other_partitions_go_on_writing_does_not_count(bucket: Bucket) -> None:
+def test_writes_of_other_partitions_do_not_count(bucket: Bucket) -> None:
     bucket.put(f"{LOG}0-67108864", 3 * LITTLE)
 
     def go_on() -> None:
@@ -217,7 +217,7 @@ def test_one_that_is_away_is_words_and_no_error(endpoint_url: str, words: str) -
     assert words in seen(elsewhere(endpoint_url), within_s=5.0).note
 
 
-def test_one_that_does_not_answer_is_not_waited_for() -> None:
+def test_a_silent_endpoint_is_not_waited_for() -> None:
     """It takes connections, and that is all."""
     with closing(socket.create_server((HOST, 0))) as silent:
         _, port = silent.getsockname()
@@ -248,7 +248,7 @@ class Counting(AutoMQWal):
         return {}
 
 
-def test_moves_that_begin_together_share_a_look_at_their_source() -> None:
+def test_moves_that_start_together_share_a_poll_of_their_source() -> None:
     counting = Counting()
     uploads = WalUploads(counting, Timing())
     pids = [PartitionId(TopicName("orders"), i) for i in range(40)]

@@ -170,19 +170,19 @@ def site(cluster: LocalCluster, tmp_path: Path) -> Iterator[Site]:
     servers = cluster.bootstrap.split(",")
     driver = KafkaAdminClient(bootstrap_servers=servers)
     with KafkaAdmin(cluster.bootstrap, 10.0) as admin:
-        found = Site(cluster, admin, driver, tmp_path, topic)
-        yield found
-        found.revive()
+        result = Site(cluster, admin, driver, tmp_path, topic)
+        yield result
+        result.revive()
         driver.close()
         if topic in admin.topics():
-            # A client that has seen brokers die may look for a controller in vain.
+            # A client that has seen brokers die may not find a controller.
             with closing(KafkaAdminClient(bootstrap_servers=servers)) as fresh:
                 fresh.delete_topics([topic])
     # While the sockets that the driver has left behind are ignored.
     gc.collect()
 
 
-def test_replicas_are_exchanged_one_after_the_other(site: Site) -> None:
+def test_replicas_are_exchanged_one_at_a_time(site: Site) -> None:
     site.create([1, 2], [1, 2], megabytes=0)
     plan, topic = site.plan({0: [3, 4], 1: [4, 2]}), site.topic
     with connect(site.cluster.bootstrap, timeout_s=10.0) as executor:
@@ -214,7 +214,7 @@ def test_three_replicas_move_with_their_leader(site: Site) -> None:
         assert_done(execute(executor, plan, site.folder))
 
 
-def test_a_target_that_never_was_is_refused(site: Site) -> None:
+def test_a_target_that_does_not_exist_is_refused(site: Site) -> None:
     site.create([1, 2], megabytes=0)
     with pytest.raises(GuardrailRefused, match=r"broker 77, where .* is dead or"):
         site.execute(site.plan({0: [77, 2]}))
@@ -259,7 +259,7 @@ def test_a_topic_that_is_made_anew_in_mid_run_is_left_as_it_is(site: Site) -> No
     wait_until(lambda: site.is_clean)
 
 
-def test_partitions_that_are_added_in_mid_run_are_left_alone(site: Site) -> None:
+def test_partitions_added_during_a_run_are_left_alone(site: Site) -> None:
     site.create([1, 2])
     grown = {site.topic: NewPartitions(2, [[1, 3]])}
 
@@ -294,7 +294,7 @@ def test_a_partition_whose_replicas_somebody_else_changes_is_dropped(
     wait_until(lambda: site.is_clean)
 
 
-def test_a_throttle_of_somebody_else_is_as_before_after_a_run(site: Site) -> None:
+def test_someone_elses_throttle_is_restored_after_a_run(site: Site) -> None:
     site.create([1, 2], [1, 2])
     theirs = dict.fromkeys(RATES, "40000000")
     lists = {LEADERS: ["1:1"], FOLLOWERS: ["1:2"]}
@@ -303,8 +303,8 @@ def test_a_throttle_of_somebody_else_is_as_before_after_a_run(site: Site) -> Non
     try:
         report = site.execute(site.plan({0: [3, 2], 1: [3, 2]}))
         assert_done(report)
-        found = site.admin.own_topic_configs([site.topic], (LEADERS, FOLLOWERS))
-        assert found[site.topic] == {key: e for key, (e,) in lists.items()}
+        result = site.admin.own_topic_configs([site.topic], (LEADERS, FOLLOWERS))
+        assert result[site.topic] == {key: e for key, (e,) in lists.items()}
         wait_until(lambda: site.rates == [theirs, {}, {}, {}])
     finally:
         site.admin.alter_broker_configs(BrokerId(1), dict.fromkeys(RATES))
@@ -330,7 +330,7 @@ def test_a_target_that_dies_or_hangs_stops_the_run_which_is_resumed(
     wait_until(lambda: site.is_clean)
 
 
-def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
+def test_the_active_controller_dies_during_a_run(
     site: Site,
 ) -> None:
     dead = site.controller()
@@ -348,7 +348,7 @@ def test_the_active_controller_dies_in_mid_run_and_another_takes_over(
     wait_until(lambda: site.is_clean)
 
 
-def test_what_a_broker_was_given_before_it_died_is_rolled_back(site: Site) -> None:
+def test_replicas_given_to_a_broker_before_it_died_are_rolled_back(site: Site) -> None:
     site.create([1, 2], [2, 1], megabytes=1)
     plan = site.plan({0: [LAST, 2], 1: [2, LAST]})
     assert_done(site.execute(plan, limits=RunLimits()))
@@ -359,7 +359,7 @@ def test_what_a_broker_was_given_before_it_died_is_rolled_back(site: Site) -> No
     wait_until(lambda: site.is_clean)
 
 
-def test_dead_targets_and_what_hangs_because_of_them_are_refused(
+def test_dead_targets_and_moves_stuck_on_them_are_refused(
     cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     """A broker dies after planning, for good; somebody else's move to it hangs."""

@@ -73,7 +73,7 @@ def test_replicas_are_exchanged_one_by_one_and_the_leader_last() -> None:
     before=st.lists(st.integers(1, 9), min_size=1, max_size=5, unique=True),
     data=st.data(),
 )
-def test_no_step_holds_more_than_one_replica_too_many(
+def test_no_step_has_more_than_one_extra_replica(
     before: list[int], data: st.DataObject
 ) -> None:
     size = len(before)

@@ -51,7 +51,7 @@ def bucket(endpoint: str) -> None:
         client.put_object(Bucket="tier", Key=key, Body=b"x" * size)
 
 
-def test_a_topic_id_is_written_as_kafka_does() -> None:
+def test_a_topic_id_is_formatted_as_kafka_does() -> None:
     assert kafka_text(TOPIC_ID) == "77Amyr9VQ1ecjWMuxTLsGw"
 
 
@@ -80,7 +80,7 @@ def test_where_nothing_is_found_both_kinds_of_names_are_told(endpoint: str) -> N
 
 
 @pytest.mark.usefixtures("bucket")
-def test_a_prefix_goes_before_the_key(endpoint: str) -> None:
+def test_the_prefix_precedes_the_key(endpoint: str) -> None:
     seen = RemoteTier(settings(endpoint, "far/away/")).listing(ORDERS_7, TOPIC_ID)
     assert (seen.segments, seen.size_bytes) == (1, 3)
 

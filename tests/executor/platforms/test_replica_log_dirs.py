@@ -131,13 +131,13 @@ def test_a_listed_reassignment_goes_before_what_directories_show() -> None:
     assert progress_of(GOES, now, {THREE: shown("a")}).stage is Stage.MOVING
 
 
-def test_the_directories_found_go_with_the_replicas_found() -> None:
+def test_directories_match_the_replicas_shown() -> None:
     now = placed(GOES, view(GOES, (3, 2)), None)
-    found = progress_of(GOES, now, {THREE: shown("b")})
-    assert found.log_dirs == ("/b", ANY_DIR)
+    result = progress_of(GOES, now, {THREE: shown("b")})
+    assert result.log_dirs == ("/b", ANY_DIR)
 
 
-def test_each_request_says_on_which_broker_and_from_where() -> None:
+def test_each_request_names_broker_and_source() -> None:
     assert requests(GOES_AND_STAYS) == (
         "AlterReplicaLogDirs orders-7 on broker 3: /b",
         "AlterReplicaLogDirs orders-7 on broker 2: /a -> /b",

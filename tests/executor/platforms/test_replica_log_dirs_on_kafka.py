@@ -149,7 +149,7 @@ def replicas_in(folder: Path) -> int:
     return sum(not p.name.startswith("__cluster") for p in folder.glob("*-*/"))
 
 
-def test_a_replica_that_its_broker_made_elsewhere_is_sent_on(
+def test_a_replica_created_in_the_wrong_directory_is_moved_again(
     cluster: LocalCluster, admin: KafkaAdmin, topic: str, tmp_path: Path
 ) -> None:
     lists = {p: [1] for p in range(2)}
@@ -157,12 +157,12 @@ def test_a_replica_that_its_broker_made_elsewhere_is_sent_on(
     before = places(admin, topic, lists)
     # Kafka fills the emptier directory, so not both of two come into the fuller one.
     fuller = max(cluster.kafka.brokers[BrokerId(3)].log_dirs, key=replicas_in)
-    wanted = {p: {3: str(fuller)} for p in lists}
-    plan = plan_to(cluster, topic, {0: [3], 1: [3]}, before, wanted)
+    targets = {p: {3: str(fuller)} for p in lists}
+    plan = plan_to(cluster, topic, {0: [3], 1: [3]}, before, targets)
     with Executor(Forgetful(cluster.bootstrap, 10.0)) as executor:
         report = execute(executor, plan, tmp_path)
     assert_done(report)
-    assert places(admin, topic, {0: [3], 1: [3]}) == wanted
+    assert places(admin, topic, {0: [3], 1: [3]}) == targets
     assert max(requests_sent(tmp_path).values()) == 2
 
 

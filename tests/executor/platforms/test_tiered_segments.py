@@ -58,12 +58,12 @@ def of(tail: Tail, size: int, **limits: Any) -> Tail:
     return dataclasses.replace(tail, local_bytes=size, retention=retention)
 
 
-def test_where_replicas_skip_the_tier_each_log_loses_one_segment() -> None:
+def test_each_log_loses_one_segment_if_replicas_skip_the_tier() -> None:
     logs = [WHOLE, of(WHOLE, 50 * GIB)]
     assert shorter(logs, MIB)[LOCAL] == str(49 * GIB)
 
 
-def test_where_they_do_not_everything_uploaded_has_to_leave() -> None:
+def test_all_uploaded_segments_leave_if_replicas_do_not_skip_the_tier() -> None:
     assert shorter([of(WHOLE, GIB, skips_tiered=False)], MIB)[LOCAL] == "1"
 
 
@@ -74,7 +74,7 @@ def test_a_log_of_one_segment_is_not_emptied() -> None:
     }
 
 
-def test_local_retention_stays_where_replicas_skip_the_tier_already() -> None:
+def test_local_retention_stays_if_replicas_already_skip_the_tier() -> None:
     assert shorter([of(BEHIND, 10 * GIB)], MIB) == {SEGMENT: str(160 * MIB)}
 
 
@@ -82,7 +82,7 @@ def test_local_retention_is_never_raised() -> None:
     assert LOCAL not in shorter([of(WHOLE, 10 * GIB, local_bytes=5 * GIB)], MIB)
 
 
-def test_segments_are_as_large_as_what_is_appended_at_once() -> None:
+def test_segments_hold_the_largest_append() -> None:
     assert shorter([of(WHOLE, GIB)], 64 * MIB)[SEGMENT] == str(64 * MIB)
 
 
@@ -103,7 +103,7 @@ def test_nothing_is_changed_for_a_few_bytes(size: int) -> None:
     skips=st.booleans(),
     behind=st.booleans(),
 )
-def test_values_are_lower_than_before_and_such_that_kafka_takes_them(
+def test_values_are_lower_and_valid_for_kafka(
     sizes: list[int], segment: int, local: int, least: int, skips: bool, behind: bool
 ) -> None:
     limit = Retention(
@@ -118,12 +118,12 @@ def test_values_are_lower_than_before_and_such_that_kafka_takes_them(
         assert local < 0 or int(values[LOCAL]) < local
 
 
-def test_the_journal_gives_back_what_it_was_given() -> None:
-    held = LoweredSegments(
+def test_the_journal_returns_what_was_written() -> None:
+    settings = LoweredSegments(
         before={TOPIC: {SEGMENT: None, LOCAL: "5"}},
         now={TOPIC: {SEGMENT: "1048576", LOCAL: "1"}},
     )
-    assert LoweredSegments.read(held.document()) == held
+    assert LoweredSegments.read(settings.document()) == settings
 
 
 def site(
@@ -148,7 +148,7 @@ def own(at: Site) -> dict[str, str]:
     return at.cluster.topic_configs.get(TOPIC, {})
 
 
-def test_moves_copy_short_tails_and_the_topic_is_as_before(tmp_path: Path) -> None:
+def test_moves_copy_short_tails_and_the_topic_is_restored(tmp_path: Path) -> None:
     at = site(tmp_path, bytes_in=0.0)
     seen: list[dict[str, str]] = []
     at.cluster.after(0.5, lambda: seen.append(dict(own(at))))
@@ -170,7 +170,7 @@ def test_without_consent_nothing_is_set_and_the_note_says_what_would_help(
     assert "with --shorten-segments about 6." in report.moves[0].note
 
 
-def test_a_dry_run_shows_what_would_be_set(tmp_path: Path) -> None:
+def test_a_dry_run_shows_settings_to_change(tmp_path: Path) -> None:
     at = site(tmp_path, bytes_in=0.0)
     assert at.executor().dry_run(at.plan)[:2] == [
         f"IncrementalAlterConfigs topic orders: {SEGMENT} = 3125000",
@@ -183,7 +183,7 @@ def test_a_dry_run_shows_what_would_be_set(tmp_path: Path) -> None:
     ("key", "value"),
     [("cleanup.policy", "compact,delete"), ("remote.log.copy.disable", "true")],
 )
-def test_topics_whose_segments_may_not_go_are_left_alone(
+def test_topics_whose_segments_must_stay_local_are_left_alone(
     tmp_path: Path, key: str, value: str
 ) -> None:
     at = site(tmp_path)
@@ -192,7 +192,7 @@ def test_topics_whose_segments_may_not_go_are_left_alone(
     assert at.run().state is RunState.DONE
 
 
-def test_a_segment_holds_what_followers_fetch_and_producers_send_at_once(
+def test_a_segment_holds_the_largest_fetch_and_batch(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
@@ -262,7 +262,7 @@ def test_killed_at_any_call_the_topic_gets_back_what_was_its_own(
         assert left_set(at.folder, CLUSTER_ID) == []
 
 
-def test_a_rollback_leaves_the_topic_as_before_too(tmp_path: Path) -> None:
+def test_a_rollback_restores_the_topic_too(tmp_path: Path) -> None:
     at = site(tmp_path)
     assert at.run().state is RunState.DONE
     report = at.roll_back()
@@ -284,7 +284,7 @@ def test_what_somebody_changed_meanwhile_is_theirs_and_said(tmp_path: Path) -> N
     assert own(at) == OWN | theirs
 
 
-def test_a_topic_that_was_deleted_meanwhile_needs_nothing(tmp_path: Path) -> None:
+def test_a_deleted_topic_needs_no_restoring(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.kill_at(1, made=False)
     with suppress(Killed):
@@ -377,7 +377,7 @@ def partition(pid: PartitionId) -> SimulatedPartition:
     )
 
 
-def test_a_log_with_nothing_on_the_disk_is_not_sent(tmp_path: Path) -> None:
+def test_a_log_without_local_data_is_not_moved(tmp_path: Path) -> None:
     at = site(tmp_path, bytes_in=0.0)
     at.cluster.partitions[PartitionId(TOPIC, 2)].tail_bytes = 0.0
     report = at.run()

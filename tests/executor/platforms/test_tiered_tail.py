@@ -38,7 +38,7 @@ LONG = Tail(
 SHORT = dataclasses.replace(LONG, last_tiered=8999)
 
 
-def test_only_what_lies_after_the_last_tiered_offset_is_copied() -> None:
+def test_only_data_after_the_last_tiered_offset_is_copied() -> None:
     assert LONG.bytes_to_copy == 5 * MIB
     assert SHORT.bytes_to_copy == MIB
 
@@ -66,13 +66,13 @@ def test_an_empty_log_is_short() -> None:
 
 
 @pytest.mark.parametrize("local_bytes", [-1, 7 * MIB])
-def test_waiting_is_no_use_where_local_retention_keeps_everything(
+def test_waiting_is_pointless_if_local_retention_keeps_everything(
     local_bytes: int,
 ) -> None:
     keeps = dataclasses.replace(RETENTION, local_bytes=local_bytes)
-    kept = dataclasses.replace(LONG, first=4000, retention=keeps)
-    assert not kept.may_get_short(30.0)
-    assert kept.why_long == "its local retention keeps every segment"
+    remaining = dataclasses.replace(LONG, first=4000, retention=keeps)
+    assert not remaining.may_get_short(30.0)
+    assert remaining.why_long == "its local retention keeps every segment"
 
 
 def test_local_retention_falls_back_on_the_topics_retention() -> None:
@@ -95,8 +95,8 @@ class CannedReader(TailReader):
         self._tails = list(tails)
 
     def read(self, ids: object = None) -> dict[PartitionId, Tail]:
-        found = self._tails.pop(0) if len(self._tails) > 1 else self._tails[0]
-        return {move().id: found}
+        result = self._tails.pop(0) if len(self._tails) > 1 else self._tails[0]
+        return {move().id: result}
 
 
 def waited(
@@ -116,32 +116,33 @@ def test_a_short_tail_is_not_waited_for() -> None:
     assert waited(SHORT) == (SHORT, 0.0)
 
 
-def test_it_is_waited_until_the_tail_is_short() -> None:
+def test_a_move_waits_until_the_tail_is_short() -> None:
     assert waited(LONG, LONG, SHORT) == (SHORT, 0.5)
 
 
-def test_a_log_that_stands_still_is_given_up_early() -> None:
+def test_waiting_for_an_idle_log_ends_early() -> None:
     assert waited(LONG) == (LONG, 5.0)
 
 
-def test_a_log_that_keeps_growing_is_given_up_in_the_end() -> None:
+def test_waiting_for_a_growing_log_ends() -> None:
     growing = [dataclasses.replace(LONG, end=LONG.end + i) for i in range(500)]
     _, seconds = waited(*growing)
     assert seconds == 30.0
 
 
-def test_a_wait_of_minutes_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
-    said: list[tuple[str, ...]] = []
+def test_a_long_wait_is_announced(monkeypatch: pytest.MonkeyPatch) -> None:
+    reported: list[tuple[str, ...]] = []
     monkeypatch.setattr(
-        "executor.platforms.tiered_tail._log.warning", lambda _, *of: said.append(of)
+        "executor.platforms.tiered_tail._log.warning",
+        lambda _, *of: reported.append(of),
     )
     waited(LONG, wait_s=60.0)
-    assert said == []
+    assert reported == []
     waited(LONG, wait_s=660.0)
-    assert said == [("11 min 00 s", "1 partition")]
+    assert reported == [("11 min 00 s", "1 partition")]
 
 
-def test_the_operator_need_not_wait() -> None:
+def test_the_operator_can_end_the_wait() -> None:
     assert waited(LONG, stop=True) == (LONG, 0.0)
 
 
@@ -162,7 +163,7 @@ def test_a_log_that_stood_still_while_it_was_waited_for_says_so(
     assert "stands still" not in before.why_long
 
 
-def test_a_log_with_nothing_on_the_disk_is_told_from_one_that_is_empty() -> None:
+def test_a_log_without_local_data_differs_from_an_empty_one() -> None:
     moves = [move(n) for n in range(3)]
     local, end = {0: 9, 1: 0, 2: 8}, {0: 9, 1: 0, 2: 9}
     admin = Offsets({EARLIEST: {0: 0, 1: 0, 2: 0}, EARLIEST_LOCAL: local, LATEST: end})

@@ -51,27 +51,27 @@ def _run(folder: Path, plan: Plan, stop_after_s: float) -> tuple[RunReport, Exec
 
 
 @pytest.mark.parametrize("stop_after_s", [1.0, 2.5, 100.0])
-def test_what_a_run_has_reached_is_what_the_evaluator_makes_of_it(
+def test_the_achieved_balance_matches_the_evaluator(
     tmp_path: Path, stop_after_s: float
 ) -> None:
     plan = planned()
     report = executed(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
-    done = [move for move, told in pairs if told.state is MoveState.DONE]
+    done = [move for move, reported in pairs if reported.state is MoveState.DONE]
     assert (len(done) == len(plan.moves)) == (stop_after_s == 100.0)
     past = past_run(tmp_path, plan.cluster_id)
     assert recounted(plan, past.moves) == report.brokers
-    found = evaluate(SNAPSHOT, GOALS, done)
+    evaluation = evaluate(SNAPSHOT, GOALS, done)
     for broker, change in zip(report.brokers, plan.brokers, strict=True):
         assert (broker.before, broker.planned) == (change.before, change.after)
-        assert broker.achieved == pytest.approx(found.loads[broker.id], abs=1.0)
+        assert broker.achieved == pytest.approx(evaluation.loads[broker.id], abs=1.0)
         assert set(broker.deviation_achieved) == set(change.deviation_after)
         for dimension, deviation in broker.deviation_achieved.items():
-            by_evaluator = found.deviations[dimension][broker.id]
+            by_evaluator = evaluation.deviations[dimension][broker.id]
             assert deviation == pytest.approx(by_evaluator, abs=1e-6)
 
 
-def test_a_plan_of_before_keeps_its_hash_and_tells_what_it_can(tmp_path: Path) -> None:
+def test_an_older_plan_keeps_its_hash_and_reports_what_it_has(tmp_path: Path) -> None:
     """Its partitions' loads are not in it: only a run that did all can be judged."""
     unknown: dict[str, object] = {"leader_load": {}, "follower_load": {}}
     moves = tuple(m.model_copy(update=unknown) for m in planned().moves)
@@ -86,13 +86,13 @@ def test_a_plan_of_before_keeps_its_hash_and_tells_what_it_can(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("stop_after_s", [1.0, 2.5, 100.0])
-def test_a_plan_back_begins_where_the_run_has_left_the_brokers(
+def test_a_rollback_plan_starts_from_the_present_loads(
     tmp_path: Path, stop_after_s: float
 ) -> None:
     plan = planned()
     report, executor = _run(tmp_path, plan, stop_after_s)
     pairs = zip(plan.moves, report.moves, strict=True)
-    done = [move for move, told in pairs if told.state is MoveState.DONE]
+    done = [move for move, reported in pairs if reported.state is MoveState.DONE]
     back, left = executor.plan_rollback(tmp_path, None)
     assert (len(back.moves), left) == (len(done), [])
     now, first = evaluate(SNAPSHOT, GOALS, done), evaluate(SNAPSHOT, GOALS, ())

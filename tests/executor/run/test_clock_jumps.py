@@ -60,7 +60,7 @@ def run(of: Site, timing: Timing) -> RunReport:
 @pytest.mark.parametrize("storage", StorageKind)
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S], ids=["ahead", "back"])
 @pytest.mark.parametrize("at", LOOKS)
-def test_a_run_goes_on_and_takes_as_long_as_without_it(
+def test_a_clock_jump_does_not_change_the_duration(
     tmp_path: Path, storage: StorageKind, jump_s: float, at: int
 ) -> None:
     calm = site(tmp_path / "calm", storage)
@@ -75,7 +75,7 @@ def test_a_run_goes_on_and_takes_as_long_as_without_it(
 
 
 @pytest.mark.parametrize("jump_s", [HOUR_S, -HOUR_S], ids=["ahead", "back"])
-def test_a_cluster_that_goes_away_ends_the_run_after_its_time_out(
+def test_an_unreachable_cluster_ends_the_run_after_the_time_out(
     tmp_path: Path, jump_s: float
 ) -> None:
     """Neither at once nor an hour later."""
@@ -90,7 +90,7 @@ def test_a_cluster_that_goes_away_ends_the_run_after_its_time_out(
 
 
 @pytest.mark.parametrize("command", ["resume", "rollback"])
-def test_the_newest_run_is_the_last_that_began_whatever_the_clock_says(
+def test_the_newest_run_is_the_last_started_regardless_of_the_clock(
     tmp_path: Path, command: str
 ) -> None:
     """Two hours back: the earlier run has the later time, in its id and records."""

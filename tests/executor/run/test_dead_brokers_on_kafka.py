@@ -31,7 +31,7 @@ def half_dead() -> Iterator[LocalCluster]:
         gc.collect()
 
 
-def test_any_broker_that_serves_answers(half_dead: LocalCluster) -> None:
+def test_any_live_broker_answers(half_dead: LocalCluster) -> None:
     for _ in range(CLIENTS):
         with KafkaAdmin(half_dead.bootstrap, 10.0) as admin:
             assert admin.cluster().alive == {1, 2, 3, 4}

@@ -43,10 +43,10 @@ class FakeLeaders:
         return ClusterView(cluster_id=CLUSTER_ID, alive=frozenset(ids([1, 2, 3])))
 
     def topics(self) -> dict[TopicName, int]:
-        found = {pid.topic: 0 for pid in self.views}
+        result = {pid.topic: 0 for pid in self.views}
         for pid in self.views:
-            found[pid.topic] += 1
-        return found
+            result[pid.topic] += 1
+        return result
 
     def partitions(
         self, wanted: Collection[PartitionId]
@@ -181,7 +181,7 @@ def test_what_has_changed_since_the_look_is_not_elected(time: FakeTime) -> None:
     }
 
 
-def test_what_is_not_elected_is_said_after_ten_seconds(time: FakeTime) -> None:
+def test_failed_elections_are_reported_after_ten_seconds(time: FakeTime) -> None:
     fake = FakeLeaders(time, partition(0, (1, 2), 2), partition(1, (1, 2), 2))
     fake.deaf = {PartitionId(ORDERS, 1)}
     began_s = time.now_s
@@ -190,7 +190,7 @@ def test_what_is_not_elected_is_said_after_ten_seconds(time: FakeTime) -> None:
     assert fake.views[PartitionId(ORDERS, 0)].leader == 1
 
 
-def test_many_are_elected_in_small_requests(time: FakeTime) -> None:
+def test_many_elections_are_sent_in_small_requests(time: FakeTime) -> None:
     fake = FakeLeaders(time, *(partition(i, (1, 2), 2) for i in range(600)))
     assert hold(fake, time) == {}
     assert [len(request) for request in fake.asked] == [250, 250, 100]

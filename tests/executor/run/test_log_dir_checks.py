@@ -22,11 +22,11 @@ FITS: Seen = {ONE: (HELD, FREE), TWO: (HELD,), THREE: (log_dir("/b", usable=500)
 
 
 def checked(seen: Seen, *moves: Move) -> None:
-    wanted = plan(moves or (STAYS, GOES))
-    check(wanted, observed(wanted, log_dirs=seen))
+    planned = plan(moves or (STAYS, GOES))
+    check(planned, observed(planned, log_dirs=seen))
 
 
-def test_directories_that_are_there_and_have_room_pass() -> None:
+def test_existing_directories_with_enough_space_pass() -> None:
     checked(FITS)
     unknown_room = (HELD, log_dir("/b"))
     checked({**FITS, ONE: unknown_room})
@@ -87,16 +87,16 @@ def test_a_new_replica_needs_the_room_that_the_leader_has_taken() -> None:
         checked({**FITS, THREE: (log_dir("/b", usable=499),)})
 
 
-def test_a_failed_directory_does_not_keep_a_new_replica_out_of_another() -> None:
+def test_a_failed_directory_does_not_block_another_one() -> None:
     beside = (log_dir("/b"), log_dir("/c", offline=True))
     checked({**FITS, THREE: beside})
 
 
-def test_replicas_that_go_to_one_directory_need_room_together() -> None:
+def test_replicas_going_to_one_directory_need_space_together() -> None:
     second = STAYS.model_copy(update={"partition": 9})
-    held = log_dir("/a", {STAYS.id: 300, second.id: 101})
+    used = log_dir("/a", {STAYS.id: 300, second.id: 101})
     with pytest.raises(GuardrailRefused, match="the plan copies 401 B there"):
-        checked({**FITS, ONE: (held, FREE)}, STAYS, second)
+        checked({**FITS, ONE: (used, FREE)}, STAYS, second)
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,7 @@ def behind_proxy() -> Iterator[Proxied]:
 @pytest.mark.parametrize(
     "harm", [Fault.LOSE_REQUEST, Fault.LOSE_ANSWER, Fault.CUT_BEFORE]
 )
-def test_an_election_that_is_lost_is_asked_for_again(
-    site: Proxied, harm: Fault
-) -> None:
+def test_a_lost_election_is_requested_again(site: Proxied, harm: Fault) -> None:
     plan = site.plan()
     site.proxy.order(Api.ELECT_LEADERS, harm)
     report = site.execute(plan)

@@ -39,7 +39,7 @@ def as_before(at: Site) -> dict[int, tuple[tuple[int, ...], int]]:
     return {n: (tuple(r), r[0]) for n, r in at.before.items()}
 
 
-def test_an_abort_leaves_the_old_placement_and_nothing_set(tmp_path: Path) -> None:
+def test_an_abort_restores_the_placement_and_settings(tmp_path: Path) -> None:
     at = copying(tmp_path)
     at.cluster.after(10.0, at.steering.abort)
     begun_s = at.cluster.now_s
@@ -53,7 +53,7 @@ def test_an_abort_leaves_the_old_placement_and_nothing_set(tmp_path: Path) -> No
     assert at.cluster.now_s - begun_s < 15.0
 
 
-def test_a_move_that_is_halfway_when_aborted_stays_there_and_says_so(
+def test_a_move_aborted_halfway_stays_there_and_is_reported(
     tmp_path: Path,
 ) -> None:
     at = copying(tmp_path)
@@ -83,7 +83,7 @@ def test_an_abort_that_comes_too_late_changes_nothing(tmp_path: Path) -> None:
     assert at.run().state is RunState.DONE
 
 
-def test_a_run_that_was_aborted_is_resumed_without_what_was_cancelled(
+def test_an_aborted_run_is_resumed_without_cancelled_moves(
     tmp_path: Path,
 ) -> None:
     at = copying(tmp_path)
@@ -128,9 +128,7 @@ def test_what_somebody_else_moves_meanwhile_is_not_cancelled(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("lost", Lost)
-def test_a_cancel_whose_answer_is_lost_is_asked_for_again(
-    tmp_path: Path, lost: Lost
-) -> None:
+def test_a_cancel_without_an_answer_is_repeated(tmp_path: Path, lost: Lost) -> None:
     whole = copying(tmp_path / "whole")
     calls = changes(whole)
     whole.cluster.after(10.0, whole.steering.abort)
@@ -194,7 +192,7 @@ def test_the_journal_names_a_move_before_it_is_cancelled(tmp_path: Path) -> None
     assert events[-2:] == [JournalEvent.CANCELLING, JournalEvent.DROPPED]
 
 
-def test_a_rate_that_is_asked_for_is_answered(tmp_path: Path) -> None:
+def test_a_requested_rate_is_answered(tmp_path: Path) -> None:
     at = copying(tmp_path)
     assert at.steering.asked is None
     at.cluster.after(5.0, lambda: at.steering.throttle(500 * MB))
@@ -205,7 +203,9 @@ def test_a_rate_that_is_asked_for_is_answered(tmp_path: Path) -> None:
     assert at.steering.asked == AskedRate(bytes_per_s=500 * MB, answer="")
 
 
-def test_a_rate_too_low_is_answered_with_what_is_enough(tmp_path: Path) -> None:
+def test_a_rate_that_is_too_low_is_answered_with_a_sufficient_one(
+    tmp_path: Path,
+) -> None:
     at = copying(tmp_path)
     for partition in at.partitions:
         partition.bytes_in = steady(20.0 * MB)
@@ -216,7 +216,7 @@ def test_a_rate_too_low_is_answered_with_what_is_enough(tmp_path: Path) -> None:
     assert "A throttle of 5.00 MB/s is too low" in (asked.answer or "")
 
 
-def test_the_journal_keeps_who_approved_and_how_it_ended(tmp_path: Path) -> None:
+def test_the_journal_records_who_approved_and_how_it_ended(tmp_path: Path) -> None:
     at = copying(tmp_path)
     at.steering = Steering("ann")
     at.cluster.after(5.0, at.steering.stop)
@@ -231,7 +231,7 @@ def test_the_journal_keeps_who_approved_and_how_it_ended(tmp_path: Path) -> None
     assert not past.is_unfinished
 
 
-def test_how_long_a_run_took_includes_its_pauses_wherever_it_is_told(
+def test_a_runs_duration_includes_its_pauses_everywhere(
     tmp_path: Path,
 ) -> None:
     """Also where its journal goes on after its end."""

@@ -28,7 +28,7 @@ def filled(local_cluster: LocalCluster, topic: str) -> str:
     return topic
 
 
-def test_an_abort_in_mid_copy_leaves_the_old_placement_and_nothing_set(
+def test_an_abort_during_a_copy_restores_the_placement_and_settings(
     local_cluster: LocalCluster, filled: str, tmp_path: Path
 ) -> None:
     """The first list would be left in another order by a cancel alone."""

@@ -142,8 +142,8 @@ class Site:
 
     @property
     def places(self) -> list[tuple[BrokerId, ...]]:
-        found = sorted(self.cluster.partitions.items())
-        return [tuple(p.replicas) for _, p in found]
+        result = sorted(self.cluster.partitions.items())
+        return [tuple(p.replicas) for _, p in result]
 
     def execute(self, plan: Plan) -> RunState:
         return self.executor.execute(
@@ -264,7 +264,7 @@ def swap(folder: Path) -> tuple[HandMade, Plan]:
     return at, at.plan.model_copy(update=update).seal()
 
 
-def test_what_is_left_of_a_run_is_judged_without_what_was_dropped(
+def test_a_resumed_run_is_checked_without_skipped_moves(
     tmp_path: Path,
 ) -> None:
     at, plan = swap(tmp_path)
@@ -281,7 +281,7 @@ def test_what_is_left_of_a_run_is_judged_without_what_was_dropped(
     assert at.is_clean
 
 
-def test_what_is_left_of_a_run_that_fits_is_resumed(tmp_path: Path) -> None:
+def test_the_rest_of_a_run_is_resumed_if_it_fits(tmp_path: Path) -> None:
     at, plan = swap(tmp_path)
     at.cluster.after(3.0, at.steering.stop)
     assert at.run(plan).state is RunState.STOPPED

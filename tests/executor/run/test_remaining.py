@@ -61,8 +61,8 @@ def test_partitions_that_cannot_leave_a_dead_broker_are_in_the_report(
     dead = broker(3, state=BrokerState.DEAD)
     rows = [Row(replicas=(1,))] * 6
     snapshot = cluster([broker(1), broker(2), dead], [*rows, Row(replicas=(1, 2, 3))])
-    wanted = with_placeless_deferred(goals(), snapshot)
-    plan = solve(snapshot, wanted, SolveLimits(work=2.0)).best
+    given_goals = with_placeless_deferred(goals(), snapshot)
+    plan = solve(snapshot, given_goals, SolveLimits(work=2.0)).best
     assert plan is not None
     assert plan.moves
     simulated = SimulatedCluster.of(snapshot)

@@ -124,9 +124,7 @@ def test_replicas_go_back_to_the_directories_they_lay_in() -> None:
 
 
 @pytest.mark.parametrize("change", [0, 3, 6, 9])
-def test_a_rollback_that_was_killed_is_finished_and_not_turned_back(
-    tmp_path: Path, change: int
-) -> None:
+def test_a_killed_rollback_is_finished_by_default(tmp_path: Path, change: int) -> None:
     at = site(tmp_path)
     at.run()
     at.cluster.advance(100.0)
@@ -150,7 +148,7 @@ def test_a_rollback_that_was_killed_is_finished_and_not_turned_back(
     assert len(again.moves) == len(at.before)
 
 
-def test_a_rollback_that_was_killed_can_be_undone_by_its_id(tmp_path: Path) -> None:
+def test_a_killed_rollback_can_be_undone_by_its_id(tmp_path: Path) -> None:
     at = site(tmp_path)
     at.run()
     at.cluster.advance(100.0)

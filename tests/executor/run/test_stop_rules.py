@@ -168,7 +168,9 @@ def broken(folder: Path, case: Case, reaction: Reaction, heals_s: float) -> Site
 
 
 @EACH
-def test_a_rule_that_stops_lets_what_runs_finish(tmp_path: Path, case: Case) -> None:
+def test_a_rule_that_stops_waits_for_in_flight_moves(
+    tmp_path: Path, case: Case
+) -> None:
     at = broken(tmp_path, case, Reaction.STOP, heals_s=1500.0)
     report = at.run()
     assert report.state is RunState.FAILED
@@ -210,7 +212,9 @@ def test_a_pause_without_an_end_stops_the_run(tmp_path: Path, case: Case) -> Non
 
 
 @EACH
-def test_a_rule_that_rolls_back_ends_as_it_began(tmp_path: Path, case: Case) -> None:
+def test_a_rule_that_rolls_back_restores_the_placement(
+    tmp_path: Path, case: Case
+) -> None:
     at = broken(tmp_path, case, Reaction.ROLL_BACK, heals_s=1500.0)
     before = {n: tuple(r) for n, r in at.before.items()}
     report = at.run()
@@ -234,7 +238,7 @@ def test_a_rule_that_is_off_changes_nothing(tmp_path: Path, case: Case) -> None:
     assert (report.state, report.reason) == (RunState.DONE, "")
 
 
-def test_a_move_that_hangs_is_left_by_name_where_that_rule_is_off(
+def test_a_stuck_move_is_named_and_left_if_its_rule_is_off(
     tmp_path: Path,
 ) -> None:
     at = broken(tmp_path, CASES[-1], Reaction.OFF, heals_s=1500.0)
@@ -244,7 +248,7 @@ def test_a_move_that_hangs_is_left_by_name_where_that_rule_is_off(
     assert report.reason.startswith("1 of 3 moves could not be made, the first of ord")
 
 
-def test_a_target_that_dies_stops_a_run_also_where_lost_brokers_are_left_aside(
+def test_a_dead_target_stops_a_run_even_if_that_rule_is_off(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, broker_lost=Reaction.OFF)
@@ -267,7 +271,7 @@ def test_replicas_that_go_on_leaving_the_isr_pause_a_run(tmp_path: Path) -> None
     assert reason == BESIDE_WORDS + "lost still more replicas in sync"
 
 
-def test_a_topic_that_is_made_meanwhile_does_not_end_a_run(tmp_path: Path) -> None:
+def test_a_topic_created_during_a_run_does_not_end_it(tmp_path: Path) -> None:
     """It has no leader for a moment."""
     at = site(tmp_path)
     made = PartitionId(TopicName("new"), 0)
@@ -280,7 +284,7 @@ def test_a_topic_that_is_made_meanwhile_does_not_end_a_run(tmp_path: Path) -> No
     assert at.run().state is RunState.DONE
 
 
-def test_the_hardest_reaction_counts(tmp_path: Path) -> None:
+def test_the_most_severe_reaction_counts(tmp_path: Path) -> None:
     at = site(tmp_path, broker_lost=Reaction.PAUSE, under_replicated=Reaction.STOP)
     at.cluster.after(FEW_S, partial(lose_broker, at))
     report = at.run()
@@ -301,7 +305,7 @@ def test_moves_wait_for_their_window_with_nothing_set(tmp_path: Path) -> None:
     assert reason == "the window for moves is closed"
 
 
-def test_a_window_that_closes_ends_a_run_where_that_is_asked_for(
+def test_a_closing_window_ends_a_run_if_configured(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path)
@@ -316,7 +320,7 @@ def test_a_window_that_closes_ends_a_run_where_that_is_asked_for(
     assert states(report) == [MoveState.DONE] * 2 + [MoveState.PLANNED]
 
 
-def test_a_run_that_is_rolled_back_is_so_at_any_hour(tmp_path: Path) -> None:
+def test_a_rollback_ignores_the_window(tmp_path: Path) -> None:
     at = site(tmp_path)
     end = datetime.fromtimestamp(at.cluster.now_s + FEW_S, UTC)
     rules = StopRules(window_end=end, window=Reaction.ROLL_BACK)
@@ -384,7 +388,7 @@ def test_a_pause_ends_with_a_stop(tmp_path: Path) -> None:
     )
 
 
-def test_a_run_that_died_while_it_paused_is_resumed(tmp_path: Path) -> None:
+def test_a_run_killed_while_paused_is_resumed(tmp_path: Path) -> None:
     at = site(tmp_path)
 
     def die() -> None:

@@ -32,12 +32,12 @@ def test_internal_topics_come_last_and_alone() -> None:
     assert startable([FIVE[0]], [OFFSETS], limits) == []
 
 
-def test_a_move_waits_for_room_on_its_new_brokers() -> None:
+def test_a_move_waits_for_disk_space_on_its_new_brokers() -> None:
     """What runs is counted too; a broker that does not say has no limit."""
     sized = [move(i, (1,), (2,), bytes_to_copy=60) for i in range(2)]
     elsewhere = move(9, (1,), (3,), bytes_to_copy=60)
-    room = {BrokerId(2): 100}
+    free_bytes = {BrokerId(2): 100}
     waiting = [*sized, elsewhere]
-    assert startable(waiting, [], RunLimits(), room) == [sized[0], elsewhere]
-    assert startable(sized[1:], sized[:1], RunLimits(), room) == []
+    assert startable(waiting, [], RunLimits(), free_bytes) == [sized[0], elsewhere]
+    assert startable(sized[1:], sized[:1], RunLimits(), free_bytes) == []
     assert startable(sized, [], RunLimits()) == sized

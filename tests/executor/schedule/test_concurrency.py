@@ -37,7 +37,7 @@ def test_no_more_than_the_operator_allows(tmp_path: Path) -> None:
     assert moved(tmp_path, opening_s=1.5, most=4).duration_s > 25 * 1.5
 
 
-def test_slow_moves_halve_what_runs_at_once() -> None:
+def test_slow_moves_halve_the_moves_in_flight() -> None:
     pace = Concurrency(RunLimits(moves_in_flight=50, moves_per_broker=10))
     for _ in range(8):
         pace.ended(move(storage=StorageKind.SHARED), 1.0, 0, 0.0)

@@ -21,22 +21,22 @@ COPIES = [move(n, (1,), (2,), bytes_to_copy=1000 * MB) for n in range(3)]
 
 
 @pytest.mark.parametrize(("in_flight", "seconds"), [(1, 6.0), (2, 3.0), (4, 1.5)])
-def test_moves_that_copy_nothing_take_their_seconds(
+def test_moves_without_bytes_take_their_fixed_time(
     in_flight: int, seconds: float
 ) -> None:
     moves = [move(n, storage=StorageKind.SHARED) for n in range(4)]
     limits = RunLimits(moves_in_flight=in_flight)
-    told = forecast(plan(moves), limits, Pace(seconds=1.5))
-    assert told.seconds == told.least_s == pytest.approx(seconds)
-    assert {peak.more_bytes for peak in told.peaks.values()} == {0}
+    estimate = forecast(plan(moves), limits, Pace(seconds=1.5))
+    assert estimate.seconds == estimate.least_s == pytest.approx(seconds)
+    assert {peak.more_bytes for peak in estimate.peaks.values()} == {0}
 
 
 def test_copies_share_a_throttle() -> None:
     limits = RunLimits(throttle_bytes_per_s=50 * MB)
-    told = forecast(plan(COPIES), limits, Pace(seconds=1.0))
-    assert told.seconds == pytest.approx(3000 / 50 + 1.0)
-    assert told.bytes_to_copy == 3000 * MB
-    source, target = (told.peaks[BrokerId(b)] for b in (1, 2))
+    estimate = forecast(plan(COPIES), limits, Pace(seconds=1.0))
+    assert estimate.seconds == pytest.approx(3000 / 50 + 1.0)
+    assert estimate.bytes_to_copy == 3000 * MB
+    source, target = (estimate.peaks[BrokerId(b)] for b in (1, 2))
     assert (target.more_bytes, target.in_bytes, target.out_bytes) == (
         3000 * MB,
         3000 * MB,

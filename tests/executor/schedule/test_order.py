@@ -58,15 +58,15 @@ def simulated_in_order(moves: Sequence[Move], of: Terms) -> Timeline:
     return simulated(works(moves), of.speed, Concurrency(of.limits), of.free_bytes)
 
 
-def test_a_long_queue_is_not_left_to_the_end() -> None:
+def test_the_longest_queue_is_not_left_to_the_end() -> None:
     """Broker 1 has to send for 30 s; begun last, its copies share it for 20 of them."""
     others = [copy(n, 2 + 2 * n, 3 + 2 * n, 10.0) for n in range(3)]
     queued = [copy(9 + n, 1, 10 + n, 10.0) for n in range(3)]
     of = terms(in_flight=2)
     assert simulated_in_order([*others, *queued], of).seconds == pytest.approx(40.0)
-    found = scheduled([*others, *queued], of)
-    assert found.timeline.seconds == pytest.approx(30.0)
-    assert found.least_s == pytest.approx(30.0)
+    result = scheduled([*others, *queued], of)
+    assert result.timeline.seconds == pytest.approx(30.0)
+    assert result.least_s == pytest.approx(30.0)
 
 
 def test_what_list_scheduling_misses_is_found_and_proved() -> None:
@@ -83,12 +83,12 @@ def test_what_list_scheduling_misses_is_found_and_proved() -> None:
     assert found.least_s == pytest.approx(6.0, rel=1e-3)
 
 
-def test_the_proof_knows_that_moves_do_not_split() -> None:
+def test_the_proof_accounts_for_indivisible_moves() -> None:
     """Three moves of 4 s have 12 s to share in two slots, and take 8 all the same."""
     moves = [copy(n, 2 * n, 2 * n + 1, 4.0) for n in range(3)]
-    found = scheduled(moves, terms(in_flight=2))
-    assert found.timeline.seconds == pytest.approx(8.0)
-    assert found.least_s == pytest.approx(8.0, rel=1e-3)
+    result = scheduled(moves, terms(in_flight=2))
+    assert result.timeline.seconds == pytest.approx(8.0)
+    assert result.least_s == pytest.approx(8.0, rel=1e-3)
 
 
 def test_the_proof_holds_for_copies_that_share_a_broker() -> None:
@@ -98,18 +98,18 @@ def test_the_proof_holds_for_copies_that_share_a_broker() -> None:
         for a in range(3)
         for b in range(3)
     ]
-    found = scheduled(moves, terms(in_flight=3))
-    assert found.least_s == pytest.approx(4.0)
-    assert found.timeline.seconds == pytest.approx(4.0, rel=0.01)
+    result = scheduled(moves, terms(in_flight=3))
+    assert result.least_s == pytest.approx(4.0)
+    assert result.timeline.seconds == pytest.approx(4.0, rel=0.01)
 
 
-def test_what_gains_most_comes_early_where_that_costs_no_time() -> None:
+def test_large_gains_come_early_if_that_costs_no_time() -> None:
     moves = [copy(n, 1, 2 + n, 10.0, gain=float(n)) for n in range(4)]
     order = scheduled(moves, terms(in_flight=1)).order
     assert [w.move.partition for w in order] == [3, 2, 1, 0]
 
 
-def test_what_leaves_a_draining_broker_goes_first_and_internal_topics_last() -> None:
+def test_moves_off_a_draining_broker_come_first_and_internal_topics_last() -> None:
     """Although broker 2 has much more to send."""
     moves = [copy(n, 2, 3 + n, 10.0) for n in range(3)]
     leaving = copy(9, 1, 3, 1.0)
@@ -139,9 +139,9 @@ def state_of(broker: int, state: BrokerState = BrokerState.ALIVE) -> BrokerChang
 
 def test_replicas_of_a_partition_are_copied_one_after_the_other() -> None:
     both = move(0, (1, 2, 3), (1, 4, 5), bytes_to_copy=2000 * MB)
-    found = scheduled([both], terms())
-    assert found.timeline.seconds == pytest.approx(20.0)
-    assert found.timeline.peaks[BrokerId(1)].out_per_s == pytest.approx(100.0 * MB)
+    result = scheduled([both], terms())
+    assert result.timeline.seconds == pytest.approx(20.0)
+    assert result.timeline.peaks[BrokerId(1)].out_per_s == pytest.approx(100.0 * MB)
 
 
 def test_a_broker_copies_into_its_directories_one_after_the_other() -> None:
@@ -167,7 +167,7 @@ def test_a_plan_is_scheduled_the_same_each_time() -> None:
         "found = scheduled(moves, terms(in_flight=3))\n"
         "print([w.move.partition for w in found.order], found.least_s)"
     )
-    told = {
+    messages = {
         subprocess.run(
             [sys.executable, "-P", "-c", code],
             capture_output=True,
@@ -177,7 +177,7 @@ def test_a_plan_is_scheduled_the_same_each_time() -> None:
         ).stdout
         for seed in ("1", "2")
     }
-    assert len(told) == 1
+    assert len(messages) == 1
 
 
 @st.composite
@@ -223,12 +223,12 @@ def test_limits_hold_at_every_moment(
     urgent = [m.id for m in planned if m.partition in some]
     speed = CopySpeed(network=100.0 * MB, inside=50.0 * MB, seconds=1.5)
     of = terms(in_flight, speed, free, urgent, per_broker)
-    found = scheduled(planned, of)
-    timeline = found.timeline
+    result = scheduled(planned, of)
+    timeline = result.timeline
     left_out = {m.id for m, _ in timeline.unfit}
     assert timeline.spans.keys() | left_out == {m.id for m in planned}
     assert not timeline.spans.keys() & left_out
-    assert timeline.seconds >= found.least_s * (1 - 1e-9)
+    assert timeline.seconds >= result.least_s * (1 - 1e-9)
     check_slots(planned, timeline, Concurrency(of.limits).widest)
     check_disk_space(planned, timeline, of)
     for peak in timeline.peaks.values():
@@ -292,7 +292,7 @@ def test_a_move_that_never_finds_room_is_named() -> None:
     )
 
 
-def test_what_arrived_takes_room_from_what_follows_and_what_left_gives_it() -> None:
+def test_completed_moves_use_and_free_disk_space() -> None:
     """1 GB fits twice once the first replica of broker 2 has gone."""
     into = [copy(n, 1, 2, 10.0) for n in range(2)]
     away = copy(5, 2, 3, 10.0)

@@ -29,29 +29,29 @@ def done(
     )
 
 
-def test_small_moves_tell_what_a_move_takes_apart_from_its_bytes() -> None:
+def test_small_moves_show_the_fixed_time_of_a_move() -> None:
     runs = [[done(0, 0.4, 1000), done(1, 0.6, 0)], [done(0, 2.0, 0)]]
     assert Pace.of(runs) == Pace(seconds=0.6, known=3)
     assert Pace.of([]) == Pace(known=0)
 
 
-def test_copies_at_once_tell_what_the_broker_does_that_they_share() -> None:
+def test_simultaneous_copies_show_their_brokers_throughput() -> None:
     """Four at 25 MB/s each, out of one broker into four."""
     run = [done(n, 40.0, 1000 * MB, after=(2 + n,)) for n in range(4)]
     assert Pace.of([run]).bytes_per_s == pytest.approx(100.0 * MB)
 
 
-def test_a_broker_is_judged_by_the_time_in_which_it_copied() -> None:
+def test_broker_throughput_counts_only_time_spent_copying() -> None:
     run = [done(0, 10.0, 500 * MB), done(1, 10.0, 500 * MB, at_s=3600.0)]
     assert Pace.of([run]).bytes_per_s == pytest.approx(50.0 * MB)
 
 
-def test_one_run_that_hung_does_not_count() -> None:
+def test_one_stuck_run_does_not_count() -> None:
     runs = [[done(0, seconds, 1000 * MB)] for seconds in (10.0, 12.5, 10_000.0)]
     assert Pace.of(runs).bytes_per_s == pytest.approx(80.0 * MB)
 
 
-def test_a_throttle_holds_between_brokers_and_not_inside_them() -> None:
+def test_a_throttle_applies_between_brokers_only() -> None:
     limits = RunLimits(throttle_bytes_per_s=20 * MB)
     speed = Pace(bytes_per_s=80.0 * MB).speed(limits)
     assert (speed.network, speed.inside) == (20.0 * MB, 80.0 * MB)

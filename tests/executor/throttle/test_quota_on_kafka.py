@@ -155,7 +155,7 @@ def test_less_than_twice_what_is_written_is_refused_with_the_figure(
         assert admin.own_broker_configs(BrokerId(1), RATES) == {}
 
 
-def test_a_rate_holds_and_changes_as_the_operator_asks_and_is_gone_afterwards(
+def test_the_operator_changes_a_rate_that_is_removed_afterwards(
     local_cluster: LocalCluster, topic: str, tmp_path: Path
 ) -> None:
     """From one given to what producers leave of the card, and to another given."""
@@ -175,7 +175,7 @@ def test_a_rate_holds_and_changes_as_the_operator_asks_and_is_gone_afterwards(
         copied, elapsed_s = seen.copied(), time.monotonic() - begun_s
         windows = elapsed_s / (WINDOW_S - 1.0) + 2.0
         assert copied < windows * (FREE * WINDOW_S + FETCH)
-        # The copy may end before anybody could see this rate on a broker.
+        # The copy may end before this rate is visible on any broker.
         seen.steering.throttle(FAST)
         assert_done(seen.run.result(HANG_S))
         assert seen.answer() == ""

@@ -26,7 +26,7 @@ def test_a_leader_needs_twice_what_all_replicas_fetch() -> None:
     assert needed(moves, written, at_once=1) == one
 
 
-def test_clients_and_replicas_in_sync_take_of_the_card() -> None:
+def test_clients_and_replicas_in_sync_use_bandwidth() -> None:
     one, other, unknown = move(0, (1, 2)), move(1, (2, 1)), move(2, (3,))
     views = [view(one), view(other, in_sync=(2,)), view(unknown)]
     taken = used(views, {one.id: 10.0, other.id: 4.0}, {ONE: 7.0, THREE: 1.0})
@@ -60,7 +60,7 @@ def test_a_rate_is_never_outside_floor_and_ceiling(
     assert rate <= max(floor, 0.9 * capacity, 10e6)
 
 
-def test_a_broker_of_its_own_capacity_has_it() -> None:
+def test_a_broker_uses_its_own_capacity() -> None:
     own = {Resource.NET_IN: 1000.0}
     auto = AutoThrottle(capacity={ANY_BROKER: dict.fromkeys(WAYS, 500.0), 2: own})
     assert auto.rate(ONE, Resource.NET_IN, 100.0) == pytest.approx(360)
@@ -69,7 +69,7 @@ def test_a_broker_of_its_own_capacity_has_it() -> None:
     assert auto.most_bytes_per_s == pytest.approx(900)
 
 
-def test_a_run_that_follows_copies_no_faster_than_its_ceiling() -> None:
+def test_a_following_throttle_never_exceeds_its_ceiling() -> None:
     capacity = {ANY_BROKER: dict.fromkeys(WAYS, 1000.0)}
     auto = AutoThrottle(ceiling=300, capacity=capacity)
     assert RunLimits(throttle_follows=True, auto_throttle=auto).copy_bytes_per_s == 300

@@ -149,7 +149,7 @@ def test_moves_are_listed_from_their_beginning_to_their_end(tmp_path: Path) -> N
     assert listed == [(f"{n}:1,{n}:2", f"{n}:3") for n in range(3)]
 
 
-def test_a_rate_follows_what_clients_leave_free(tmp_path: Path) -> None:
+def test_a_rate_follows_the_bandwidth_that_clients_leave_free(tmp_path: Path) -> None:
     """0.9 x (125 - what is written to replicas beside the copy)."""
     at = site(tmp_path, auto(), log_bytes=30_000.0 * MB)
     seen = watched(at)
@@ -162,20 +162,22 @@ def test_a_rate_follows_what_clients_leave_free(tmp_path: Path) -> None:
     assert at.is_clean
 
 
-def test_each_broker_and_way_has_a_rate_of_its_own(tmp_path: Path) -> None:
+def test_each_broker_and_direction_has_its_own_rate(tmp_path: Path) -> None:
     at = site(tmp_path, auto())
     at.cluster.partitions[BESIDE].leader = TWO
-    told: list[dict[str, str]] = []
+    reported: list[dict[str, str]] = []
 
     def look(call: str, *, made: bool) -> None:
         if call == "reassign" and not made:
-            told.extend(dict(at.cluster.brokers[b].configs) for b in (ONE, TWO, THREE))
+            reported.extend(
+                dict(at.cluster.brokers[b].configs) for b in (ONE, TWO, THREE)
+            )
 
     at.faults.on_call = look
     at.run()
     rates = [
         [round(int(of[key]) / (0.9 * MB)) for key in (LEADER_RATE, FOLLOWER_RATE)]
-        for of in told
+        for of in reported
     ]
     assert rates == [[125, 105], [105, 105], [125, 125]]
 
@@ -188,7 +190,7 @@ def test_a_rate_stays_within_floor_and_ceiling(tmp_path: Path) -> None:
     assert seen.changes == [80.0, 60.0]
 
 
-def test_what_moves_need_goes_before_the_ceiling(tmp_path: Path) -> None:
+def test_needs_of_moves_override_the_ceiling(tmp_path: Path) -> None:
     at = site(tmp_path, auto(ceiling=20 * MB))
     seen = watched(at)
     at.cluster.after(70.0, partial(produce, at, MOVED, 10.0 * MB))
@@ -197,7 +199,7 @@ def test_what_moves_need_goes_before_the_ceiling(tmp_path: Path) -> None:
     assert seen.changes[-1] == pytest.approx(40.0, abs=0.1)
 
 
-def test_a_ceiling_under_what_moves_need_is_refused(tmp_path: Path) -> None:
+def test_a_ceiling_below_what_moves_need_is_refused(tmp_path: Path) -> None:
     at = site(tmp_path, auto(ceiling=20 * MB))
     produce(at, MOVED, 10.0 * MB)
     with pytest.raises(GuardrailRefused, match=r"A ceiling of 20.0 MB/s is too low"):
@@ -212,7 +214,7 @@ def test_a_change_by_less_than_a_tenth_is_not_made(tmp_path: Path) -> None:
     assert events(at).count(JournalEvent.THROTTLED) == 1
 
 
-def test_where_no_capacity_is_known_the_rate_is_safe(tmp_path: Path) -> None:
+def test_the_rate_is_safe_without_a_known_capacity(tmp_path: Path) -> None:
     at = site(tmp_path, auto(known=False), log_bytes=500.0 * MB)
     seen = watched(at)
     at.run()
@@ -236,7 +238,7 @@ def test_where_nothing_can_be_measured_the_rate_is_safe_and_it_is_said(
     assert "written to orders-0, which could not be measured" in caplog.text
 
 
-def test_what_somebody_else_sets_meanwhile_stays(tmp_path: Path) -> None:
+def test_settings_changed_by_someone_else_stay(tmp_path: Path) -> None:
     at = site(tmp_path, auto())
     theirs = at.cluster.brokers[TWO].configs
     at.cluster.after(65.0, partial(theirs.update, {LEADER_RATE: "77"}))
@@ -263,9 +265,9 @@ def test_an_operator_changes_the_rate_of_a_run(
     assert at.run().state is RunState.DONE
     assert seen.changes[0] == 10.0
     assert seen.changes[-1] == pytest.approx(then, abs=0.1)
-    said = [x for x in at.steering.recorded() if x.startswith("throttle")]
-    assert said[0] == "throttle set: 3 brokers, 10.0 MB/s"
-    changed = [x for x in said if x.startswith("throttle changed as asked")]
+    reported = [x for x in at.steering.recorded() if x.startswith("throttle")]
+    assert reported[0] == "throttle set: 3 brokers, 10.0 MB/s"
+    changed = [x for x in reported if x.startswith("throttle changed as asked")]
     assert len(changed) == (then != 10.0)
     assert at.is_clean
 
@@ -284,7 +286,7 @@ def test_an_operator_throttles_a_run_that_had_no_throttle(tmp_path: Path) -> Non
     assert then == "throttle set: 3 brokers, 40.0 MB/s"
 
 
-def test_a_rate_that_is_refused_in_mid_run_stops_nothing_and_is_set_later(
+def test_a_rate_refused_during_a_run_is_set_later(
     tmp_path: Path,
 ) -> None:
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=10 * MB), log_bytes=2000.0 * MB)
@@ -299,7 +301,7 @@ def test_a_rate_that_is_refused_in_mid_run_stops_nothing_and_is_set_later(
     assert at.is_clean
 
 
-def test_a_dead_broker_keeps_others_from_no_rate(tmp_path: Path) -> None:
+def test_a_dead_broker_does_not_prevent_rates_on_others(tmp_path: Path) -> None:
     """The old follower dies, then the copy falls behind."""
     at = site(tmp_path, RunLimits(throttle_bytes_per_s=30 * MB))
     at.cluster.after(5.0, partial(at.cluster.kill, TWO))

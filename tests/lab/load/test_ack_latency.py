@@ -5,7 +5,7 @@ import pytest
 from lab.load.ack_latency import PartitionGaps, Stall
 
 
-def test_the_time_between_two_acknowledgements_is_a_stall_while_records_wait() -> None:
+def test_a_gap_between_acknowledgements_is_a_stall_while_records_wait() -> None:
     gaps = PartitionGaps()
     gaps.sent(10.0)
     gaps.sent(10.0)
@@ -23,14 +23,14 @@ def test_a_partition_with_nothing_to_send_does_not_stall() -> None:
     assert gaps.take(80.0) is None
 
 
-def test_a_stall_that_goes_on_is_told_as_it_grows() -> None:
+def test_a_continuing_stall_is_reported_as_it_grows() -> None:
     gaps = PartitionGaps()
     gaps.sent(10.0)
     assert gaps.take(10.5) == (10.0, 0.5)
     assert gaps.take(13.0) == (10.0, 3.0)
 
 
-def test_a_stall_is_told_once() -> None:
+def test_a_stall_is_reported_once() -> None:
     gaps = PartitionGaps()
     gaps.sent(10.0)
     gaps.acknowledged(11.0)

@@ -5,7 +5,7 @@ from itertools import product
 from lab.load.weights import DEMO_WEIGHTS
 
 
-def test_three_brokers_can_be_level_within_a_tenth() -> None:
+def test_three_brokers_can_be_balanced_within_a_tenth() -> None:
     """Over all 6,561 ways to place eight partitions on three brokers."""
     mean = sum(DEMO_WEIGHTS) / 3
     spreads = []
@@ -17,7 +17,7 @@ def test_three_brokers_can_be_level_within_a_tenth() -> None:
     assert min(spreads) <= 0.1
 
 
-def test_equal_counts_are_not_level() -> None:
+def test_equal_counts_are_not_balanced() -> None:
     """In the order of the partitions, round robin is off by more than a tenth."""
     loads = [sum(DEMO_WEIGHTS[broker::3]) for broker in range(3)]
     assert max(loads) > 1.1 * sum(loads) / 3

@@ -21,7 +21,7 @@ def run_load(cluster: LocalCluster, topic: str) -> LoadReport:
     return load.finish()
 
 
-def test_what_is_acknowledged_is_read_and_shares_are_kept(
+def test_acknowledged_records_are_read_and_shares_preserved(
     local_cluster: LocalCluster,
 ) -> None:
     local_cluster.create_topic("shares", [[1], [2]])
@@ -67,7 +67,7 @@ def rests(load: Load) -> bool:
     return load.status().acknowledged[0] == before[0]
 
 
-def test_a_record_written_twice_by_somebody_is_counted(
+def test_a_record_written_twice_by_someone_else_is_counted(
     local_cluster: LocalCluster,
 ) -> None:
     """So a balance without duplicates means something."""
@@ -84,7 +84,7 @@ def test_a_record_written_twice_by_somebody_is_counted(
     assert report.read_records == report.acknowledged_records + 1
 
 
-def test_a_producer_that_was_killed_is_told(local_cluster: LocalCluster) -> None:
+def test_a_killed_producer_is_reported(local_cluster: LocalCluster) -> None:
     local_cluster.create_topic("cut", [[1]])
     order = LoadOrder(topic="cut", bytes_per_s=1e5, weights=(1.0,))
     load = Load(local_cluster.processes, local_cluster.bootstrap, order, name="cut")

@@ -31,12 +31,12 @@ def test_equal_seeds_fill_equally() -> None:
     assert filler(100, 3) == filler(100, 3) != filler(100, 4)
 
 
-def test_a_whole_reading_has_no_loss() -> None:
+def test_a_complete_reading_has_no_loss() -> None:
     tally = tally_of(list(range(10)))
     assert (tally.read, tally.duplicated, lost_count(tally, 10, [])) == (10, 0, 0)
 
 
-def test_a_number_passed_over_and_the_tail_are_lost() -> None:
+def test_a_skipped_number_and_the_tail_are_lost() -> None:
     assert lost_count(tally_of([0, 1, 3]), 6, []) == 3
 
 
@@ -65,18 +65,22 @@ def test_records_before_the_start_do_not_count() -> None:
 
 
 @pytest.mark.parametrize("numbers", [[0, 1, 2], [0, 2]])
-def test_a_number_that_failed_counts_neither_way(numbers: list[int]) -> None:
+def test_a_failed_number_counts_neither_as_lost_nor_as_read(numbers: list[int]) -> None:
     assert lost_count(tally_of(numbers), 2, [1]) == 0
 
 
 @given(st.sets(st.integers(0, 50)), st.integers(0, 60))
-def test_lost_is_what_was_acknowledged_and_not_seen(seen: set[int], sent: int) -> None:
+def test_acknowledged_records_that_are_not_seen_are_lost(
+    seen: set[int], sent: int
+) -> None:
     seen = {number for number in seen if number < sent}
     assert lost_count(tally_of(sorted(seen)), sent, []) == sent - len(seen)
 
 
 @given(st.lists(st.floats(0, 0.5), max_size=60), st.floats(0, 500))
-def test_the_pace_is_kept_over_uneven_ticks(ticks: list[float], rate: float) -> None:
+def test_the_pace_is_constant_over_uneven_ticks(
+    ticks: list[float], rate: float
+) -> None:
     pacer = Pacer([rate], 1.0)
     sent = sum(pacer.advance(tick)[0] for tick in ticks)
     assert sent == pytest.approx(rate * sum(ticks), abs=1.001)

@@ -46,42 +46,42 @@ def formatted(
 
 
 def test_a_voter_is_broker_and_controller(tmp_path: Path) -> None:
-    found = formatted(tmp_path, 2, None)
-    assert found["process.roles"] == "broker,controller"
+    result = formatted(tmp_path, 2, None)
+    assert result["process.roles"] == "broker,controller"
     assert (
-        found["listeners"] == "PLAINTEXT://127.0.0.1:9102,CONTROLLER://127.0.0.1:9002"
+        result["listeners"] == "PLAINTEXT://127.0.0.1:9102,CONTROLLER://127.0.0.1:9002"
     )
-    assert found["controller.quorum.voters"] == "1@127.0.0.1:9001,2@127.0.0.1:9002"
-    assert found["broker.rack"] == "b"
+    assert result["controller.quorum.voters"] == "1@127.0.0.1:9001,2@127.0.0.1:9002"
+    assert result["broker.rack"] == "b"
 
 
-def test_a_later_broker_is_no_controller(tmp_path: Path) -> None:
-    found = formatted(tmp_path, 3, None)
-    assert found["process.roles"] == "broker"
-    assert found["listeners"] == "PLAINTEXT://127.0.0.1:9102"
+def test_a_later_broker_is_not_a_controller(tmp_path: Path) -> None:
+    result = formatted(tmp_path, 3, None)
+    assert result["process.roles"] == "broker"
+    assert result["listeners"] == "PLAINTEXT://127.0.0.1:9102"
 
 
-def test_clients_come_through_a_proxy_and_brokers_past_it(tmp_path: Path) -> None:
+def test_clients_use_a_proxy_and_brokers_bypass_it(tmp_path: Path) -> None:
     plain = formatted(tmp_path / "plain", 2, None)
     assert plain["advertised.listeners"] == "PLAINTEXT://127.0.0.1:9102"
     assert plain["inter.broker.listener.name"] == "PLAINTEXT"
-    found = formatted(tmp_path / "proxied", 2, None, proxy_port=9302)
+    result = formatted(tmp_path / "proxied", 2, None, proxy_port=9302)
     inner = "INNER://127.0.0.1:9202"
-    assert found["listeners"] == (
+    assert result["listeners"] == (
         f"PLAINTEXT://127.0.0.1:9102,{inner},CONTROLLER://127.0.0.1:9002"
     )
-    assert found["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:9302,{inner}"
-    assert found["inter.broker.listener.name"] == "INNER"
+    assert result["advertised.listeners"] == f"PLAINTEXT://127.0.0.1:9302,{inner}"
+    assert result["inter.broker.listener.name"] == "INNER"
 
 
-def test_properties_that_are_given_prevail(tmp_path: Path) -> None:
+def test_given_properties_override_the_defaults(tmp_path: Path) -> None:
     key = "auto.leader.rebalance.enable"
     assert formatted(tmp_path / "plain", 1, None)[key] == "false"
     given = formatted(tmp_path / "given", 1, None, properties={key: "true"})
     assert given[key] == "true"
 
 
-def test_the_tier_is_set_only_where_it_is_wanted(tmp_path: Path) -> None:
+def test_the_tier_is_set_only_on_request(tmp_path: Path) -> None:
     plain = formatted(tmp_path / "plain", 1, None)
     tiered = formatted(tmp_path / "tiered", 1, tmp_path / "tier")
     assert not any(key.startswith(("remote.", "rsm.", "rlmm.")) for key in plain)
@@ -101,9 +101,9 @@ def test_the_data_folder_is_formatted(tmp_path: Path) -> None:
 def test_every_log_directory_is_formatted_with_an_id_of_its_own(
     tmp_path: Path,
 ) -> None:
-    found = formatted(tmp_path, 1, None, directories=3)
+    result = formatted(tmp_path, 1, None, directories=3)
     folders = [tmp_path / name for name in ("data", "data-2", "data-3")]
-    assert found["log.dirs"] == ",".join(map(str, folders))
+    assert result["log.dirs"] == ",".join(map(str, folders))
     ids = {(f / "meta.properties").read_text().splitlines()[3] for f in folders}
     assert ids == {f"directory.id={kafka_id(UUID(int=5 + i))}" for i in range(3)}
     assert [p.parent.name for p in tmp_path.rglob("bootstrap.checkpoint")] == ["data"]

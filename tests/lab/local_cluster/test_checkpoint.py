@@ -10,13 +10,13 @@ from lab.local_cluster.local_cluster import kafka_pins
 
 
 @pytest.mark.kafka
-def test_the_storage_tool_still_writes_what_is_shipped() -> None:
+def test_the_storage_tool_still_writes_the_shipped_checkpoint() -> None:
     """But for checksums and times."""
     made = make(find_java(), fetch(kafka_pins(), default_cache_dir()))
     assert without_times(made) == without_times(CHECKPOINT.read_bytes())
 
 
-def test_only_checksums_and_times_are_left_out() -> None:
+def test_only_checksums_and_times_are_ignored() -> None:
     """Every feature level is still in what is compared."""
     shipped = CHECKPOINT.read_bytes()
     compared = without_times(shipped)

@@ -69,7 +69,7 @@ def test_three_brokers_in_three_racks_and_an_s3(local_cluster: LocalCluster) -> 
     assert min(local_cluster.memory_bytes().values()) > 0
 
 
-def test_a_topic_lies_where_it_was_asked_for(local_cluster: LocalCluster) -> None:
+def test_a_topic_gets_the_requested_placement(local_cluster: LocalCluster) -> None:
     local_cluster.create_topic("placed", [[3, 1], [2, 3]])
     client = AdminClient({"bootstrap.servers": local_cluster.bootstrap})
     partitions = client.list_topics("placed", timeout=60).topics["placed"].partitions
@@ -93,7 +93,7 @@ def patient_cluster() -> Iterator[LocalCluster]:
 def test_a_new_topic_is_waited_for_on_every_broker(
     patient_cluster: LocalCluster,
 ) -> None:
-    # A new client asks the broker that it was given, and none that is stopped.
+    # A new client queries the broker that it was given, and none that is stopped.
     serving = patient_cluster.bootstrap.split(",")[0]
     # The other brokers are controllers, one of them the active one.
     added = patient_cluster.add_broker("a")
@@ -114,7 +114,7 @@ def test_a_new_topic_is_waited_for_on_every_broker(
     making.join()
 
 
-def test_a_topic_that_cannot_be_is_refused_in_kafka_s_words(
+def test_an_impossible_topic_is_rejected_with_kafkas_message(
     local_cluster: LocalCluster,
 ) -> None:
     with pytest.raises(ClusterUnreachable, match="refused topic astray"):
@@ -134,8 +134,8 @@ def test_segments_of_a_tiered_topic_are_seen_through_s3(
     s3 = local_cluster.s3
 
     def segments() -> list[str]:
-        found = s3.client().list_objects_v2(Bucket=s3.bucket, Prefix="tiered-0-")
-        keys = [entry["Key"] for entry in found.get("Contents", [])]
+        result = s3.client().list_objects_v2(Bucket=s3.bucket, Prefix="tiered-0-")
+        keys = [entry["Key"] for entry in result.get("Contents", [])]
         return [key for key in keys if key.endswith(".log")]
 
     assert eventually(lambda: len(segments()) >= 3)
@@ -161,14 +161,14 @@ def test_no_record_is_lost_when_a_leader_is_killed(own_cluster: LocalCluster) ->
     assert report.read_records == report.acknowledged_records > 1000
 
 
-def test_a_broker_that_is_added_serves(own_cluster: LocalCluster) -> None:
+def test_an_added_broker_serves(own_cluster: LocalCluster) -> None:
     number = own_cluster.add_broker("b")
     assert number == 4
     assert number in broker_ids(own_cluster)
     own_cluster.create_topic("on-the-new-one", [[number]])
 
 
-def test_the_end_leaves_no_process_and_no_folder(scratch: Path) -> None:
+def test_closing_leaves_no_process_and_no_folder(scratch: Path) -> None:
     """Also not the load generators' processes."""
     cluster = LocalCluster(default_cache_dir(), LocalPlan(brokers=1))
     steps: list[str] = []
@@ -204,7 +204,9 @@ def test_a_stop_ends_a_start_in_another_thread(scratch: Path) -> None:
     assert list(scratch.iterdir()) == []
 
 
-def test_a_broker_that_dies_at_its_start_is_told_with_its_log(scratch: Path) -> None:
+def test_a_broker_that_dies_at_its_start_is_reported_with_its_log(
+    scratch: Path,
+) -> None:
     """The logs are kept, the rest is removed."""
     broken = scratch / "java"
     broken.write_text("#!/bin/sh\necho no heap today\nexit 3\n")
@@ -214,9 +216,9 @@ def test_a_broker_that_dies_at_its_start_is_told_with_its_log(scratch: Path) -> 
     with pytest.raises(ClusterUnreachable, match=r"code 3[^$]*no heap today") as caught:
         LocalCluster(default_cache_dir(), plan).start()
     broken.unlink()
-    (kept,) = scratch.iterdir()
-    assert str(kept) in str(caught.value)
-    assert (kept / "broker-1.log").read_text() == "no heap today\n"
+    (remaining,) = scratch.iterdir()
+    assert str(remaining) in str(caught.value)
+    assert (remaining / "broker-1.log").read_text() == "no heap today\n"
 
 
 def test_a_port_in_use_is_told_before_anything_starts(scratch: Path) -> None:

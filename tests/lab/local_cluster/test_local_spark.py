@@ -32,13 +32,13 @@ def test_the_bundled_java_is_not_asked_for_the_module_that_it_lacks(
     assert run.stdout.splitlines() == ["-Dx=a b", "Main", "--add-modules=x"]
 
 
-def test_another_java_is_used_as_it_is(tmp_path: Path) -> None:
-    found = java_home(java(Path("/java/bin/java"), bundled=False), tmp_path / "home")
-    assert found == Path("/java")
+def test_another_java_is_used_unchanged(tmp_path: Path) -> None:
+    result = java_home(java(Path("/java/bin/java"), bundled=False), tmp_path / "home")
+    assert result == Path("/java")
     assert not (tmp_path / "home").exists()
 
 
-def test_a_master_counts_no_workers_until_it_answers_in_json(tmp_path: Path) -> None:
+def test_a_master_has_no_workers_until_it_answers_in_json(tmp_path: Path) -> None:
     answers = iter([b"", b"<html>starting</html>", b"[]", b'{"aliveworkers": 2}'])
 
     class Master(Handler):

@@ -69,7 +69,7 @@ def test_a_killed_lab_leaves_no_process_and_no_folder(
         bystander.wait()
 
 
-def test_the_reaper_outlives_what_a_terminal_sends(tmp_path: Path) -> None:
+def test_the_reaper_survives_the_signals_of_a_terminal(tmp_path: Path) -> None:
     """Its parent is killed after the signals, and it still cleans up."""
     folder = tmp_path / "lab"
     parent, child = start_parent(folder)
@@ -117,14 +117,14 @@ def test_closing_twice_is_the_same_as_once(tmp_path: Path) -> None:
     assert not (tmp_path / "lab").exists()
 
 
-def test_nothing_starts_after_the_end(tmp_path: Path) -> None:
+def test_nothing_starts_after_closing(tmp_path: Path) -> None:
     processes = Processes(tmp_path / "lab")
     processes.close()
     with pytest.raises(ExecutionStopped):
         processes.spawn("sleeper", ["sleep", "600"])
 
 
-def test_logs_outlive_the_lab_when_kept(tmp_path: Path) -> None:
+def test_logs_outlive_the_lab_on_request(tmp_path: Path) -> None:
     processes = Processes(tmp_path / "lab")
     processes.spawn("talker", ["sh", "-c", "echo one; echo two >&2"]).wait()
     assert processes.log_tail("talker", lines=1) == "two"

@@ -48,10 +48,10 @@ def receive(connection: socket.socket) -> bytes:
 
 def exactly(connection: socket.socket, size: int) -> bytes:
     """So many bytes; fewer at the end of the connection."""
-    found = b""
-    while len(found) < size and (more := connection.recv(size - len(found))):
-        found += more
-    return found
+    result = b""
+    while len(result) < size and (more := connection.recv(size - len(result))):
+        result += more
+    return result
 
 
 class Client:
@@ -111,7 +111,7 @@ def test_messages_pass_and_come_from_its_own_address(
     assert echo.peers == ["127.0.0.2"]
 
 
-def test_a_lost_request_is_not_heard_and_the_next_one_is(
+def test_a_lost_request_does_not_arrive_and_the_next_one_does(
     echo: Echo, proxy: Proxy, client: Client
 ) -> None:
     proxy.order(Api.ELECT_LEADERS, Fault.LOSE_REQUEST)
@@ -123,7 +123,7 @@ def test_a_lost_request_is_not_heard_and_the_next_one_is(
     assert proxy.faults_left(Api.ELECT_LEADERS) == 0
 
 
-def test_a_request_whose_answer_is_lost_is_heard(
+def test_a_request_whose_answer_is_lost_arrives(
     echo: Echo, proxy: Proxy, client: Client
 ) -> None:
     proxy.order(Api.ELECT_LEADERS, Fault.LOSE_ANSWER)
@@ -136,7 +136,7 @@ def test_a_request_whose_answer_is_lost_is_heard(
 @pytest.mark.parametrize(
     ("harm", "heard"), [(Fault.CUT_BEFORE, []), (Fault.CUT_AFTER, [b"first"])]
 )
-def test_a_connection_ends_before_or_after_its_request_is_heard(
+def test_a_connection_ends_before_or_after_its_request_arrives(
     echo: Echo, proxy: Proxy, client: Client, harm: Fault, heard: list[bytes]
 ) -> None:
     proxy.order(Api.METADATA, harm)
@@ -152,14 +152,14 @@ def test_a_delayed_answer_comes_late(proxy: Proxy, client: Client) -> None:
     assert client.answer() == b"first"
 
 
-def test_orders_are_forgotten(proxy: Proxy, client: Client) -> None:
+def test_faults_can_be_cleared(proxy: Proxy, client: Client) -> None:
     proxy.order(Api.METADATA, Fault.LOSE_REQUEST, times=9)
     proxy.heal()
     client.ask(Api.METADATA, b"first")
     assert client.answer() == b"first"
 
 
-def test_it_goes_away_and_comes_back(proxy: Proxy, client: Client) -> None:
+def test_a_proxy_can_disappear_and_return(proxy: Proxy, client: Client) -> None:
     client.ask(Api.METADATA, b"first")
     assert client.answer() == b"first"
     proxy.cut()
@@ -176,7 +176,7 @@ def test_it_goes_away_and_comes_back(proxy: Proxy, client: Client) -> None:
         assert again.answer() == b"third"
 
 
-def test_a_broker_that_is_away_ends_the_connection() -> None:
+def test_an_unreachable_broker_ends_the_connection() -> None:
     listening, away = free_ports(2)
     with (
         Proxy({listening: away}) as proxy,
@@ -185,7 +185,7 @@ def test_a_broker_that_is_away_ends_the_connection() -> None:
         assert refused.answer() == b""
 
 
-def test_nobody_listens_after_its_end(echo: Echo) -> None:
+def test_nothing_listens_after_its_end(echo: Echo) -> None:
     (port,) = free_ports(1)
     with Proxy({port: echo.port}) as proxy:
         assert answers(proxy.ports[0])

@@ -73,7 +73,7 @@ def seconds_until_moved(simulated: SimulatedCluster) -> float:
     return simulated.now_s - begun_s
 
 
-def test_a_replica_copies_the_whole_log_over_the_card() -> None:
+def test_a_replica_copies_the_whole_log_at_the_network_bandwidth() -> None:
     simulated = cluster()
     simulated.reassign(only(simulated).id, of([2]))
     assert only(simulated).replicas == of([2, 1])
@@ -82,21 +82,21 @@ def test_a_replica_copies_the_whole_log_over_the_card() -> None:
     assert simulated.used_bytes(BrokerId(1)) == 0.0
 
 
-def test_two_copies_share_the_card_of_their_leader() -> None:
+def test_two_copies_share_the_network_bandwidth_of_their_leader() -> None:
     simulated = cluster(partitions=2)
     for number, pid in enumerate(simulated.partitions):
         simulated.reassign(pid, of([2 + number]))
     assert seconds_until_moved(simulated) == pytest.approx(20.0, abs=0.5)
 
 
-def test_what_is_produced_leaves_less_for_copies() -> None:
+def test_produced_data_leave_less_bandwidth_for_copies() -> None:
     simulated = cluster(produced=20 * MB)
     simulated.reassign(only(simulated).id, of([2]))
     # 100 MB/s catch up with 1,000 MB that grow by 20 MB/s.
     assert seconds_until_moved(simulated) == pytest.approx(1000 / 80, abs=0.5)
 
 
-def test_a_throttle_below_what_is_produced_never_ends() -> None:
+def test_a_copy_throttled_below_the_produce_rate_never_ends() -> None:
     simulated = cluster(produced=20 * MB)
     partition = only(simulated)
     simulated.brokers[BrokerId(1)].configs[RATES[0]] = str(int(15 * MB))
@@ -109,7 +109,7 @@ def test_a_throttle_below_what_is_produced_never_ends() -> None:
     assert not partition.is_moving
 
 
-def test_a_throttle_holds_only_for_what_is_listed() -> None:
+def test_a_throttle_applies_only_to_listed_replicas() -> None:
     simulated = cluster(partitions=2)
     one, other = simulated.partitions.values()
     simulated.brokers[BrokerId(2)].configs[RATES[1]] = str(int(10 * MB))
@@ -121,14 +121,14 @@ def test_a_throttle_holds_only_for_what_is_listed() -> None:
     assert not other.is_moving
 
 
-def test_a_tiered_replica_copies_the_tail_alone() -> None:
+def test_a_tiered_replica_copies_only_the_tail() -> None:
     simulated = cluster(storage=StorageKind.TIERED, tail=50 * MB)
     simulated.reassign(only(simulated).id, of([2]))
     assert seconds_until_moved(simulated) == pytest.approx(0.5, abs=0.5)
     assert only(simulated).bytes_on(BrokerId(2)) == 50 * MB
 
 
-def test_automq_hands_over_with_nobody_leading_meanwhile() -> None:
+def test_automq_hands_over_with_no_leader_in_between() -> None:
     simulated = cluster(storage=StorageKind.SHARED)
     simulated.reassign(only(simulated).id, of([2]))
     assert (only(simulated).replicas, only(simulated).leader) == ([2], NO_BROKER)
@@ -137,7 +137,7 @@ def test_automq_hands_over_with_nobody_leading_meanwhile() -> None:
     assert only(simulated).leader == 2
 
 
-def test_a_list_that_only_reorders_does_not_move_leadership() -> None:
+def test_a_reordered_list_does_not_move_leadership() -> None:
     simulated = cluster(replicas=(1, 2))
     simulated.reassign(only(simulated).id, of([2, 1]))
     assert (only(simulated).replicas, only(simulated).leader) == ([2, 1], 1)
@@ -199,7 +199,7 @@ def test_kafkas_own_leader_balancing_elects_every_few_seconds() -> None:
     assert only(simulated).leader == 2
 
 
-def test_a_lost_answer_was_done_and_a_lost_request_was_not() -> None:
+def test_a_request_with_a_lost_answer_is_executed_and_a_lost_request_is_not() -> None:
     for lost, moved in ((Lost.REQUEST, False), (Lost.ANSWER, True)):
         simulated = cluster()
         admin = SimulatedAdmin(simulated, Faults(lost={0: lost}))
@@ -244,7 +244,7 @@ def test_a_replica_is_copied_beside_the_one_in_use_and_then_changes_over() -> No
     assert lies_in(simulated, 1) == ["/b"]
 
 
-def test_a_copy_to_where_the_replica_lies_cancels_one_to_elsewhere() -> None:
+def test_a_move_to_the_present_directory_cancels_the_pending_one() -> None:
     simulated = two_dirs()
     for path in ("/b", "/a"):
         simulated.directories.alter(BrokerId(1), only(simulated).id, path)
@@ -259,7 +259,9 @@ def test_a_directory_that_a_broker_has_not_is_refused() -> None:
     assert answer == Answer.refused("broker 1 answers LogDirNotFound (57)")
 
 
-def test_a_new_replica_is_made_where_its_broker_was_told_unless_that_died() -> None:
+def test_a_new_replica_uses_the_requested_directory_unless_its_broker_restarted() -> (
+    None
+):
     for dies, path in ((False, "/b"), (True, "/a")):
         simulated = two_dirs()
         pid = only(simulated).id
@@ -272,7 +274,7 @@ def test_a_new_replica_is_made_where_its_broker_was_told_unless_that_died() -> N
         assert lies_in(simulated, 2) == [path]
 
 
-def test_brokers_that_lag_show_what_was_and_others_what_is() -> None:
+def test_lagging_brokers_show_the_old_state_and_others_the_new_one() -> None:
     simulated = cluster(storage=StorageKind.SHARED)
     pid = only(simulated).id
     simulated.metadata.lags_s = {b: 0.0 if b == 1 else 3.0 for b in of(range(1, 6))}
@@ -294,7 +296,9 @@ def test_more_partitions_than_a_policy_allows_are_all_refused() -> None:
     assert not any(p.is_moving for p in simulated.partitions.values())
 
 
-def test_a_tide_is_low_when_its_period_begins_and_high_in_between() -> None:
+def test_a_periodic_load_is_low_at_the_start_of_its_period_and_high_in_between() -> (
+    None
+):
     curve = tide(10.0, 30.0, 8.0)
     assert [curve(t) for t in (0, 2, 4, 6, 8)] == pytest.approx([10, 20, 30, 20, 10])
 
@@ -307,7 +311,7 @@ def test_a_tide_is_low_when_its_period_begins_and_high_in_between() -> None:
     ),
     free=st.fixed_dictionaries({i: st.floats(-1.0, 100.0) for i in range(5)}),
 )
-def test_fair_rates_fill_a_limit_of_every_flow_and_break_none(
+def test_fair_rates_exhaust_a_limit_of_every_flow_and_exceed_none(
     flows: dict[int, list[int]], free: dict[int, float]
 ) -> None:
     rates = fair_rates(flows, free)

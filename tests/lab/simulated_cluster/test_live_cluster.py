@@ -44,7 +44,7 @@ def test_equal_orders_make_equal_worlds_and_other_seeds_others() -> None:
     assert world(order()).fingerprint != world(order(seed=8)).fingerprint
 
 
-def test_loads_go_up_and_down_while_the_placement_stays() -> None:
+def test_loads_rise_and_fall_while_the_placement_stays() -> None:
     live = LiveCluster(order(), speed=6.0)
     first = live.snapshot()
     live.cluster.advance(100.0)
@@ -54,7 +54,7 @@ def test_loads_go_up_and_down_while_the_placement_stays() -> None:
     assert not np.allclose(first.partitions.loads[:, 0], second.partitions.loads[:, 0])
 
 
-def test_who_waits_by_its_clock_waits_until_that_much_of_it_has_passed() -> None:
+def test_a_wait_by_the_simulated_clock_lasts_its_simulated_time() -> None:
     with LiveCluster(order(), speed=6.0) as live:
         for _ in range(5):
             before_s = live.now_s()
@@ -62,20 +62,20 @@ def test_who_waits_by_its_clock_waits_until_that_much_of_it_has_passed() -> None
             assert live.now_s() - before_s >= 2.0
 
 
-def test_entered_its_time_passes_and_a_copy_ends_by_itself() -> None:
+def test_in_its_context_time_passes_and_a_copy_completes_by_itself() -> None:
     with LiveCluster(order(), speed=200.0) as live:
         partition = next(iter(live.cluster.partitions.values()))
         others = sorted(set(live.cluster.brokers) - set(partition.replicas))
-        wanted = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
-        live.admin().reassign({partition.id: wanted})
-        until(lambda: partition.replicas == wanted and not partition.is_moving)
-        assert live.snapshot().replicas(0) == tuple(wanted)
+        replicas = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
+        live.admin().reassign({partition.id: replicas})
+        until(lambda: partition.replicas == replicas and not partition.is_moving)
+        assert live.snapshot().replicas(0) == tuple(replicas)
     stopped_s = live.now_s()
     time.sleep(0.3)
     assert live.now_s() == stopped_s
 
 
-def test_an_observer_looks_no_more_often_than_it_is_told() -> None:
+def test_an_observer_polls_no_more_often_than_configured() -> None:
     live = LiveCluster(order(), speed=1.0)
     observer = LiveObserver(live, every_s=3600.0)
     seen = observer.snapshot()
@@ -84,26 +84,24 @@ def test_an_observer_looks_no_more_often_than_it_is_told() -> None:
     assert LiveObserver(live).snapshot().header.taken_at_ms > seen.header.taken_at_ms
 
 
-def test_a_copy_under_way_counts_only_while_an_old_replica_lags() -> None:
+def test_a_copy_in_progress_counts_only_while_an_old_replica_lags() -> None:
     live = LiveCluster(order(), speed=1.0)
     assert live.replication() == Replication(under_replicated=0, offline=0)
     partition = next(iter(live.cluster.partitions.values()))
     others = sorted(set(live.cluster.brokers) - set(partition.replicas))
-    wanted = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
-    live.admin().reassign({partition.id: wanted})
+    replicas = [*partition.replicas[: RACKS - 1], BrokerId(others[0])]
+    live.admin().reassign({partition.id: replicas})
     assert partition.is_moving
     assert live.replication().under_replicated == 0
 
 
-def test_brokers_that_die_leave_partitions_short_of_replicas_or_without_leader() -> (
-    None
-):
+def test_dead_brokers_leave_partitions_under_replicated_or_offline() -> None:
     live = LiveCluster(order(), speed=1.0)
     *dying, last = sorted(live.cluster.brokers)
     for broker in dying:
         live.cluster.kill(broker)
     live.cluster.advance(120.0)
-    found = live.replication()
+    result = live.replication()
     partitions = live.cluster.partitions.values()
-    assert found.offline == sum(last not in p.replicas for p in partitions) > 0
-    assert found.under_replicated == len(partitions) - found.offline > 0
+    assert result.offline == sum(last not in p.replicas for p in partitions) > 0
+    assert result.under_replicated == len(partitions) - result.offline > 0

@@ -43,7 +43,7 @@ def test_the_strongest_cycle_is_the_day_and_the_week_stands_out() -> None:
     assert power[by_week] > 20 * np.median(power)
 
 
-def test_means_by_hour_of_the_week_show_the_weekend_and_the_afternoon() -> None:
+def test_hourly_means_of_the_week_show_the_weekend_and_the_afternoon() -> None:
     slots = np.array([hour_of_week(t) for t in HOURS])
     total = history(Rhythm()).mean(axis=1)
     means = np.bincount(slots, total) / np.bincount(slots)
@@ -52,7 +52,7 @@ def test_means_by_hour_of_the_week_show_the_weekend_and_the_afternoon() -> None:
     assert 12 <= by_day[:5].mean(axis=0).argmax() <= 18
 
 
-def test_days_and_weeks_alone_leave_the_mean_as_it_is() -> None:
+def test_daily_and_weekly_cycles_leave_the_mean_unchanged() -> None:
     np.testing.assert_allclose(history().mean(axis=0), 1.0, rtol=1e-6)
 
 
@@ -68,15 +68,15 @@ def lengths(on: np.ndarray) -> Iterator[int]:
     yield from edges[1::2] - edges[::2]
 
 
-def test_bursts_are_twice_to_six_times_as_much_for_hours() -> None:
+def test_bursts_multiply_the_load_by_two_to_six_for_hours() -> None:
     times = history(Rhythm(growth=0.0, bursts=2.0, noise=0.0)) / history()
     of_topics = times[:, ::3]
     on = of_topics > 1.0 + 1e-3
     assert ((of_topics[on] > 1.999) & (of_topics[on] < 6.001)).all()
-    found = [length for column in on.T for length in lengths(column)]
-    assert max(found) <= 6  # of two that meet
+    result = [length for column in on.T for length in lengths(column)]
+    assert max(result) <= 6  # of two that meet
     # Those that are shorter than an hour may fall between two looks.
-    assert 0.7 * 2 * 40 * WEEKS < len(found) < 1.1 * 2 * 40 * WEEKS
+    assert 0.7 * 2 * 40 * WEEKS < len(result) < 1.1 * 2 * 40 * WEEKS
 
 
 def test_rates_and_sizes_grow_by_as_much_a_week() -> None:

@@ -56,13 +56,13 @@ def test_replicas_lie_in_different_racks_whatever_the_shape(
 
 
 @pytest.mark.parametrize(("brokers", "young"), [(3, False), (1000, True)])
-def test_of_three_brokers_and_of_a_thousand_each_old_one_holds_replicas(
+def test_each_old_broker_holds_replicas_at_any_cluster_size(
     brokers: int, young: bool
 ) -> None:
     made = mean(order(brokers, 20 * brokers, young=young))
-    held = np.bincount(made.partitions.replica_broker, minlength=brokers)
-    assert len(made.header.brokers) == len(held) == brokers
-    assert held[: brokers - young * young_brokers(brokers)].min() > 0
+    counts = np.bincount(made.partitions.replica_broker, minlength=brokers)
+    assert len(made.header.brokers) == len(counts) == brokers
+    assert counts[: brokers - young * young_brokers(brokers)].min() > 0
 
 
 def test_rates_of_topics_fall_by_zipfs_law() -> None:
@@ -79,21 +79,21 @@ def test_rates_of_the_partitions_of_a_topic_fall_by_zipfs_law() -> None:
     assert slope(np.sort(largest)[::-1]) == pytest.approx(-0.6, abs=0.01)
 
 
-def test_without_skew_all_partitions_take_in_as_much() -> None:
+def test_without_skew_all_partitions_have_equal_rates() -> None:
     made = mean(order(6, 60, topic_skew=0.0, partition_skew=0.0))
     columns = made.partitions
     topics = columns.loads[:, 0] * np.bincount(columns.topic)[columns.topic]
     assert topics.max() - topics.min() <= np.bincount(columns.topic).max()
 
 
-def test_unequal_brokers_have_one_and_a_half_and_two_times_a_capacity() -> None:
+def test_unequal_brokers_have_three_capacities() -> None:
     brokers = mean(order(30, 300, unequal=True)).header.brokers
     capacities = {b.capacity[Resource.NET_IN] for b in brokers}
     assert {c / min(capacities) for c in capacities} == {1.0, 1.5, 2.0}
 
 
 @pytest.mark.parametrize("storage", list(StorageKind))
-def test_a_cluster_has_the_storage_that_was_asked_for(storage: StorageKind) -> None:
+def test_a_cluster_has_the_requested_storage(storage: StorageKind) -> None:
     made = mean(order(storage=storage))
     columns = made.partitions
     assert {t.storage for t in made.header.topics} == {storage}
@@ -122,6 +122,6 @@ def test_what_no_cluster_can_have_is_refused(
 
 def test_shared_storage_has_one_replica() -> None:
     shape = ClusterShape(brokers=6, partitions=6, racks=3, rf=3)
-    wanted = order()
+    spec = order()
     with pytest.raises(ConfigError, match="on shared storage a partition has one"):
-        Order(shape=shape, storage=StorageKind.SHARED, rhythm=wanted.rhythm, seed=1)
+        Order(shape=shape, storage=StorageKind.SHARED, rhythm=spec.rhythm, seed=1)

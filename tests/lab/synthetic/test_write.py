@@ -29,7 +29,7 @@ def written(folder: Path, wanted: Order) -> Path:
     return folder
 
 
-def test_a_seed_gives_the_same_bytes_again_and_another_seed_others(
+def test_equal_seeds_give_equal_bytes_and_other_seeds_different_ones(
     tmp_path: Path,
 ) -> None:
     first = contents(written(tmp_path / "first", order()))
@@ -43,17 +43,17 @@ def test_the_history_has_every_partition_at_every_step_by_day(tmp_path: Path) ->
     state = written(tmp_path / "state", order(days=2))
     days = sorted(p.name for p in (state / "history").iterdir())
     assert days == ["date=2023-11-12", "date=2023-11-13", "date=2023-11-14"]
-    found = pa.concat_tables(
+    result = pa.concat_tables(
         pa.parquet.ParquetFile(path).read()
         for path in sorted((state / "history").rglob("*.parquet"))
     )
-    assert {*found.schema.names} <= {*VECTORS.names}
+    assert {*result.schema.names} <= {*VECTORS.names}
     made = SyntheticCluster(order())
     steps = [END_MS - HOUR_MS * i for i in reversed(range(48))]
-    assert found.equals(pa.concat_tables([made.vectors(t) for t in steps]))
+    assert result.equals(pa.concat_tables([made.vectors(t) for t in steps]))
 
 
-def test_the_loads_are_those_that_the_samples_make(tmp_path: Path) -> None:
+def test_the_loads_match_those_computed_from_the_samples(tmp_path: Path) -> None:
     """As of a state that was recorded, and as the history ends."""
     state = read_recording(written(tmp_path / "state", order()))
     samples = pa.concat_tables([state.samples(b) for b in state.batches])
@@ -69,18 +69,18 @@ def test_the_loads_are_those_that_the_samples_make(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("storage", list(StorageKind))
-def test_disks_carry_what_the_storage_leaves_on_them(
+def test_disk_loads_follow_the_storage_kind(
     tmp_path: Path, storage: StorageKind
 ) -> None:
-    wanted = order(storage=storage, days=0)
-    found = write_synthetic(tmp_path / "state", wanted)
-    disk = found.partitions.loads[:, found.header.resources.index(Resource.DISK)]
+    spec = order(storage=storage, days=0)
+    result = write_synthetic(tmp_path / "state", spec)
+    disk = result.partitions.loads[:, result.header.resources.index(Resource.DISK)]
     assert (disk == 0).all() == (storage is StorageKind.SHARED)
-    assert (disk <= found.partitions.size_bytes).all()
+    assert (disk <= result.partitions.size_bytes).all()
     assert not (tmp_path / "state" / "history").exists()
 
 
-def test_a_folder_that_exists_is_not_touched(tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_touched(tmp_path: Path) -> None:
     (tmp_path / "taken").mkdir()
     with pytest.raises(ConfigError, match="taken exists; name another folder"):
         write_synthetic(tmp_path / "taken", order())

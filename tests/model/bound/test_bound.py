@@ -62,7 +62,9 @@ def test_no_allowed_plan_is_better_than_the_bound(case: tuple) -> None:
 
 @settings(deadline=None)
 @given(data=st.data())
-def test_cheapest_placements_are_those_of_all(data: st.DataObject) -> None:
+def test_cheapest_placements_are_the_cheapest_of_all_placements(
+    data: st.DataObject,
+) -> None:
     """Against every set and leader, with any racks and caps."""
     count, rf = data.draw(st.integers(1, 6)), data.draw(st.integers(1, 4))
     racks = data.draw(st.integers(1, count))
@@ -83,32 +85,32 @@ def test_cheapest_placements_are_those_of_all(data: st.DataObject) -> None:
     caps_of = RackCaps(
         rack=np.array(rack), caps=np.array(caps), may_lead=np.ones(count, bool)
     )
-    found = cheapest_placements(np.array([follow]), np.array([lead]), rf, caps_of)
-    assert found.tolist() == [best]
+    result = cheapest_placements(np.array([follow]), np.array([lead]), rf, caps_of)
+    assert result.tolist() == [best]
 
 
 def lagrangians(
     state: Snapshot, goals: Goals, prices: dict[BrokerId, dict[str, float]]
 ) -> list[float]:
     """Priced loads and paid moves of every allowed placement of the only row."""
-    found = []
+    result = []
     for chosen in row_changes(state, 0):
         changes = () if is_present(state, chosen) else (chosen,)
-        told = evaluate_proposal(Proposal(state, goals, changes))
-        if not told.violations:
+        evaluation = evaluate_proposal(Proposal(state, goals, changes))
+        if not evaluation.violations:
             priced = sum(
                 prices[b][key] * (1 + deviation)
-                for key, by_broker in told.deviations.items()
+                for key, by_broker in evaluation.deviations.items()
                 if any(g.resource == key and g.weight for g in goals.balance)
                 for b, deviation in by_broker.items()
             )
-            found.append(priced + told.prices)
-    return found
+            result.append(priced + evaluation.prices)
+    return result
 
 
 @settings(deadline=None, max_examples=100)
 @given(case=priced_clusters(rows=1))
-def test_a_row_costs_what_its_cheapest_placement_does(case: tuple) -> None:
+def test_the_cost_of_a_row_is_that_of_its_cheapest_placement(case: tuple) -> None:
     """At least; exactly where the rack rule is a cap for each rack."""
     state, goals, prices = case
     # In range for both objectives, so that no price is cut.
@@ -141,30 +143,32 @@ def skewed() -> Snapshot:
         {"excluded_topics": Names(prefix=("",)), "objective": ObjectiveKind.BAND},
     ],
 )
-def test_where_nothing_can_pay_the_bound_is_what_stands(others: dict) -> None:
+def test_if_no_move_pays_off_the_bound_is_the_present_objective(others: dict) -> None:
     """F's own slope as prices."""
     state, goals = skewed(), NO_FLOOR.model_copy(update=others)
-    told = evaluate(state, goals, [])
+    evaluation = evaluate(state, goals, [])
     prices: dict[BrokerId, dict[str, float]] = {b: {} for b in state.broker}
-    for key, by_broker in told.deviations.items():
+    for key, by_broker in evaluation.deviations.items():
         for broker, v in by_broker.items():
             slope = 2 * v
             if goals.objective is ObjectiveKind.BAND:
                 slope = np.sign(v) * goals.excess_price if abs(v) > 0.1 else 0.0
             prices[broker][key] = slope
-    assert told.objective > 0.1
-    assert price_bound(state, goals, prices) == pytest.approx(told.objective, rel=1e-8)
-    assert price_bound(state, goals, prices) <= told.objective
+    assert evaluation.objective > 0.1
+    assert price_bound(state, goals, prices) == pytest.approx(
+        evaluation.objective, rel=1e-8
+    )
+    assert price_bound(state, goals, prices) <= evaluation.objective
 
 
-def test_a_plan_at_the_right_prices_is_proved() -> None:
+def test_a_plan_is_proved_at_the_right_prices() -> None:
     """Many small rows: what is left of the gap is a small part of a move's price."""
     state = snapshot(brokers(2), [(1,)] * 150 + [(2,)] * 50)
     goals = NO_FLOOR.model_copy(update={"move_price": 0.004})
     # One row moves four squared deviations by 0.01 and costs 1.05 prices: moves pay
     # until 4 x 2 v x 0.01 = 0.0042.
     v = 0.0525
-    told = evaluate_proposal(
+    evaluation = evaluate_proposal(
         propose(state, *(change(i, 2) for i in range(45)), goals=goals)
     )
     prices = {
@@ -172,10 +176,10 @@ def test_a_plan_at_the_right_prices_is_proved() -> None:
         for b, sign in ((1, 1), (2, -1))
     }
     bound = price_bound(state, goals, prices)
-    assert told.objective - 0.0001 < bound <= told.objective
+    assert evaluation.objective - 0.0001 < bound <= evaluation.objective
 
 
-def test_prices_that_cannot_count_are_left_out() -> None:
+def test_prices_that_cannot_count_are_omitted() -> None:
     """Of unknown dimensions, of leaving brokers, and what is no number."""
     state = snapshot(
         brokers(3, states={3: BrokerState.DRAINING}), [(1,), (1,), (2,), (3,)]
@@ -188,16 +192,16 @@ def test_prices_that_cannot_count_are_left_out() -> None:
     assert price_bound(state, NO_FLOOR, odd) == price_bound(state, NO_FLOOR, {})
 
 
-def test_a_bound_is_never_below_nothing() -> None:
+def test_a_bound_is_never_negative() -> None:
     prices = {BrokerId(1): {"net_in": 1e9}, BrokerId(2): {"net_in": -1e9}}
     assert price_bound(skewed(), NO_FLOOR, prices) == 0.0
 
 
-def test_an_empty_cluster_has_the_bound_nothing() -> None:
+def test_an_empty_cluster_has_the_bound_zero() -> None:
     assert price_bound(snapshot((), []), NO_FLOOR, {}) == 0.0
 
 
-def test_topics_add_what_fixed_partitions_force() -> None:
+def test_topics_add_the_imbalance_forced_by_fixed_partitions() -> None:
     """Of five replicas on two brokers the four that rest on broker 1 stay there."""
     recent = [
         RecentMove(topic=TOPIC, partition=i, left=(), at_ms=TAKEN_AT_MS)
@@ -209,7 +213,7 @@ def test_topics_add_what_fixed_partitions_force() -> None:
         assert price_bound(state, goals, {}) == pytest.approx(2 * (1.5 / 2.5) ** 2)
 
 
-def test_topics_add_what_whole_numbers_force() -> None:
+def test_topics_add_the_imbalance_forced_by_integrality() -> None:
     """Three replicas on two brokers: 2 and 1 against the level 1.5."""
     goals = Goals(balance=(Goal(resource=Count.TOPIC_REPLICAS, weight=3.0),))
     state = snapshot(brokers(2), [(1,)] * 3)

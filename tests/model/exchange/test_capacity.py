@@ -42,13 +42,13 @@ def test_units_become_bytes(tmp_path: Path) -> None:
     }
 
 
-def test_a_brokers_own_entry_goes_before_the_default(tmp_path: Path) -> None:
+def test_a_brokers_own_entry_overrides_the_default(tmp_path: Path) -> None:
     path = written(tmp_path, entry("-1"), entry("0", NW_IN="50000"))
     assert capacity(path, 0).capacity[Resource.NET_IN] == 50_000 * KB
     assert capacity(path, 1).capacity[Resource.NET_IN] == 10_000 * KB
 
 
-def test_numbers_need_no_quotes(tmp_path: Path) -> None:
+def test_numbers_may_be_unquoted(tmp_path: Path) -> None:
     path = written(tmp_path, entry(3, DISK=5, NW_IN=0.5))
     assert capacity(path, 3).capacity[Resource.DISK] == 5 * MB
     assert capacity(path, 3).capacity[Resource.NET_IN] == 512.0
@@ -59,7 +59,7 @@ def test_cores_are_percent_of_one_core(tmp_path: Path) -> None:
     assert capacity(path, 1).capacity[Resource.CPU] == 1600.0
 
 
-def test_log_directories_are_summed_and_kept(tmp_path: Path) -> None:
+def test_log_directories_are_summed_and_preserved(tmp_path: Path) -> None:
     path = written(tmp_path, entry("-1", DISK={"/b": "200", "/a": "100"}))
     broker = capacity(path, 1)
     assert broker.capacity[Resource.DISK] == 300 * MB
@@ -69,23 +69,25 @@ def test_log_directories_are_summed_and_kept(tmp_path: Path) -> None:
     ]
 
 
-def test_a_single_log_directory_is_none_to_choose_from(tmp_path: Path) -> None:
+def test_a_single_log_directory_leaves_nothing_to_choose(tmp_path: Path) -> None:
     path = written(tmp_path, entry("-1", DISK={"/a": "100"}))
     assert capacity(path, 1).log_dirs == ()
     assert capacity(path, 1).capacity[Resource.DISK] == 100 * MB
 
 
-def test_a_broker_that_is_not_told_of_stays_as_it_is(tmp_path: Path) -> None:
+def test_a_broker_without_an_entry_is_unchanged(tmp_path: Path) -> None:
     path = written(tmp_path, entry("7"))
     assert capacity(path, 1) == Broker(id=BrokerId(1))
 
 
-def test_a_snapshot_gets_capacities_and_keeps_the_rest(tmp_path: Path) -> None:
+def test_adding_capacities_leaves_the_rest_of_a_snapshot_unchanged(
+    tmp_path: Path,
+) -> None:
     state = snapshot(brokers(2, "ab"), [(1,), (2,)])
-    found = with_capacities(state, read_capacities(written(tmp_path, entry("2"))))
-    assert [bool(b.capacity) for b in found.header.brokers] == [False, True]
-    assert [b.rack for b in found.header.brokers] == ["a", "b"]
-    assert found.fingerprint == state.fingerprint
+    result = with_capacities(state, read_capacities(written(tmp_path, entry("2"))))
+    assert [bool(b.capacity) for b in result.header.brokers] == [False, True]
+    assert [b.rack for b in result.header.brokers] == ["a", "b"]
+    assert result.fingerprint == state.fingerprint
 
 
 @pytest.mark.parametrize(
@@ -122,7 +124,7 @@ def test_what_cannot_be_a_capacity_is_named(
         read_capacities(written(tmp_path, *entries))
 
 
-def test_what_is_no_json_is_named_with_its_line(tmp_path: Path) -> None:
+def test_invalid_json_is_named_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "c.json").write_text('{\n"brokerCapacities": [,]}')
     with pytest.raises(ConfigError, match=r"c\.json, line 2: this is not valid JSON"):
         read_capacities(tmp_path / "c.json")

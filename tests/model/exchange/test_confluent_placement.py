@@ -49,7 +49,7 @@ def test_a_file_may_be_for_some_topics(file: Path) -> None:
     assert not rule.topics.match("payments")
 
 
-def test_a_plan_places_what_the_file_asks_for(file: Path) -> None:
+def test_a_plan_follows_the_placement_file(file: Path) -> None:
     given = Origin(placement=(str(file),))
     goals = goals_of(Settings(), None, given)
     state = snapshot(
@@ -68,7 +68,7 @@ def test_a_plan_places_what_the_file_asks_for(file: Path) -> None:
     assert not evaluate(state, goals, plan.moves).violations
 
 
-def test_goals_may_hold_it_as_documented(tmp_path: Path) -> None:
+def test_goals_may_contain_the_placement_as_documented(tmp_path: Path) -> None:
     (tmp_path / "goals.toml").write_text(
         '[[placements]]\ntopics = {prefix = ["orders"]}\n[placements.placement]\n'
         'version = 1\nreplicas = [{count = 2, constraints = {rack = "east"}}, '
@@ -108,7 +108,7 @@ def test_a_fault_is_named_with_its_line_and_field(
         read_placement(str(path))
 
 
-def test_a_file_that_is_missing_or_no_json_is_named(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_json_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"nothing\.json"):
         read_placement(f"orders={tmp_path / 'nothing.json'}")
     (tmp_path / "bad.json").write_text("{")

@@ -41,28 +41,28 @@ MOVING = (
 )
 
 
-def test_kafka_4s_lines_are_read(tmp_path: Path) -> None:
+def test_output_of_kafka_4_is_read(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_4)
-    found = read_description(tmp_path / "d.txt")
-    assert [(t.name, t.topic_id, t.tiered) for t in found.topics] == [
+    result = read_description(tmp_path / "d.txt")
+    assert [(t.name, t.topic_id, t.tiered) for t in result.topics] == [
         ("orders", "b04d3942-750f-410f-852e-ce5e901f0d2d", False)
     ]
-    assert [(p.id.partition, p.replicas, p.leader) for p in found.partitions] == [
+    assert [(p.id.partition, p.replicas, p.leader) for p in result.partitions] == [
         (0, (1, 2), 1),
         (1, (2, 3), 3),
         (2, (4, 5), NO_BROKER),
     ]
 
 
-def test_what_a_real_cluster_printed_is_read() -> None:
-    found = read_description(RECORDED)
-    assert [(t.name, len(t.topic_id)) for t in found.topics] == [
+def test_output_of_a_real_cluster_is_read() -> None:
+    result = read_description(RECORDED)
+    assert [(t.name, len(t.topic_id)) for t in result.topics] == [
         ("audit.log", 36),
         ("orders", 36),
     ]
-    assert len(found.partitions) == 8
-    assert found.partitions[6].replicas == (2, 3)
-    assert live_brokers(found) == {1, 2}
+    assert len(result.partitions) == 8
+    assert result.partitions[6].replicas == (2, 3)
+    assert live_brokers(result) == {1, 2}
 
 
 def test_a_broker_in_sync_with_no_leader_seems_gone(tmp_path: Path) -> None:
@@ -106,19 +106,19 @@ def test_placement_constraints_are_json_among_other_configs(
     assert topic.tiered is ("remote.storage.enable=true" in configs)
 
 
-def test_a_switched_off_tier_is_none(tmp_path: Path) -> None:
+def test_a_disabled_tier_does_not_count(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_3.replace("=true", "=false"))
     assert not read_description(tmp_path / "d.txt").topics[0].tiered
 
 
 def test_the_oldest_form_has_no_topic_ids(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text(KAFKA_1)
-    found = read_description(tmp_path / "d.txt")
-    assert found.topics[0].topic_id == ""
-    assert found.partitions[0].leader == NO_BROKER
+    result = read_description(tmp_path / "d.txt")
+    assert result.topics[0].topic_id == ""
+    assert result.partitions[0].leader == NO_BROKER
 
 
-def test_text_from_a_screen_has_blanks_for_tabs(tmp_path: Path) -> None:
+def test_blanks_may_replace_tabs(tmp_path: Path) -> None:
     """Also with Windows' line ends and a byte order mark."""
     (tmp_path / "d.txt").write_text(KAFKA_4)
     plain = read_description(tmp_path / "d.txt").partitions
@@ -127,35 +127,35 @@ def test_text_from_a_screen_has_blanks_for_tabs(tmp_path: Path) -> None:
     assert read_description(tmp_path / "d.txt").partitions == plain
 
 
-def test_a_reassignment_under_way_counts_as_done(tmp_path: Path) -> None:
+def test_a_reassignment_in_progress_counts_as_done(tmp_path: Path) -> None:
     """What is to be removed is no replica, and does not lead."""
     (tmp_path / "d.txt").write_text(MOVING)
-    (found,) = read_description(tmp_path / "d.txt").partitions
-    assert (found.replicas, found.leader) == ((3, 2), 3)
-    assert found.removing == (1,)
-    assert found.reassigned
+    (result,) = read_description(tmp_path / "d.txt").partitions
+    assert (result.replicas, result.leader) == ((3, 2), 3)
+    assert result.removing == (1,)
+    assert result.reassigned
 
 
-def test_a_reassignment_that_only_adds_is_one(tmp_path: Path) -> None:
+def test_a_reassignment_that_only_adds_replicas_is_recognised(tmp_path: Path) -> None:
     text = MOVING.replace("Removing Replicas: 1", "Removing Replicas: ")
     (tmp_path / "d.txt").write_text(text)
-    (found,) = read_description(tmp_path / "d.txt").partitions
-    assert (found.replicas, found.leader, found.reassigned) == ((3, 1, 2), 1, True)
+    (result,) = read_description(tmp_path / "d.txt").partitions
+    assert (result.replicas, result.leader, result.reassigned) == ((3, 1, 2), 1, True)
 
 
 def test_topics_and_partitions_are_sorted(tmp_path: Path) -> None:
     lines = KAFKA_4.splitlines(keepends=True)
     text = "".join([lines[3], lines[1], lines[0], lines[2]])
     (tmp_path / "d.txt").write_text(text + KAFKA_1.replace("orders", "audit"))
-    found = read_description(tmp_path / "d.txt")
-    assert [t.name for t in found.topics] == ["audit", "orders"]
-    assert [p.id for p in found.partitions] == sorted(p.id for p in found.partitions)
+    result = read_description(tmp_path / "d.txt")
+    assert [t.name for t in result.topics] == ["audit", "orders"]
+    assert [p.id for p in result.partitions] == sorted(p.id for p in result.partitions)
 
 
-def test_an_empty_text_is_an_empty_cluster(tmp_path: Path) -> None:
+def test_an_empty_text_gives_an_empty_cluster(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_text("\n")
-    found = read_description(tmp_path / "d.txt")
-    assert (found.topics, found.partitions) == ((), ())
+    result = read_description(tmp_path / "d.txt")
+    assert (result.topics, result.partitions) == ((), ())
 
 
 @pytest.mark.parametrize(
@@ -183,13 +183,13 @@ def test_what_the_command_does_not_print_is_named_with_its_line(
         read_description(path)
 
 
-def test_a_file_that_is_no_text_is_named(tmp_path: Path) -> None:
+def test_a_binary_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match=r"d\.txt is not valid UTF-8"):
         read_description(tmp_path / "d.txt")
 
 
-def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"cannot read .*d\.txt: No such file"):
         read_description(tmp_path / "d.txt")
 
@@ -204,11 +204,11 @@ texts = st.lists(st.sampled_from(FIELDS), max_size=40).map("".join) | st.text()
 
 @settings(deadline=None)
 @given(text=texts)
-def test_any_text_is_read_or_refused_in_words(
+def test_any_text_is_read_or_rejected_with_a_reason(
     tmp_path_factory: pytest.TempPathFactory, text: str
 ) -> None:
     path = tmp_path_factory.mktemp("d") / "d.txt"
     path.write_text(text, "utf-8", errors="surrogatepass")
     with contextlib.suppress(ConfigError):
-        found = read_description(path)
-        assert all(p.replicas for p in found.partitions)
+        result = read_description(path)
+        assert all(p.replicas for p in result.partitions)

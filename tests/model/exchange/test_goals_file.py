@@ -36,20 +36,20 @@ def written(folder: Path, text: str, name: str = "g.toml") -> Path:
     return folder / name
 
 
-def test_goals_stand_in_toml(tmp_path: Path) -> None:
-    found = read_goals(written(tmp_path, TOML))
-    assert found.objective is ObjectiveKind.BAND
-    measures = [g.resource for g in found.balance]
+def test_goals_are_read_from_toml(tmp_path: Path) -> None:
+    result = read_goals(written(tmp_path, TOML))
+    assert result.objective is ObjectiveKind.BAND
+    measures = [g.resource for g in result.balance]
     assert measures == [Resource.NET_IN, Count.TOPIC_REPLICAS]
-    assert found.cooldown[StorageKind.SHARED].rest_s == 5.0
-    assert found.excludes("audit-2")
+    assert result.cooldown[StorageKind.SHARED].rest_s == 5.0
+    assert result.excludes("audit-2")
 
 
-def test_what_is_left_out_keeps_its_default(tmp_path: Path) -> None:
+def test_omitted_goals_keep_their_defaults(tmp_path: Path) -> None:
     assert read_goals(written(tmp_path, "")) == Goals()
 
 
-def test_the_goals_of_a_plan_file_can_be_given_again(tmp_path: Path) -> None:
+def test_the_goals_of_a_plan_file_can_be_reused(tmp_path: Path) -> None:
     goals = read_goals(written(tmp_path, TOML))
     again = written(tmp_path, goals.model_dump_json(), "g.json")
     assert read_goals(again) == goals

@@ -105,12 +105,12 @@ def test_four_files_are_written_sorted(tmp_path: Path) -> None:
     assert files["topics"] == {"version": 1, "topics": [{"topic": "orders"}]}
 
 
-def test_an_election_is_held_where_another_broker_is_to_lead(tmp_path: Path) -> None:
+def test_a_change_of_leader_needs_an_election(tmp_path: Path) -> None:
     rows = stock(tmp_path, *MOVES)["election"]["partitions"]
     assert [r["partition"] for r in rows] == [0, 2]
 
 
-def test_no_election_is_held_that_would_lead_to_another_leader(
+def test_no_election_is_listed_that_would_elect_another_leader(
     tmp_path: Path,
 ) -> None:
     odd = move(0, (1, 2), (1, 2), leader_before=1, leader_after=2)
@@ -127,7 +127,7 @@ def test_a_folder_that_is_a_file_is_named(tmp_path: Path) -> None:
         write_reassignment_json(tmp_path / "f", plan())
 
 
-def test_what_was_written_reads_back_as_the_same_moves(tmp_path: Path) -> None:
+def test_written_moves_read_back(tmp_path: Path) -> None:
     write_reassignment_json(tmp_path, plan(*MOVES))
     back = moves_of(
         STATE,
@@ -141,23 +141,23 @@ def test_what_was_written_reads_back_as_the_same_moves(tmp_path: Path) -> None:
 
 
 def test_the_leader_stays_where_it_keeps_a_replica(tmp_path: Path) -> None:
-    (found,) = moves_of(STATE, read(tmp_path, document((0, [2, 1]))))
-    assert (found.leader_before, found.leader_after) == (1, 1)
+    (result,) = moves_of(STATE, read(tmp_path, document((0, [2, 1]))))
+    assert (result.leader_before, result.leader_after) == (1, 1)
 
 
 def test_the_first_replica_leads_where_the_leader_is_removed(tmp_path: Path) -> None:
-    (found,) = moves_of(STATE, read(tmp_path, document((0, [4, 2]))))
-    assert (found.leader_after, found.bytes_to_copy) == (4, 10)
+    (result,) = moves_of(STATE, read(tmp_path, document((0, [4, 2]))))
+    assert (result.leader_after, result.bytes_to_copy) == (4, 10)
 
 
-def test_an_election_alone_is_a_change_of_leader(tmp_path: Path) -> None:
+def test_an_election_by_itself_is_a_change_of_leader(tmp_path: Path) -> None:
     led = snapshot(brokers(2), [(1, 2)], leaders=[2])
-    (found,) = moves_of(led, read(tmp_path, document()), election(0))
-    assert (found.leader_before, found.leader_after) == (2, 1)
-    assert found.replicas_after == found.replicas_before
+    (result,) = moves_of(led, read(tmp_path, document()), election(0))
+    assert (result.leader_before, result.leader_after) == (2, 1)
+    assert result.replicas_after == result.replicas_before
 
 
-def test_what_stays_as_it_is_is_no_move(tmp_path: Path) -> None:
+def test_an_unchanged_partition_is_not_a_move(tmp_path: Path) -> None:
     rows = document((0, [1, 2]), (1, [2, 3]), log_dirs=["any", "any"])
     assert moves_of(STATE, read(tmp_path, rows), election(0)) == ()
 
@@ -176,40 +176,44 @@ def with_directories(state: Snapshot) -> Snapshot:
 
 def test_a_change_of_directory_is_a_move(tmp_path: Path) -> None:
     rows = document((0, [1, 2]), log_dirs=["/d2", "any"])
-    (found,) = moves_of(with_directories(STATE), read(tmp_path, rows))
-    assert (found.log_dirs_after, found.bytes_to_copy) == (("/d2", "any"), 0)
+    (result,) = moves_of(with_directories(STATE), read(tmp_path, rows))
+    assert (result.log_dirs_after, result.bytes_to_copy) == (("/d2", "any"), 0)
 
 
 @pytest.mark.parametrize("state", [STATE, with_directories(STATE)])
-def test_the_present_directories_are_no_change(tmp_path: Path, state: Snapshot) -> None:
+def test_the_present_directories_are_not_a_change(
+    tmp_path: Path, state: Snapshot
+) -> None:
     """As the stock tool prints the current assignment."""
     rows = document((0, [1, 2]), log_dirs=["/d1", "/d1"])
     assert moves_of(state, read(tmp_path, rows)) == ()
 
 
-def test_a_new_replicas_directory_goes_with_the_move(tmp_path: Path) -> None:
+def test_the_directory_of_a_new_replica_belongs_to_the_move(tmp_path: Path) -> None:
     rows = document((0, [1, 4]), log_dirs=["/d1", "/d2"])
-    (found,) = moves_of(STATE, read(tmp_path, rows))
-    assert found.log_dirs_after == ("/d1", "/d2")
+    (result,) = moves_of(STATE, read(tmp_path, rows))
+    assert result.log_dirs_after == ("/d1", "/d2")
 
 
-def test_a_partition_without_a_leader_gets_none(tmp_path: Path) -> None:
+def test_a_partition_without_a_leader_gets_no_leader(tmp_path: Path) -> None:
     dark = snapshot(brokers(3), [(1, 2)], leaders=[-1])
-    (found,) = moves_of(dark, read(tmp_path, document((0, [3, 2]))))
-    assert found.leader_after == -1
+    (result,) = moves_of(dark, read(tmp_path, document((0, [3, 2]))))
+    assert result.leader_after == -1
 
 
-def test_anyones_plan_is_judged_by_the_evaluator(tmp_path: Path) -> None:
+def test_a_reassignment_from_any_source_is_judged_by_the_evaluator(
+    tmp_path: Path,
+) -> None:
     """Racks a and b hold both replicas before; afterwards one rack holds both."""
     moves = moves_of(STATE, read(tmp_path, document((0, [1, 3]))))
-    (found,) = evaluate(STATE, NO_FLOOR, moves).violations
-    assert found.words.startswith("orders-0 would lie in 1 rack")
+    (evaluation,) = evaluate(STATE, NO_FLOOR, moves).violations
+    assert evaluation.words.startswith("orders-0 would lie in 1 rack")
 
 
 def test_a_changed_replication_factor_is_a_violation(tmp_path: Path) -> None:
     moves = moves_of(STATE, read(tmp_path, document((0, [1, 2, 3]))))
-    words = [v.words for v in evaluate(STATE, NO_FLOOR, moves).violations]
-    assert "orders-0 would have 3 replicas, it has 2" in words
+    messages = [v.words for v in evaluate(STATE, NO_FLOOR, moves).violations]
+    assert "orders-0 would have 3 replicas, it has 2" in messages
 
 
 @pytest.mark.parametrize(
@@ -253,7 +257,7 @@ def cases(draw: st.DrawFn) -> tuple[Snapshot, list[tuple[int, ...]]]:
 
 @settings(deadline=None)
 @given(case=cases())
-def test_a_plan_and_its_rollback_end_where_they_began(
+def test_a_plan_followed_by_its_rollback_restores_the_placement(
     tmp_path_factory: pytest.TempPathFactory,
     case: tuple[Snapshot, list[tuple[int, ...]]],
 ) -> None:

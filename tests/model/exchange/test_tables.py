@@ -53,54 +53,56 @@ def refused(folder: Path, words: str, **files: str) -> None:
 
 def test_loads_are_columns_and_an_empty_cell_is_unknown(tmp_path: Path) -> None:
     """In the order of the resources, whatever the order of the columns."""
-    found = cluster(tmp_path, loads=LOADS)
-    assert found.header.resources == (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
-    loads = found.partitions.loads.tolist()
+    result = cluster(tmp_path, loads=LOADS)
+    assert result.header.resources == (Resource.NET_IN, Resource.NET_OUT, Resource.DISK)
+    loads = result.partitions.loads.tolist()
     assert loads[0] == [1e6, 2e6, 5000.0]
     assert loads[1][0] == 0.5
     assert all(map(math.isnan, [*loads[1][1:], *loads[2]]))
-    assert found.partitions.measured.tolist()[1] == [True, False, False]
+    assert result.partitions.measured.tolist()[1] == [True, False, False]
 
 
-def test_sizes_are_told_or_taken_from_the_disk_load(tmp_path: Path) -> None:
-    found = cluster(tmp_path, loads=LOADS).partitions
-    assert found.size_bytes.tolist() == [9000, -1, -1]
-    assert found.local_bytes.tolist() == [5000, -1, -1]
+def test_sizes_are_given_or_taken_from_the_disk_load(tmp_path: Path) -> None:
+    result = cluster(tmp_path, loads=LOADS).partitions
+    assert result.size_bytes.tolist() == [9000, -1, -1]
+    assert result.local_bytes.tolist() == [5000, -1, -1]
 
 
-def test_without_loads_nothing_is_known_but_the_placement(tmp_path: Path) -> None:
-    found = cluster(tmp_path)
-    assert found.header.resources == ()
-    assert found.partitions.loads.shape == (3, 0)
-    assert found.replicas(1) == (2, 3)
-    assert found.header.cluster_id == CLUSTER_ID
+def test_without_loads_only_the_placement_is_known(tmp_path: Path) -> None:
+    result = cluster(tmp_path)
+    assert result.header.resources == ()
+    assert result.partitions.loads.shape == (3, 0)
+    assert result.replicas(1) == (2, 3)
+    assert result.header.cluster_id == CLUSTER_ID
 
 
-def test_brokers_are_those_that_the_description_shows(tmp_path: Path) -> None:
+def test_brokers_are_those_in_the_description(tmp_path: Path) -> None:
     states = {b.id: b.state for b in cluster(tmp_path).header.brokers}
     dead = [b for b, state in states.items() if state is BrokerState.DEAD]
     assert (list(states), dead) == ([1, 2, 3, 4, 5], [4, 5])
 
 
-def test_a_table_of_brokers_says_racks_states_and_empty_brokers(
+def test_a_table_of_brokers_gives_racks_states_and_empty_brokers(
     tmp_path: Path,
 ) -> None:
     table = "id,rack,state\n6,,new\n1,a,\n2,b,draining\n3,c,alive\n4,a,dead\n5,,dead\n"
-    found = cluster(tmp_path, brokers=table).header.brokers
-    assert found[0] == Broker(id=BrokerId(1), rack="a")
-    assert found[1].state is BrokerState.DRAINING
-    assert (found[5].id, found[5].rack, found[5].state) == (6, None, BrokerState.NEW)
+    result = cluster(tmp_path, brokers=table).header.brokers
+    assert result[0] == Broker(id=BrokerId(1), rack="a")
+    assert result[1].state is BrokerState.DRAINING
+    assert (result[5].id, result[5].rack, result[5].state) == (6, None, BrokerState.NEW)
 
 
-def test_brokers_may_stand_in_json(tmp_path: Path) -> None:
+def test_brokers_may_be_given_in_json(tmp_path: Path) -> None:
     path = tmp_path / "b.json"
     path.write_text('[{"id": 2, "rack": "b"}, {"id": 1, "capacity": {"disk": 5}}]')
-    found = read_brokers(path)
-    assert [b.id for b in found] == [1, 2]
-    assert found[0].capacity == {Resource.DISK: 5.0}
+    result = read_brokers(path)
+    assert [b.id for b in result] == [1, 2]
+    assert result[0].capacity == {Resource.DISK: 5.0}
 
 
-def test_the_tier_is_seen_and_another_storage_can_be_told(tmp_path: Path) -> None:
+def test_the_tier_is_recognised_and_another_storage_can_be_given(
+    tmp_path: Path,
+) -> None:
     assert cluster(tmp_path, KAFKA_3).header.topics[0].storage is StorageKind.TIERED
     files = ClusterFiles(describe=tmp_path / "d.txt", storage=StorageKind.SHARED)
     assert read_cluster(files).header.topics[0].storage is StorageKind.SHARED
@@ -111,12 +113,12 @@ def test_kafkas_own_topics_are_internal(tmp_path: Path) -> None:
     assert cluster(tmp_path, text).header.topics[0].internal
 
 
-def test_a_partition_under_reassignment_rests(tmp_path: Path) -> None:
+def test_a_partition_under_reassignment_is_in_cooldown(tmp_path: Path) -> None:
     """It counts as moved, and no move of it keeps the cooldown."""
-    found = cluster(tmp_path, MOVING.replace("Isr: 1,2", "Isr: 1,2,3"))
-    assert found.replicas(0) == (3, 2)
-    (recent,) = found.header.recent_moves
-    assert (recent.left, recent.at_ms) == ((1,), found.header.taken_at_ms)
+    result = cluster(tmp_path, MOVING.replace("Isr: 1,2", "Isr: 1,2,3"))
+    assert result.replicas(0) == (3, 2)
+    (recent,) = result.header.recent_moves
+    assert (recent.left, recent.at_ms) == ((1,), result.header.taken_at_ms)
 
 
 def test_equal_files_give_equal_snapshots(tmp_path: Path) -> None:
@@ -129,13 +131,15 @@ def test_equal_files_give_equal_snapshots(tmp_path: Path) -> None:
 
 
 def test_a_load_of_another_cluster_is_named(tmp_path: Path) -> None:
-    words = r"loads\.csv, line 4: orders-7 is not in .*d\.txt"
-    refused(tmp_path, words, loads=LOADS + "orders,7,,,,\n")
+    message = r"loads\.csv, line 4: orders-7 is not in .*d\.txt"
+    refused(tmp_path, message, loads=LOADS + "orders,7,,,,\n")
 
 
 def test_a_broker_that_is_not_listed_is_named(tmp_path: Path) -> None:
-    words = r"d\.txt, line 3: orders-1 lies on broker 3, which is not in .*brokers\.csv"
-    refused(tmp_path, words, brokers="id\n1\n2\n4\n5\n")
+    message = (
+        r"d\.txt, line 3: orders-1 lies on broker 3, which is not in .*brokers\.csv"
+    )
+    refused(tmp_path, message, brokers="id\n1\n2\n4\n5\n")
 
 
 @pytest.mark.parametrize(
@@ -186,7 +190,7 @@ def test_a_bad_broker_is_named(
         read_brokers(tmp_path / name)
 
 
-def test_what_files_make_keeps_every_rule_as_it_stands(tmp_path: Path) -> None:
+def test_a_snapshot_from_files_violates_no_rule(tmp_path: Path) -> None:
     """Dead brokers with stranded partitions alone break nothing."""
     proposal = Proposal(cluster(tmp_path, loads=LOADS), Goals(), ())
     assert [v.words for rule in RULES for v in rule.violations(proposal)] == []

@@ -34,7 +34,7 @@ k = 6
         (("x",), None),
     ],
 )
-def test_a_place_has_its_line_or_that_of_the_table_around_it(
+def test_a_field_has_its_line_or_that_of_its_table(
     trail: tuple[str | int, ...], line: int | None
 ) -> None:
     assert line_of(TEXT, trail) == line

@@ -46,13 +46,13 @@ def rule(racks: dict[str, int], **names: Any) -> PlacementRule:
 def test_a_config_becomes_a_rule_of_its_topic_after_those_of_the_goals() -> None:
     others = rule({"b": 2}, exact=("payments",))
     goals = Goals(placements=(others,))
-    found = with_topic_placements(goals, configured(constraints({"a": 2})))
-    assert found.placements == (others, rule({"a": 2}, exact=("orders",)))
-    assert with_topic_placements(found, configured(constraints({"a": 2}))) == found
+    result = with_topic_placements(goals, configured(constraints({"a": 2})))
+    assert result.placements == (others, rule({"a": 2}, exact=("orders",)))
+    assert with_topic_placements(result, configured(constraints({"a": 2}))) == result
 
 
 @pytest.mark.parametrize("value", [constraints({"a": 2}), "no JSON"])
-def test_a_rule_of_the_goals_wins_over_a_config(value: str) -> None:
+def test_a_rule_of_the_goals_overrides_a_config(value: str) -> None:
     goals = Goals(placements=(rule({"b": 2}, prefix=("ord",)),))
     assert with_topic_placements(goals, configured(value)) == goals
     assert plan_warnings(configured(value), goals, (), ()) == ()
@@ -67,11 +67,11 @@ def test_topics_with_equal_configs_share_a_rule() -> None:
     zebra = topic.model_copy(update={"name": "zebra"})
     state = configured("")
     both = header.model_copy(update={"topics": (topic, zebra)})
-    found = with_topic_placements(Goals(), Snapshot(both, state.partitions))
-    assert found.placements == (rule({"a": 1, "b": 1}, exact=("orders", "zebra")),)
+    result = with_topic_placements(Goals(), Snapshot(both, state.partitions))
+    assert result.placements == (rule({"a": 1, "b": 1}, exact=("orders", "zebra")),)
     both = header.model_copy(update={"topics": (audit, topic)})
-    found = with_topic_placements(Goals(), Snapshot(both, state.partitions))
-    assert [r.topics.exact for r in found.placements] == [("audit",), ("orders",)]
+    result = with_topic_placements(Goals(), Snapshot(both, state.partitions))
+    assert [r.topics.exact for r in result.placements] == [("audit",), ("orders",)]
 
 
 @pytest.mark.parametrize(
@@ -110,11 +110,11 @@ def test_topics_with_the_same_fault_share_a_warning() -> None:
     names = ("orders", "payments", "zebra")
     topics = tuple(topic.model_copy(update={"name": name}) for name in names)
     header = state.header.model_copy(update={"topics": topics})
-    (told,) = plan_warnings(Snapshot(header, state.partitions), Goals(), (), ())
-    assert "of topic orders and 2 others is ignored: " in told
+    (answer,) = plan_warnings(Snapshot(header, state.partitions), Goals(), (), ())
+    assert "of topic orders and 2 others is ignored: " in answer
 
 
-def test_a_snapshot_keeps_it_and_is_unchanged_without_it(tmp_path: Path) -> None:
+def test_a_snapshot_preserves_the_placement_of_a_config(tmp_path: Path) -> None:
     state = configured(constraints({"a": 2}))
     again = of_document(as_document(state))
     assert again.header == state.header
@@ -126,7 +126,7 @@ def test_a_snapshot_keeps_it_and_is_unchanged_without_it(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("value", ["secret", '{"secret": 1}', ""])
-def test_no_rack_is_left_under_a_pseudonym(value: str) -> None:
+def test_no_rack_keeps_its_name(value: str) -> None:
     names = Pseudonyms(b"a key of 16 bytes or more")
     assert names.snapshot(configured(value)).header.topics[0].placement == ""
     hidden = names.snapshot(configured(constraints({"a": 1, "b": 1}))).header

@@ -37,23 +37,23 @@ def point(cost: float, balance: float) -> FrontierPoint:
     )
 
 
-def test_a_point_that_another_beats_is_left_out() -> None:
+def test_a_dominated_point_is_omitted() -> None:
     best = [point(0, 9), point(1, 5), point(3, 2)]
     beaten = [point(1, 6), point(2, 5), point(4, 2), point(3, 3)]
     assert undominated([*beaten, *best]) == tuple(best)
 
 
-def test_the_knee_is_farthest_under_the_chord() -> None:
+def test_the_best_trade_off_is_farthest_below_the_chord() -> None:
     points = [point(0, 100), point(1, 60), point(2, 10), point(10, 0)]
     assert best_trade_off(points) == 2
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
-def test_few_points_have_no_knee(count: int) -> None:
+def test_few_points_have_no_best_trade_off(count: int) -> None:
     assert best_trade_off([point(0, 9), point(1, 5)][:count]) is None
 
 
-def test_points_on_or_over_their_chord_have_no_knee() -> None:
+def test_points_on_or_above_their_chord_have_no_best_trade_off() -> None:
     assert best_trade_off([point(0, 10), point(1, 9), point(2, 0)]) is None
 
 
@@ -63,12 +63,12 @@ def test_the_lower_bound_is_the_highest_line_everywhere(
 ) -> None:
     corners = lower_bound(lines, most)
     cost = share * most
-    wanted = max([0.0, *(line.at(cost) for line in lines)])
+    expected = max([0.0, *(line.at(cost) for line in lines)])
     assert corners[0].cost == 0
     assert corners[-1].cost == pytest.approx(most)
     costs = [c.cost for c in corners]
     assert costs == sorted(costs)
-    assert between(corners, cost) == pytest.approx(wanted, abs=1e-9)
+    assert between(corners, cost) == pytest.approx(expected, abs=1e-9)
 
 
 def between(corners: tuple[FrontierCorner, ...], cost: float) -> float:

@@ -58,7 +58,7 @@ def snapshot(*placed: tuple[tuple[int, ...], int]) -> Snapshot:
     )
 
 
-def test_replicas_of_dead_brokers_are_counted_and_those_nobody_can_copy_apart() -> None:
+def test_replicas_of_dead_brokers_are_counted_and_uncopyable_ones_separately() -> None:
     seen = snapshot(((1, 3), 1), ((3, 2), 2), ((3,), NO_BROKER), ((1, 2), 1))
     assert dead_brokers(seen) == (DeadBroker(id=BrokerId(3), replicas=3, movable=2),)
 

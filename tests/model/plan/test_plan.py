@@ -127,7 +127,7 @@ def test_a_plan_altered_by_a_byte_is_refused(
         read_plan(path)
 
 
-def test_an_altered_figure_is_told_as_such(tmp_path: Path) -> None:
+def test_an_altered_figure_is_reported_as_such(tmp_path: Path) -> None:
     path = tmp_path / "p.json"
     write_plan(path, plan())
     write_document(path, read_document(path, KIND, major=1) | {"bound": 1.5})
@@ -158,7 +158,7 @@ def test_a_gap_is_never_negative() -> None:
     assert plan(objective_before=1.0).gap_share == 0.0
 
 
-def test_a_gap_of_rounding_is_no_share_of_what_can_be_gained() -> None:
+def test_a_gap_from_rounding_is_not_a_share_of_the_possible_gain() -> None:
     """Nothing can be gained, and the bound was rounded down."""
     proved = plan(objective_before=12.0, objective=12.0, bound=11.9999999)
     assert proved.gap_share == 0.0
@@ -170,14 +170,14 @@ def test_the_spread_is_the_largest_deviation() -> None:
     assert plan().spread(Resource.DISK, after=True) == 0.0
 
 
-def test_a_move_knows_who_gains_and_who_loses() -> None:
+def test_a_move_lists_the_brokers_that_gain_and_lose() -> None:
     assert MOVES[0].added == (3,)
     assert MOVES[0].removed == (1,)
     assert MOVES[1].added == MOVES[1].removed == ()
     assert str(MOVES[0].id) == "orders-3"
 
 
-def test_the_stock_tool_gets_sorted_replicas_and_its_way_back() -> None:
+def test_kafkas_tool_gets_sorted_replicas_and_a_rollback() -> None:
     """What `kafka-reassign-partitions` reads, and the twin that undoes it."""
     document = reassignment(plan())
     assert document == {

@@ -16,15 +16,15 @@ def over(broker: int) -> OverLimit:
 
 
 def test_every_broker_over_its_limit_is_named_with_the_figure() -> None:
-    words = list(remaining_words([over(b) for b in range(20)], ()))
-    assert words == [
+    messages = list(remaining_words([over(b) for b in range(20)], ()))
+    assert messages == [
         f"broker {b} stays over its limit of net_in: 8.00 MB/s, "
         "the limit is 4.00 MB/s (80.0 % of 5.00 MB/s)"
         for b in range(20)
     ]
 
 
-def test_of_very_many_the_rest_is_counted() -> None:
-    words = list(remaining_words([over(b) for b in range(100)], ()))
-    assert words[-1] == "70 more limits stay exceeded"
-    assert len(words) == 31
+def test_a_long_list_ends_with_the_count_of_the_rest() -> None:
+    messages = list(remaining_words([over(b) for b in range(100)], ()))
+    assert messages[-1] == "70 more limits stay exceeded"
+    assert len(messages) == 31

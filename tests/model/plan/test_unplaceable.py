@@ -47,11 +47,13 @@ def one_dead(seed: int) -> tuple[Snapshot, Goals]:
     rows = []
     for topic in (TOPIC, TOPIC, OTHER):
         rf = int(rng.integers(1, size + 1))
-        lies = (rng.permutation(size)[:rf] + 1).tolist()
-        live = [b for b in lies if b != size]
+        replicas = (rng.permutation(size)[:rf] + 1).tolist()
+        live = [b for b in replicas if b != size]
         leader = live[0] if live else -1
         load = (float(rng.integers(1, 5)), 1.0)
-        rows.append(Row(replicas=tuple(lies), leader=leader, load=load, topic=topic))
+        rows.append(
+            Row(replicas=tuple(replicas), leader=leader, load=load, topic=topic)
+        )
     recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.5) else []
     others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
     if maybe(0.3):
@@ -64,14 +66,14 @@ def one_dead(seed: int) -> tuple[Snapshot, Goals]:
 
 
 @pytest.mark.parametrize("seed", range(100))
-def test_partitions_that_no_placement_has_room_for_are_found(seed: int) -> None:
+def test_partitions_that_fit_no_placement_are_found(seed: int) -> None:
     """Exactly those for which each placement breaks a rule or keeps a dead broker."""
-    snapshot, wanted = one_dead(seed)
-    forced = Proposal(snapshot, wanted, ()).forced.rows
+    snapshot, given_goals = one_dead(seed)
+    forced = Proposal(snapshot, given_goals, ()).forced.rows
     last = snapshot.header.brokers[-1].id
-    assert placeless(snapshot, wanted) == {
+    assert placeless(snapshot, given_goals) == {
         row
-        for row, places in enumerate(_all_places(snapshot, wanted))
+        for row, places in enumerate(_all_places(snapshot, given_goals))
         if forced[row]
         and all(place is None or last in place.replicas for place in places)
     }

@@ -18,8 +18,8 @@ FOUR = brokers(4, "aabb")
 
 
 def shared(state: Snapshot, goals: Goals = NO_FLOOR) -> list[tuple[int, str]]:
-    found = evaluate(state, goals, ()).rack_violations
-    return [(v.partition, v.reason) for v in found]
+    evaluation = evaluate(state, goals, ()).rack_violations
+    return [(v.partition, v.reason) for v in evaluation]
 
 
 def test_replicas_in_one_rack_of_two_are_a_violation() -> None:
@@ -38,7 +38,7 @@ def test_replicas_in_one_rack_of_two_are_a_violation() -> None:
         ("aaab", (1, 2, 4), RackRule.EVEN, False),
     ],
 )
-def test_as_many_racks_are_asked_for_as_are_usable(
+def test_as_many_racks_are_required_as_are_usable(
     racks: str, place: tuple[int, ...], rule: RackRule, violated: bool
 ) -> None:
     goals = NO_FLOOR.model_copy(update={"rack_rule": rule})
@@ -57,7 +57,7 @@ def test_a_rack_of_draining_brokers_is_not_usable() -> None:
         ({"repair_racks": False}, "the goals do not repair racks"),
     ],
 )
-def test_what_may_not_move_has_a_reason(
+def test_immovable_partitions_have_a_reason(
     changed: dict[str, object], reason: str
 ) -> None:
     goals = NO_FLOOR.model_copy(update=changed)

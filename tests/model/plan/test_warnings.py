@@ -29,14 +29,14 @@ def test_partitions_of_unknown_load_are_named(size: int) -> None:
     snapshot = cluster(MEMBERS, [*unknown, *known])
     plan = solve(snapshot, goals(), WORK).best
     assert plan is not None
-    (words,) = plan.warnings
-    assert words == load_warning(snapshot, goals())
-    assert words.endswith(", ".join(f"{TOPIC}-{i}" for i in range(size)))
+    (message,) = plan.warnings
+    assert message == load_warning(snapshot, goals())
+    assert message.endswith(", ".join(f"{TOPIC}-{i}" for i in range(size)))
     assert {m.partition for m in plan.moves}.isdisjoint(range(size))
     assert len(plan.moves) == 2
 
 
-def test_what_is_known_or_stays_anyway_is_not_named() -> None:
+def test_partitions_with_known_load_or_that_stay_anyway_are_not_named() -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(1,), load=UNKNOWN, topic=OTHER)]
     excluding = goals(excluded_topics={"exact": (OTHER,)})
     assert load_warning(cluster(MEMBERS, rows), excluding) == ""

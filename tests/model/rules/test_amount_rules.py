@@ -75,9 +75,9 @@ def test_a_copy_of_unknown_size_fits_no_budget_of_bytes() -> None:
     state = snapshot(
         brokers(2), [(1,)], storage=StorageKind.REPLICATED, local_bytes=[-1]
     )
-    found = propose(state, change(0, 2), goals=allowing(bytes=10**15))
-    (told,) = words(found, "budgets")
-    assert told.startswith("orders-0 would be copied, and its size is unknown")
+    result = propose(state, change(0, 2), goals=allowing(bytes=10**15))
+    (messages,) = words(result, "budgets")
+    assert messages.startswith("orders-0 would be copied, and its size is unknown")
     stays = propose(state, change(0, 1), goals=allowing(bytes=0))
     assert words(stays, "budgets") == []
 
@@ -89,10 +89,10 @@ def test_shared_storage_copies_nothing() -> None:
 
 def test_forced_moves_count_too() -> None:
     state = snapshot(brokers(2, states={1: BrokerState.DRAINING}), [(1,)])
-    told = words(
+    messages = words(
         propose(state, change(0, 2), goals=allowing(replica_moves=0)), "budgets"
     )
-    assert told == ["1 replicas would move; the budget is 0"]
+    assert messages == ["1 replicas would move; the budget is 0"]
 
 
 def test_a_resource_has_its_own_limit() -> None:
@@ -101,8 +101,8 @@ def test_a_resource_has_its_own_limit() -> None:
     goals = NO_FLOOR.model_copy(update={"capacity_limits": {Resource.NET_IN: 0.5}})
     fits = [change(i, 2) for i in range(5)]
     assert words(propose(state, *fits, goals=goals), "capacity") == []
-    told = words(propose(state, *fits, change(5, 2), goals=goals), "capacity")
-    assert told == [
+    messages = words(propose(state, *fits, change(5, 2), goals=goals), "capacity")
+    assert messages == [
         "broker 2 would carry 6 B/s of net_in, 1 B/s over its limit of 5 B/s"
     ]
 
@@ -114,12 +114,12 @@ def test_a_limit_holds_at_every_hour() -> None:
         {Resource.NET_IN: [1]},
         slots={"night": {Resource.NET_IN: [9]}},
     )
-    told = words(propose(state, change(0, 2)), "capacity")
-    assert told == [
+    messages = words(propose(state, change(0, 2)), "capacity")
+    assert messages == [
         "broker 2 would carry 9 B/s of net_in@night, 0 B/s over its limit of 8 B/s"
     ]
 
 
-def test_a_capacity_of_what_is_not_measured_binds_nothing() -> None:
+def test_a_capacity_of_an_unmeasured_resource_does_not_bind() -> None:
     state = wide(brokers(2, capacity={2: 10.0}), [(1,)], {Resource.DISK: [99]})
     assert words(propose(state, change(0, 2)), "capacity") == []

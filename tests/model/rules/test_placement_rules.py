@@ -52,15 +52,15 @@ def placed(observers: dict[str, int] | None = None, **racks: int) -> Goals:
 def test_slow_and_cordoned_brokers_take_nothing_new(state: BrokerState) -> None:
     """They may lose load, and what they hold counts."""
     cluster = snapshot(brokers(3, states={3: state}), [(1, 2), (3, 1)])
-    told = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
-    assert told == [f"orders-0 would go to broker 3, which is {state}"]
+    messages = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
+    assert messages == [f"orders-0 would go to broker 3, which is {state}"]
     away = propose(cluster, change(1, 2, 1))
     assert words(away, "eligible brokers") == []
     assert BrokerId(3) in away.holding
     assert words(propose(cluster), "drained brokers") == []
 
 
-def test_a_slow_broker_does_not_begin_to_lead() -> None:
+def test_a_slow_broker_does_not_become_leader() -> None:
     state = snapshot(brokers(2, states={2: BrokerState.SLOW}), [(1, 2)])
     assert words(propose(state, change(0, 2, 1)), "eligible brokers") != []
 
@@ -149,8 +149,8 @@ def test_a_rack_may_have_an_empty_name() -> None:
     )
     cluster = snapshot(named, [(1, 2)])
     assert words(propose(cluster, change(0, 1, 3)), "rack spread") == []
-    told = words(propose(snapshot(named, [(1, 3)]), change(0, 1, 2)), "rack spread")
-    assert told == ["orders-0 would lie in 1 racks where 2 are possible"]
+    messages = words(propose(snapshot(named, [(1, 3)]), change(0, 1, 2)), "rack spread")
+    assert messages == ["orders-0 would lie in 1 racks where 2 are possible"]
 
 
 def test_a_rack_that_is_full_may_fall_behind() -> None:
@@ -169,13 +169,15 @@ def test_pinned_partitions_are_spread_over_the_racks_of_their_pin() -> None:
 # Explicit placements
 
 
-def test_replicas_lie_as_their_placement_counts_them() -> None:
+def test_replicas_match_the_counts_of_their_placement() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 2, 3)])
     goals = placed(a=2, b=1)
     fits = propose(state, change(0, 2, 1, 4), goals=goals)
     assert words(fits, "explicit placement") == []
-    told = words(propose(state, change(0, 1, 3, 4), goals=goals), "explicit placement")
-    assert told == [
+    messages = words(
+        propose(state, change(0, 1, 3, 4), goals=goals), "explicit placement"
+    )
+    assert messages == [
         "orders-0 would have 1 replicas in rack a, its placement asks for 2",
         "orders-0 would have 2 replicas in rack b, its placement asks for 1",
     ]
@@ -188,7 +190,7 @@ def test_a_placement_replaces_the_rack_rule() -> None:
     assert words(proposal, "explicit placement") == []
 
 
-def test_observers_stand_last_and_do_not_lead() -> None:
+def test_observers_come_last_and_do_not_lead() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
     goals = placed({"b": 1}, a=1)
     assert words(propose(state, goals=goals), "explicit placement") == []
@@ -203,7 +205,7 @@ def test_observers_stand_last_and_do_not_lead() -> None:
     ]
 
 
-def test_what_breaks_its_placement_must_change() -> None:
+def test_partitions_that_violate_their_placement_must_change() -> None:
     """One of two has to go from rack a to rack b; its copy is free of charge."""
     state = snapshot(brokers(4, "aabb"), [(1, 2), (1, 3)])
     proposal = propose(state, goals=placed(a=1, b=1))
@@ -214,7 +216,7 @@ def test_what_breaks_its_placement_must_change() -> None:
     ]
 
 
-def test_an_observer_that_leads_must_change_without_a_copy() -> None:
+def test_an_observer_that_leads_hands_over_without_a_copy() -> None:
     state = snapshot(brokers(2, "ab"), [(1, 2)], leaders=[2])
     proposal = propose(state, goals=placed({"b": 1}, a=1))
     assert proposal.forced.rows.tolist() == [True]
@@ -225,29 +227,31 @@ def test_an_observer_that_leads_must_change_without_a_copy() -> None:
 
 
 @pytest.mark.parametrize("state", [DRAINING, DEAD])
-def test_an_unsatisfiable_placement_is_told_with_names(state: BrokerState) -> None:
+def test_an_unsatisfiable_placement_is_reported_with_names(state: BrokerState) -> None:
     cluster = snapshot(brokers(3, "aab", {3: state}), [(1, 3)])
     goals = placed(a=1, b=1)
-    told = words(propose(cluster, change(0, 1, 2), goals=goals), "explicit placement")
-    assert told[-1] == (
+    messages = words(
+        propose(cluster, change(0, 1, 2), goals=goals), "explicit placement"
+    )
+    assert messages[-1] == (
         "orders-0 would have 0 replicas in rack b, its placement asks for 1; rack b "
         "has no broker that is not draining"
     )
 
 
-def test_a_rack_that_nobody_names_is_told() -> None:
+def test_a_placement_naming_an_unknown_rack_is_reported() -> None:
     state = snapshot(brokers(2, "ab"), [(1, 2)])
-    told = words(propose(state, goals=placed(a=1, east=1)), "explicit placement")
-    assert told == [
+    messages = words(propose(state, goals=placed(a=1, east=1)), "explicit placement")
+    assert messages == [
         "orders-0 would have 0 replicas in rack east, its placement asks for 1; no "
         "broker names the rack east"
     ]
 
 
-def test_a_placement_of_another_replication_factor_is_told() -> None:
+def test_a_placement_with_another_replication_factor_is_reported() -> None:
     state = snapshot(brokers(2, "ab"), [(1, 2)])
-    told = words(propose(state, goals=placed(a=1)), "explicit placement")
-    assert told == ["orders-0 has 2 replicas; its placement asks for 1"]
+    messages = words(propose(state, goals=placed(a=1)), "explicit placement")
+    assert messages == ["orders-0 has 2 replicas; its placement asks for 1"]
 
 
 # Log directories
@@ -277,8 +281,10 @@ def test_a_log_directory_must_be_its_brokers() -> None:
 def test_a_cordoned_log_directory_takes_nothing_new() -> None:
     """What lies there may stay."""
     state = jbod(10, None, cordoned=True)
-    told = words(propose(state, change(0, 1, 2, dirs=("/b", "/a"))), "log directories")
-    assert told == ["orders-0 would lie in /b of broker 1, which is cordoned"]
+    messages = words(
+        propose(state, change(0, 1, 2, dirs=("/b", "/a"))), "log directories"
+    )
+    assert messages == ["orders-0 would lie in /b of broker 1, which is cordoned"]
     stays = propose(state, change(1, 2, 1, dirs=("/b", "/b")))
     assert words(stays, "log directories") == []
 
@@ -287,8 +293,8 @@ def test_a_cordoned_log_directory_takes_nothing_new() -> None:
 def test_a_log_directory_is_not_overfilled(capacity: float, fits: bool) -> None:
     """Two of 10 bytes in /b of broker 1; its limit is 0.85 of its capacity."""
     proposal = propose(jbod(10, capacity), change(0, 1, 2, dirs=("/b", "any")))
-    told = words(proposal, "log directories")
-    assert told == (
+    messages = words(proposal, "log directories")
+    assert messages == (
         [] if fits else ["/b of broker 1 would hold 20 B; its limit is 20 B"]
     )
 
@@ -298,7 +304,7 @@ def test_an_overfilled_log_directory_may_get_emptier() -> None:
     assert words(proposal, "log directories") == []
 
 
-def test_each_replica_has_its_log_directory_or_none() -> None:
+def test_either_all_replicas_have_log_directories_or_none() -> None:
     proposal = propose(jbod(10, None), change(0, 1, 2, dirs=("/b",)))
     assert words(proposal, "log directories") == [
         "orders-0 would have 1 log directories for 2 replicas"

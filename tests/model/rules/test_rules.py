@@ -32,39 +32,41 @@ def recent(partition: int, left: int, age_s: float) -> RecentMove:
     return RecentMove(topic=TOPIC, partition=partition, left=ids(left), at_ms=at_ms)
 
 
-def test_rules_have_names_of_their_own() -> None:
+def test_rules_have_distinct_names() -> None:
     assert len({r.name for r in RULES}) == len(RULES) == 14
 
 
-def test_no_change_breaks_nothing() -> None:
+def test_no_changes_break_no_rule() -> None:
     proposal = propose(snapshot(brokers(3, "abc"), [(1, 2), (1, 3)]))
     assert [v for r in RULES for v in r.violations(proposal)] == []
 
 
 def test_the_replication_factor_is_kept() -> None:
     state = snapshot(brokers(3), [(1, 2)])
-    told = words(propose(state, change(0, 1, 2, 3)), "replication factor")
-    assert told == ["orders-0 would have 3 replicas, it has 2"]
+    messages = words(propose(state, change(0, 1, 2, 3)), "replication factor")
+    assert messages == ["orders-0 would have 3 replicas, it has 2"]
     assert words(propose(state, change(0, 3, 2)), "replication factor") == []
 
 
 def test_a_broker_holds_a_partition_once() -> None:
     state = snapshot(brokers(3), [(1, 2)])
-    told = words(propose(state, change(0, 3, 3)), "distinct replicas")
-    assert told == ["orders-0 would lie twice on a broker: (3, 3)"]
+    messages = words(propose(state, change(0, 3, 3)), "distinct replicas")
+    assert messages == ["orders-0 would lie twice on a broker: (3, 3)"]
 
 
 def test_the_leader_holds_a_replica() -> None:
     state = snapshot(brokers(3), [(1, 2)])
-    told = words(propose(state, change(0, 1, 2, leader=3)), "distinct replicas")
-    assert told == ["orders-0 would be led by broker 3, which holds no replica of it"]
+    messages = words(propose(state, change(0, 1, 2, leader=3)), "distinct replicas")
+    assert messages == [
+        "orders-0 would be led by broker 3, which holds no replica of it"
+    ]
 
 
 @pytest.mark.parametrize("state", [DRAINING, DEAD, EXCLUDED])
 def test_new_load_goes_to_alive_brokers_only(state: BrokerState) -> None:
     cluster = snapshot(brokers(3, states={3: state}), [(1, 2)])
-    told = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
-    assert told == [f"orders-0 would go to broker 3, which is {state}"]
+    messages = words(propose(cluster, change(0, 1, 3)), "eligible brokers")
+    assert messages == [f"orders-0 would go to broker 3, which is {state}"]
 
 
 def test_an_unknown_broker_takes_nothing() -> None:
@@ -74,7 +76,7 @@ def test_an_unknown_broker_takes_nothing() -> None:
     ]
 
 
-def test_an_excluded_broker_keeps_what_it_has_but_does_not_begin_to_lead() -> None:
+def test_an_excluded_broker_keeps_its_replicas_but_does_not_become_leader() -> None:
     state = snapshot(brokers(3, states={2: EXCLUDED}), [(1, 2)])
     assert words(propose(state, change(0, 3, 2)), "eligible brokers") == []
     assert words(propose(state, change(0, 2, 1)), "eligible brokers") != []
@@ -83,8 +85,8 @@ def test_an_excluded_broker_keeps_what_it_has_but_does_not_begin_to_lead() -> No
 @pytest.mark.parametrize("state", [DRAINING, DEAD])
 def test_a_leaving_broker_ends_empty(state: BrokerState) -> None:
     cluster = snapshot(brokers(2, states={1: state}), [(1,), (1,)])
-    told = words(propose(cluster, change(0, 2)), "drained brokers")
-    assert told == [f"broker 1 is {state} and would keep 1 replicas"]
+    messages = words(propose(cluster, change(0, 2)), "drained brokers")
+    assert messages == [f"broker 1 is {state} and would keep 1 replicas"]
     emptied = propose(cluster, change(0, 2), change(1, 2))
     assert words(emptied, "drained brokers") == []
 
@@ -119,27 +121,30 @@ def test_excluded_topics_stay() -> None:
 @pytest.mark.parametrize("storage", list(StorageKind))
 def test_internal_topics_move_on_shared_storage_only(storage: StorageKind) -> None:
     state = snapshot(brokers(2), [(1,)], storage=storage, internal=True)
-    told = words(propose(state, change(0, 2)), "movable partitions")
-    assert bool(told) == (storage is not StorageKind.SHARED)
+    messages = words(propose(state, change(0, 2)), "movable partitions")
+    assert bool(messages) == (storage is not StorageKind.SHARED)
 
 
-def test_what_has_no_leader_stays() -> None:
+def test_partitions_without_leader_stay() -> None:
     state = snapshot(brokers(2), [(1,)], leaders=[-1])
-    told = words(propose(state, change(0, 2)), "movable partitions")
-    assert told == ["orders-0 stays: it has no leader"]
+    messages = words(propose(state, change(0, 2)), "movable partitions")
+    assert messages == ["orders-0 stays: it has no leader"]
 
 
-def test_what_died_with_its_only_broker_may_stay_there() -> None:
+def test_partitions_that_died_with_their_only_broker_may_stay_there() -> None:
     dead = {1: BrokerState.DEAD}
-    for leader, told in ((-1, []), (1, ["broker 1 is dead and would keep 1 replicas"])):
+    for leader, reported in (
+        (-1, []),
+        (1, ["broker 1 is dead and would keep 1 replicas"]),
+    ):
         state = snapshot(brokers(2, states=dead), [(1,)], leaders=[leader])
-        assert words(propose(state), "drained brokers") == told
+        assert words(propose(state), "drained brokers") == reported
 
 
-def test_what_has_an_unknown_load_stays() -> None:
+def test_partitions_with_unknown_load_stay() -> None:
     state = snapshot(brokers(2), [(1,)], [(1.0, float("nan"))])
-    told = words(propose(state, change(0, 2)), "movable partitions")
-    assert told == ["orders-0 stays: its net_out is not known yet"]
+    messages = words(propose(state, change(0, 2)), "movable partitions")
+    assert messages == ["orders-0 stays: its net_out is not known yet"]
 
 
 def test_what_must_leave_may_move_whatever_its_topic() -> None:
@@ -178,30 +183,30 @@ def test_a_moved_partition_rests(
     assert all(f"orders-0 moved {age_s:.0f} s ago" in line for line in told)
 
 
-def test_what_must_leave_does_not_rest() -> None:
+def test_replicas_that_must_leave_ignore_the_cooldown() -> None:
     state = snapshot(brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 1)])
     assert words(propose(state, change(0, 2)), "cooldown") == []
 
 
 @pytest.mark.parametrize(("age_s", "blocked"), [(3599, True), (3600, False)])
-def test_nobody_goes_back_within_the_window(age_s: float, blocked: bool) -> None:
+def test_no_replica_returns_within_the_window(age_s: float, blocked: bool) -> None:
     state = snapshot(brokers(3), [(1,)], recent=[recent(0, 3, age_s)])
     assert bool(words(propose(state, change(0, 3)), "no return")) == blocked
     assert words(propose(state, change(0, 2)), "no return") == []
 
 
-def test_no_return_holds_for_forced_moves_too() -> None:
+def test_the_return_window_holds_for_forced_moves_too() -> None:
     state = snapshot(
         brokers(3, states={1: DRAINING}), [(1,)], recent=[recent(0, 3, 60)]
     )
-    told = words(propose(state, change(0, 3)), "no return")
-    assert told == ["orders-0 left broker 3 60 s ago and may not return for 3600 s"]
+    messages = words(propose(state, change(0, 3)), "no return")
+    assert messages == ["orders-0 left broker 3 60 s ago and may not return for 3600 s"]
 
 
-def test_replicas_lie_in_as_many_racks_as_possible() -> None:
+def test_replicas_are_in_as_many_racks_as_possible() -> None:
     state = snapshot(brokers(4, "aabb"), [(1, 3)])
-    told = words(propose(state, change(0, 1, 2)), "rack spread")
-    assert told == ["orders-0 would lie in 1 racks where 2 are possible"]
+    messages = words(propose(state, change(0, 1, 2)), "rack spread")
+    assert messages == ["orders-0 would lie in 1 racks where 2 are possible"]
     assert words(propose(state, change(0, 2, 4)), "rack spread") == []
 
 
@@ -212,17 +217,17 @@ def test_more_replicas_than_racks_fill_each_rack() -> None:
 
 
 @pytest.mark.parametrize("racks", ["aab-", "----"])
-def test_racks_bind_only_where_all_are_named(racks: str) -> None:
+def test_racks_bind_only_if_all_are_known(racks: str) -> None:
     state = snapshot(brokers(4, racks), [(1, 3)])
     assert words(propose(state, change(0, 1, 2)), "rack spread") == []
 
 
-def test_a_rack_without_alive_brokers_is_not_asked_for() -> None:
+def test_a_rack_without_live_brokers_is_not_required() -> None:
     state = snapshot(brokers(4, "aabb", {3: DRAINING, 4: DEAD}), [(1, 3)])
     assert words(propose(state, change(0, 1, 2)), "rack spread") == []
 
 
-def test_a_new_leader_alone_need_not_mend_the_racks() -> None:
+def test_a_leader_change_need_not_repair_the_racks() -> None:
     state = snapshot(brokers(3, "aab"), [(1, 2)])
     assert words(propose(state, change(0, 2, 1)), "rack spread") == []
 
@@ -233,8 +238,8 @@ def test_a_limit_is_a_share_of_the_capacity() -> None:
     state = snapshot(brokers(2, capacity={2: 10e6}), [(1,)] * 9, million)
     fits = [change(i, 2) for i in range(8)]
     assert words(propose(state, *fits), "capacity") == []
-    told = words(propose(state, *fits, change(8, 2)), "capacity")
-    assert told == [
+    messages = words(propose(state, *fits, change(8, 2)), "capacity")
+    assert messages == [
         "broker 2 would carry 9.00 MB/s of net_in, 500 kB/s over its limit of 8.50 "
         "MB/s",
         "broker 2 would carry 9.00 MB/s of net_out, 500 kB/s over its limit of 8.50 "
@@ -257,6 +262,6 @@ def test_a_broker_holds_so_many_replicas() -> None:
     assert words(propose(state, goals=goals), "replicas per broker") == []
 
 
-def test_a_proposal_counts_replicas_as_they_would_be() -> None:
+def test_a_proposal_counts_replicas_after_its_moves() -> None:
     proposal = propose(snapshot(brokers(3), [(1, 2), (1, 3)]), change(0, 3, 2))
     assert proposal.replicas_after == {BrokerId(1): 1, BrokerId(2): 1, BrokerId(3): 2}

@@ -75,7 +75,7 @@ def test_each_value_is_the_one_of_who_goes_first_and_says_so(
     assert found.capacity_from.keys() == found.capacity.keys()
 
 
-def test_a_directory_keeps_its_place_and_what_is_not_given_of_it() -> None:
+def test_a_directory_keeps_its_position_and_fields_that_are_not_given() -> None:
     listed = (*TWO, LogDir(path="/c", capacity_bytes=7.0, cordoned=True))
     given = of_dirs(LogDir(path="/b", capacity_bytes=9.0))
     assert given.of(broker(log_dirs=listed)).log_dirs == (
@@ -85,7 +85,7 @@ def test_a_directory_keeps_its_place_and_what_is_not_given_of_it() -> None:
     )
 
 
-def test_directories_that_no_broker_told_are_those_that_are_given() -> None:
+def test_without_reported_directories_the_given_ones_are_used() -> None:
     assert of_dirs(*TWO).of(broker()).log_dirs == TWO
     assert of_dirs(TWO[0]).of(broker()).log_dirs == ()
 
@@ -104,29 +104,31 @@ def test_a_directory_that_the_broker_lacks_is_named(
 
 
 def test_capacities_that_cannot_be_of_one_unit_are_refused() -> None:
-    told = state({Resource.DISK: 1e12}, {Resource.DISK: 1e12})
+    reported = state({Resource.DISK: 1e12}, {Resource.DISK: 1e12})
     with pytest.raises(InvalidCluster, match=r"broker 1 has 1e\+09 times the disk"):
-        with_capacities(told, capacities(b2={Resource.DISK: 1000.0}))
+        with_capacities(reported, capacities(b2={Resource.DISK: 1000.0}))
 
 
-def test_unequal_brokers_are_level_at_equal_utilisation() -> None:
+def test_unequal_brokers_are_balanced_at_equal_utilisation() -> None:
     loads = [(30.0, 3.0), (10.0, 1.0)]
     known = {Resource.NET_IN: 3.0, Resource.NET_OUT: 3.0}
     half = dict.fromkeys(known, 1.0)
-    found = with_capacities(state({}, {}, loads=loads), capacities(rest=half, b1=known))
-    deviations = evaluate(found, NO_FLOOR, ()).deviations
+    result = with_capacities(
+        state({}, {}, loads=loads), capacities(rest=half, b1=known)
+    )
+    deviations = evaluate(result, NO_FLOOR, ()).deviations
     assert [v for by in deviations.values() for v in by.values()] == [0.0] * 4
 
 
-def test_nothing_is_said_where_nothing_is_lacking() -> None:
+def test_no_warning_without_a_missing_capacity() -> None:
     known = {Resource.NET_IN: 1.0, Resource.NET_OUT: 1.0}
     assert capacity_notes(state({}, {}), None) == ()
     assert capacity_notes(state(known, known), capacities(rest=known)) == ()
 
 
 def test_brokers_without_a_capacity_that_others_have_are_named() -> None:
-    (words,) = capacity_notes(state({Resource.NET_IN: 1.0}, {}, {}), None)
-    assert words.startswith("net_in: no capacity is known of brokers 2, 3, so all")
+    (message,) = capacity_notes(state({Resource.NET_IN: 1.0}, {}, {}), None)
+    assert message.startswith("net_in: no capacity is known of brokers 2, 3, so all")
 
 
 def test_a_broker_that_must_leave_needs_no_capacity() -> None:
@@ -135,18 +137,18 @@ def test_a_broker_that_must_leave_needs_no_capacity() -> None:
     assert capacity_notes(snapshot(members, [(1,)]), None) == ()
 
 
-def test_a_sentence_does_not_name_a_thousand_brokers() -> None:
-    found = state({Resource.NET_IN: 1.0}, *({} for _ in range(1000)))
-    (words,) = capacity_notes(found, None)
-    assert "brokers 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 990 more, so" in words
+def test_a_warning_does_not_name_a_thousand_brokers() -> None:
+    result = state({Resource.NET_IN: 1.0}, *({} for _ in range(1000)))
+    (message,) = capacity_notes(result, None)
+    assert "brokers 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 990 more, so" in message
 
 
 def test_a_broker_that_the_cluster_lacks_is_named() -> None:
-    (words,) = capacity_notes(state({}, {}), capacities(b7={}, b1={}))
-    assert words.startswith("[capacities]: a capacity is given of broker 7, but the ")
-    assert "shows only brokers 1, 2;" in words
+    (message,) = capacity_notes(state({}, {}), capacities(b7={}, b1={}))
+    assert message.startswith("[capacities]: a capacity is given of broker 7, but the ")
+    assert "shows only brokers 1, 2;" in message
 
 
-def test_a_capacity_of_what_nobody_measures_is_said() -> None:
-    (words,) = capacity_notes(state({Resource.CPU: 400.0}), None)
-    assert words.startswith("cpu: a capacity is known, but no load, so nothing is")
+def test_a_capacity_of_an_unmeasured_resource_is_reported() -> None:
+    (message,) = capacity_notes(state({Resource.CPU: 400.0}), None)
+    assert message.startswith("cpu: a capacity is known, but no load, so nothing is")

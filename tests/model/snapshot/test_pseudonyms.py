@@ -41,7 +41,7 @@ def test_a_name_has_one_pseudonym_under_one_key() -> None:
     assert name != Pseudonyms(KEY).topic("orders2")
 
 
-def test_kafkas_own_topics_keep_their_names_and_users_do_not() -> None:
+def test_only_kafkas_own_topics_keep_their_names() -> None:
     names = Pseudonyms(KEY)
     assert names.topic("__consumer_offsets") == "__consumer_offsets"
     assert names.topic("__acme_secrets").startswith("topic-")
@@ -61,14 +61,14 @@ def test_brokers_of_one_rack_stay_together_and_placement_stays() -> None:
     assert hidden.partitions.loads.tolist() == plain.partitions.loads.tolist()
 
 
-def test_every_field_of_a_snapshot_was_looked_at_for_names() -> None:
+def test_every_field_of_a_snapshot_is_checked_for_names() -> None:
     """A new field must be replaced in `Pseudonyms`, or be seen to tell no name."""
     assert {m.__name__: set(m.model_fields) for m in FIELDS} == {
         m.__name__: set(known.split()) for m, known in FIELDS.items()
     }
 
 
-def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
+def test_a_key_is_created_once_and_readable_only_by_its_owner(tmp_path: Path) -> None:
     path = tmp_path / "state" / "anonymise.key"
     key = own_key(path)
     assert own_key(path) == read_key(path) == key
@@ -76,7 +76,7 @@ def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path) -> None:
     assert own_key(tmp_path / "other.key") != key
 
 
-def test_a_key_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+def test_an_unusable_key_is_named(tmp_path: Path) -> None:
     (tmp_path / "short").write_bytes(b"secret\n")
     with pytest.raises(ConfigError, match=r"short has 7 bytes; it needs 16 or more"):
         read_key(tmp_path / "short")

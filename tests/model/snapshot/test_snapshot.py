@@ -99,7 +99,7 @@ def test_log_directories_go_by_path() -> None:
     assert STATE.log_dir(0, 0) is None
 
 
-def test_known_loads_count_as_measured_unless_told() -> None:
+def test_known_loads_count_as_measured_by_default() -> None:
     state = snapshot(brokers(1), [(1,)], [(1.0, float("nan"))])
     assert state.partitions.measured.tolist() == [[True, False]]
 
@@ -111,19 +111,19 @@ def test_loads_of_slots_are_checked_too(load: float) -> None:
         wide(brokers(1), [(1,)], {Resource.NET_IN: [1]}, slots=slots)
 
 
-def test_slots_are_few_and_have_names_of_their_own() -> None:
+def test_slots_are_few_and_have_distinct_names() -> None:
     one = {Resource.NET_IN: [1.0]}
     with pytest.raises(InvalidCluster, match="at most 7, each once"):
         wide(brokers(1), [(1,)], one, slots=dict.fromkeys("abcdefgh", one))
 
 
-def test_an_empty_cluster_is_a_snapshot(tmp_path: Path) -> None:
+def test_an_empty_cluster_gives_a_snapshot(tmp_path: Path) -> None:
     state = snapshot((), [])
     write_snapshot(tmp_path / "s.json", state)
     assert len(read_snapshot(tmp_path / "s.json")) == 0
 
 
-def test_the_fingerprint_is_of_placement_alone() -> None:
+def test_the_fingerprint_depends_only_on_the_placement() -> None:
     """Loads and dead brokers do not count; replicas, their order and leaders do."""
     places = [(1, 2), (2, 3), (3, 1)]
     dead = brokers(4, "abca", {4: BrokerState.DEAD})
@@ -262,7 +262,7 @@ def test_a_newer_snapshot_is_refused(tmp_path: Path) -> None:
         read_snapshot(path)
 
 
-def test_topic_names_are_types_of_their_own() -> None:
+def test_topic_names_have_their_own_type() -> None:
     assert Topic(name=TopicName("t"), topic_id="x").internal is False
 
 
@@ -281,7 +281,7 @@ def test_exclusions_match_whole_names(
     assert Goals(excluded_topics=Names(regex=patterns)).excludes(topic) is excluded
 
 
-def test_a_bare_list_of_exclusions_holds_expressions() -> None:
+def test_a_bare_list_of_exclusions_contains_expressions() -> None:
     goals = Goals.model_validate_json('{"excluded_topics": ["ord.*"]}')
     assert goals.excluded_topics == Names(regex=("ord.*",))
 

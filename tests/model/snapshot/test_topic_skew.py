@@ -32,11 +32,11 @@ def test_replicas_and_leaders_are_counted_per_broker() -> None:
 
 def test_a_broker_above_the_average_of_the_topics_brokers_is_skewed() -> None:
     """12 replicas and 6 leaders over the 3 brokers that hold any: 4 and 2 each."""
-    found = topic_skew(UNEVEN, TOPIC)
-    assert [b.skewed for b in found.brokers] == [True, True, False, False]
-    assert [b.leader_skewed for b in found.brokers] == [True, False, False, False]
-    assert found.brokers_skewed == pytest.approx(2 / 3)
-    assert found.leaders_skewed == pytest.approx(1 / 3)
+    result = topic_skew(UNEVEN, TOPIC)
+    assert [b.skewed for b in result.brokers] == [True, True, False, False]
+    assert [b.leader_skewed for b in result.brokers] == [True, False, False, False]
+    assert result.brokers_skewed == pytest.approx(2 / 3)
+    assert result.leaders_skewed == pytest.approx(1 / 3)
 
 
 def test_spread_is_the_share_of_brokers_that_hold_the_topic() -> None:
@@ -49,32 +49,32 @@ def test_the_preferred_leader_is_the_first_replica() -> None:
 
 def test_the_optimum_is_over_all_brokers_that_may_keep_load() -> None:
     """12 replicas and 6 leaders over 4 brokers."""
-    found = topic_skew(UNEVEN, TOPIC)
-    assert (found.optimum, found.leader_optimum) == ((3, 3), (1, 2))
+    result = topic_skew(UNEVEN, TOPIC)
+    assert (result.optimum, result.leader_optimum) == ((3, 3), (1, 2))
 
 
-def test_dead_and_draining_brokers_have_no_part_in_the_optimum() -> None:
+def test_the_optimum_ignores_dead_and_draining_brokers() -> None:
     states = {3: BrokerState.DEAD, 4: BrokerState.DRAINING}
-    found = topic_skew(snapshot(brokers(4, states=states), [(1, 3)]), TOPIC)
-    assert [b.id for b in found.brokers] == [1, 2, 3]
-    assert found.optimum == (1, 1)
-    assert found.spread == pytest.approx(2 / 3)
+    result = topic_skew(snapshot(brokers(4, states=states), [(1, 3)]), TOPIC)
+    assert [b.id for b in result.brokers] == [1, 2, 3]
+    assert result.optimum == (1, 1)
+    assert result.spread == pytest.approx(2 / 3)
 
 
-def test_moves_are_counted_as_made() -> None:
+def test_moves_count_as_executed() -> None:
     """A move of another topic does not count."""
     moves = [
         move(0, (1, 2), (4, 2)),
         move(5, (1, 3), (4, 3), leader_before=3, leader_after=4),
         move(1, (1, 2), (4, 2), topic=TopicName("other")),
     ]
-    found = topic_skew(UNEVEN, TOPIC, moves)
-    assert counts(found) == [(3, 2), (5, 2), (2, 0), (2, 2)]
-    assert found.spread == 1.0
-    assert found.preferred_leaders == 1.0
+    result = topic_skew(UNEVEN, TOPIC, moves)
+    assert counts(result) == [(3, 2), (5, 2), (2, 0), (2, 2)]
+    assert result.spread == 1.0
+    assert result.preferred_leaders == 1.0
 
 
-def test_a_topic_that_is_not_there_is_named() -> None:
+def test_a_missing_topic_is_named() -> None:
     with pytest.raises(ConfigError, match="the cluster has no topic 'order'"):
         topic_skew(UNEVEN, TopicName("order"))
 
@@ -90,15 +90,15 @@ def placements(draw: st.DrawFn) -> Snapshot:
 @settings(deadline=None)
 @given(state=placements())
 def test_figures_agree_with_kafka_managers_formulas(state: Snapshot) -> None:
-    found = topic_skew(state, TOPIC)
+    result = topic_skew(state, TOPIC)
     rows = [state.replicas(i) for i in range(len(state))]
-    held = sorted({b for r in rows for b in r})
-    average = math.ceil(Fraction(len(rows) * len(rows[0]), len(held)))
-    led = math.ceil(Fraction(len(rows), len(held)))
-    skewed = [b for b in held if sum(b in r for r in rows) > average]
-    leading = [b for b in held if sum(r[0] == b for r in rows) > led]
-    assert [b.id for b in found.brokers if b.skewed] == skewed
-    assert [b.id for b in found.brokers if b.leader_skewed] == leading
-    low, high = found.optimum
-    per_broker = np.array([b.replicas for b in found.brokers])
+    replicas = sorted({b for r in rows for b in r})
+    average = math.ceil(Fraction(len(rows) * len(rows[0]), len(replicas)))
+    led = math.ceil(Fraction(len(rows), len(replicas)))
+    skewed = [b for b in replicas if sum(b in r for r in rows) > average]
+    leading = [b for b in replicas if sum(r[0] == b for r in rows) > led]
+    assert [b.id for b in result.brokers if b.skewed] == skewed
+    assert [b.id for b in result.brokers if b.leader_skewed] == leading
+    low, high = result.optimum
+    per_broker = np.array([b.replicas for b in result.brokers])
     assert low * len(per_broker) <= per_broker.sum() <= high * len(per_broker)

@@ -36,7 +36,7 @@ def three(racks: str | None = None) -> Snapshot:
     return snapshot(members, [(1, 2), (2, 3), (3, 1)])
 
 
-def test_nothing_supposed_changes_nothing() -> None:
+def test_an_empty_scenario_changes_nothing() -> None:
     state = three("abc")
     assert suppose(state, Scenario()).header == state.header
     assert suppose(state, Scenario()).fingerprint == state.fingerprint
@@ -53,7 +53,7 @@ def test_an_added_broker_has_the_capacity_of_the_median_one() -> None:
     assert added.capacity == dict.fromkeys(RATES, 20.0)
 
 
-def test_a_capacity_that_one_broker_lacks_is_unknown_of_added_ones() -> None:
+def test_a_capacity_unknown_for_one_broker_is_unknown_for_added_ones() -> None:
     members = brokers(2, capacity={1: 10.0})
     (added,) = suppose(snapshot(members, [(1,)]), adding(1)).header.brokers[2:]
     assert added.capacity == {}
@@ -65,24 +65,24 @@ def test_added_brokers_go_to_the_racks_with_the_fewest() -> None:
     assert [b.rack for b in added] == ["b", "a", "b"]
 
 
-def test_a_rack_that_is_named_is_taken() -> None:
+def test_a_named_rack_is_used() -> None:
     (added,) = suppose(three("abc"), adding(1, "d")).header.brokers[3:]
     assert added.rack == "d"
 
 
-def test_where_a_broker_names_no_rack_added_ones_name_none() -> None:
+def test_added_brokers_have_no_rack_if_a_present_one_has_none() -> None:
     state = snapshot(brokers(2, "a-"), [(1,)])
     assert suppose(state, adding(1)).header.brokers[2].rack is None
 
 
 def test_a_removed_broker_drains_and_a_dead_one_stays_dead() -> None:
     state = snapshot(brokers(3, states={3: BrokerState.DEAD}), [(1,)])
-    found = suppose(state, Scenario(remove=ids(2, 3))).header.brokers
-    wanted = [BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.DEAD]
-    assert [b.state for b in found] == wanted
+    result = suppose(state, Scenario(remove=ids(2, 3))).header.brokers
+    expected = [BrokerState.ALIVE, BrokerState.DRAINING, BrokerState.DEAD]
+    assert [b.state for b in result] == expected
 
 
-def test_traffic_grows_but_not_what_lies_on_disk() -> None:
+def test_traffic_grows_and_disk_use_does_not() -> None:
     state = three()
     header = state.header.model_copy(
         update={"resources": (Resource.NET_IN, Resource.DISK)}
@@ -93,7 +93,7 @@ def test_traffic_grows_but_not_what_lies_on_disk() -> None:
     assert after.partitions.measured.tolist() == [[False, True]] * 3
 
 
-def test_traffic_grows_at_every_slot() -> None:
+def test_traffic_grows_in_every_slot() -> None:
     state = three()
     header = state.header.model_copy(update={"slots": ("noon",)})
     columns = replace(state.partitions, slot_loads=np.full((3, 1, 2), 4.0))
@@ -108,7 +108,7 @@ def test_factors_that_match_one_topic_multiply() -> None:
     assert (after.partitions.loads == 6.0).all()
 
 
-def test_a_lost_leader_is_followed_by_the_first_replica_that_lives() -> None:
+def test_the_first_live_replica_succeeds_a_lost_leader() -> None:
     members = brokers(3, "aab")
     state = snapshot(members, [(1, 2, 3), (3, 1)], storage=StorageKind.REPLICATED)
     after = suppose(state, Scenario(lose_racks=("a",)))
@@ -130,7 +130,7 @@ def test_on_shared_storage_nothing_is_lost() -> None:
     assert lost_partitions(state, after) == ()
 
 
-def test_the_given_snapshot_stays_as_it_is() -> None:
+def test_the_given_snapshot_is_unchanged() -> None:
     state = three("abc")
     before = state.fingerprint, state.partitions.loads.tolist()
     scenario = Scenario(lose_racks=("a",), traffic=(Traffic(factor=9),))
@@ -154,7 +154,7 @@ def test_what_the_cluster_lacks_is_named(scenario: Scenario, words: str) -> None
         suppose(three("abc"), scenario)
 
 
-def test_a_scenario_is_told_in_words() -> None:
+def test_a_scenario_is_described_in_a_sentence() -> None:
     some = Traffic(factor=1.5, topics=Names(regex=("a.*",)))
     scenario = Scenario(
         add=(AddedBrokers(count=2, rack="a"),),
@@ -162,8 +162,8 @@ def test_a_scenario_is_told_in_words() -> None:
         traffic=(some,),
         lose_racks=("b",),
     )
-    words = "2 brokers added in rack a, broker 3 removed, traffic of topics a.* x 1.5"
-    assert scenario.words() == f"{words}, rack b lost"
+    message = "2 brokers added in rack a, broker 3 removed, traffic of topics a.* x 1.5"
+    assert scenario.words() == f"{message}, rack b lost"
     assert Scenario().words() == "nothing changes"
 
 

@@ -144,7 +144,7 @@ def test_a_placement_shifts_and_costs_what_a_plan_of_it_does(
     assert found.price[0] == pytest.approx(after - before)
 
 
-def test_numbers_drawn_are_spread_and_repeat_themselves() -> None:
+def test_random_numbers_are_uniform_and_reproducible() -> None:
     state = np.array([1], np.uint64)
     drawn = [below(state, 10) for _ in range(10_000)]
     again = np.array([1], np.uint64)

@@ -100,7 +100,7 @@ def test_ten_brokers_and_five_hundred_partitions_are_proved(seed: int) -> None:
     assert evaluation.objective == pytest.approx(result.objective)
 
 
-def test_a_plan_repeats_itself() -> None:
+def test_plans_are_reproducible() -> None:
     """Equal arguments, equal bytes; so does not another seed by chance."""
     snapshot, limits = synthetic(12, 300, rf=3, seed=3), SolveLimits(work=3.0)
     first = solve(snapshot, banded(), limits).best
@@ -123,14 +123,14 @@ def test_a_band_out_of_reach_is_approached() -> None:
     ("bound", "lifted"),
     [(10.0, 10.5), (10.5, 10.5), (10.5001, 10.51), (10.6, 11.55), (0.0, 0.0)],
 )
-def test_a_bound_rises_to_the_next_price_or_what_excess_makes_up(
+def test_a_bound_is_lifted_to_the_next_possible_cost(
     bound: float, lifted: float
 ) -> None:
     lift = Lift(step=1.05, slack=100.0)
     assert lift.of(bound) == pytest.approx(lifted)
 
 
-def test_what_is_needed_proves_just_that() -> None:
+def test_the_least_needed_bound_proves_the_plan() -> None:
     lift = Lift(step=1.05, slack=100.0)
     assert lift.of(lift.needed(11.55)) == pytest.approx(11.55)
     assert lift.needed(11.55) < 10.52

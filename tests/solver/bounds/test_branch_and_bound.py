@@ -63,9 +63,9 @@ def test_plan_and_bound_meet_at_the_least_f_of_all_placements(
     members = [broker(b, rack, capacity=capacity) for b, rack in racks.items()]
     members[0] = broker(1, "a", state, capacity)
     snapshot = cluster(members, rows, storage=StorageKind.REPLICATED)
-    wanted = goals(price)
-    local = searched(snapshot, wanted)
-    best = least(snapshot, wanted)
+    given_goals = goals(price)
+    local = searched(snapshot, given_goals)
+    best = least(snapshot, given_goals)
     if local is None or best is None:
         return
     branch_and_bound(local)
@@ -103,13 +103,13 @@ def test_where_all_moves_cost_the_same_their_number_is_proved() -> None:
 
 def test_a_small_replicated_cluster_gets_a_better_bound_than_prices_prove() -> None:
     shape = replace(shape_of("6x60-rf3"), partitions=45)
-    wanted = goals_of(shape).model_copy(update={"move_price": None})
+    given_goals = goals_of(shape).model_copy(update={"move_price": None})
     snapshot = build(shape, 1)
-    result = solve(snapshot, wanted, SolveLimits(work=1.0))
+    result = solve(snapshot, given_goals, SolveLimits(work=1.0))
     assert result.best is not None
     assert result.best.bound_method == METHOD
     assert result.best.price_bound < result.best.bound <= result.best.objective
-    evaluation = evaluate(snapshot, wanted, result.best.moves)
+    evaluation = evaluate(snapshot, given_goals, result.best.moves)
     assert not evaluation.violations
     assert evaluation.objective == pytest.approx(result.best.objective, abs=1e-8)
 

@@ -99,7 +99,7 @@ def test_no_plan_is_below_the_bound(snapshot: Snapshot, price: float) -> None:
     st.floats(0.0, 2.0),
     st.integers(0, 2**32 - 1),
 )
-def test_a_brokers_problem_is_solved_exactly(
+def test_a_single_broker_subproblem_is_solved_exactly(
     choices: int, dims: int, spread: float, seed: int
 ) -> None:
     rng = np.random.default_rng(seed)
@@ -125,11 +125,11 @@ def test_a_brokers_problem_is_solved_exactly(
         )
     )
     tree = new_tree(problems.start, directions(dims), 4_000)
-    held = np.zeros(choices, np.bool_)
+    selected = np.zeros(choices, np.bool_)
     eta = rng.normal(size=(1, dims))
-    at = problems, 0, 1, mu, eta, held
+    at = problems, 0, 1, mu, eta, selected
     value, open_, _ = solve_brokers(*at, 0.0, 4_000, tree)
-    chosen = np.flatnonzero(held)
+    chosen = np.flatnonzero(selected)
     assert value == pytest.approx(min(values), abs=1e-9)
     assert open_ == pytest.approx(0.0, abs=1e-9)
     assert (cost - mu)[chosen].sum() + (
@@ -140,26 +140,28 @@ def test_a_brokers_problem_is_solved_exactly(
 def test_three_equal_rows_on_two_brokers_cannot_be_split() -> None:
     rows = [Row(replicas=(1,)), Row(replicas=(1,)), Row(replicas=(2,))]
     snapshot = cluster([broker(1), broker(2)], rows)
-    found = with_lagrangian_bound(snapshot, goals(0.01))
-    assert found.price_bound < 0.2
-    assert found.bound == pytest.approx(4 / 9, abs=1e-6)
-    assert found.method == "giants kept whole"
+    result = with_lagrangian_bound(snapshot, goals(0.01))
+    assert result.price_bound < 0.2
+    assert result.bound == pytest.approx(4 / 9, abs=1e-6)
+    assert result.method == "giants kept whole"
 
 
 @pytest.mark.parametrize("name", ["10x500", "10x500-near-level", "10x500-drain"])
 def test_the_bound_is_between_that_of_prices_and_the_plan(name: str) -> None:
     shape = small_shape(name)
-    found = with_lagrangian_bound(build(shape, 3), goals_of(shape))
-    assert found.price_bound + 1e-4 < found.bound <= found.objective
+    result = with_lagrangian_bound(build(shape, 3), goals_of(shape))
+    assert result.price_bound + 1e-4 < result.bound <= result.objective
 
 
-def test_the_gap_of_giants_is_smaller_than_that_of_prices() -> None:
+def test_large_partitions_get_a_smaller_gap_than_from_prices() -> None:
     shape = small_shape("10x500-giants")
-    found = with_lagrangian_bound(build(shape, 3), goals_of(shape))
-    assert found.objective - found.bound < 0.5 * (found.objective - found.price_bound)
+    result = with_lagrangian_bound(build(shape, 3), goals_of(shape))
+    assert result.objective - result.bound < 0.5 * (
+        result.objective - result.price_bound
+    )
 
 
-def test_the_same_bound_comes_out_twice() -> None:
+def test_the_bound_is_reproducible() -> None:
     shape = small_shape("10x500")
     first, second = (
         with_lagrangian_bound(build(shape, 1), goals_of(shape), 0.5) for _ in range(2)
@@ -167,7 +169,7 @@ def test_the_same_bound_comes_out_twice() -> None:
     assert (first.bound, first.work) == (second.bound, second.work)
 
 
-def test_rows_of_several_replicas_are_left_to_prices() -> None:
+def test_replicated_rows_are_bounded_by_prices_alone() -> None:
     rows = [Row(replicas=(1, 2)), Row(replicas=(1, 2)), Row(replicas=(2, 3))]
     snapshot = cluster([broker(b) for b in (1, 2, 3)], rows)
     assert with_lagrangian_bound(snapshot, goals(0.01)).method == "prices"

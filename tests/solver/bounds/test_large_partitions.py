@@ -51,27 +51,27 @@ def relaxed(rows: int, brokers: int, dims: int, seed: int) -> Relaxed:
     cost = np.where(rng.random((rows, brokers)) < 0.3, 0.0, 0.1)
     cost[rng.random(cost.shape) < 0.3] = np.inf
     cost[np.arange(rows), rng.integers(0, brokers, rows)] = 0.0
-    found = new_relaxed(
+    result = new_relaxed(
         cost,
         rng.random((rows, dims)),
         rng.uniform(0.5, 2.0, (brokers, dims)),
         rng.normal(-1.0, 0.5, (brokers, dims)),
         rng.uniform(0.2, 2.0, dims),
     )
-    place_cheapest(found, np.zeros((brokers, dims)))
-    return found
+    place_cheapest(result, np.zeros((brokers, dims)))
+    return result
 
 
 def values(x: Relaxed) -> dict[tuple[int, ...], float]:
     """F of every whole placement."""
-    found = {}
+    result = {}
     for at in itertools.product(range(len(x.fixed)), repeat=len(x.cost)):
         price = float(x.cost[np.arange(len(at)), at].sum())
         v: Floats = x.fixed.copy()
         for p, b in enumerate(at):
             v[b] += x.load[p] * x.scale[b]
-        found[at] = price + float((x.weight * v * v).sum())
-    return found
+        result[at] = price + float((x.weight * v * v).sum())
+    return result
 
 
 SHAPES = (st.integers(1, 5), st.integers(2, 3), st.integers(1, 3))

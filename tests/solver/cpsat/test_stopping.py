@@ -36,11 +36,11 @@ class Asking(SolveObserver):
 
 @pytest.mark.parametrize("objective", ObjectiveKind)
 @pytest.mark.parametrize("better", [0, 2])
-def test_the_exact_rounds_end_with_the_best_so_far(
+def test_the_exact_rounds_stop_with_the_best_plan_so_far(
     objective: ObjectiveKind, better: int
 ) -> None:
-    wanted = Goals(objective=objective)
-    problem = compile_problem(HARD, wanted)
+    goals = Goals(objective=objective)
+    problem = compile_problem(HARD, goals)
     search = Search(
         problem=problem,
         limits=LIMITS,
@@ -78,7 +78,7 @@ def _draining(snapshot: Snapshot) -> Snapshot:
     return Snapshot(header, snapshot.partitions)
 
 
-def test_whoever_follows_and_does_not_ask_changes_nothing() -> None:
+def test_an_observer_that_never_stops_does_not_change_the_plan() -> None:
     snapshot = synthetic(3, 12, seed=1)
     plans = [
         solve(snapshot, Goals(), SolveLimits(work=2.0), observer).best
@@ -88,7 +88,7 @@ def test_whoever_follows_and_does_not_ask_changes_nothing() -> None:
     assert plans[0] == plans[1]
 
 
-def test_a_hint_that_the_solver_fails_on_is_left_out() -> None:
+def test_a_hint_that_crashes_presolve_is_dropped() -> None:
     """Two rows that lie on one of five brokers each, whose counts are levelled."""
     model = cp_model.CpModel()
     takes = [model.new_bool_var("") for _ in range(14)]
@@ -96,8 +96,8 @@ def test_a_hint_that_the_solver_fails_on_is_left_out() -> None:
     model.add_exactly_one(takes[:5])
     model.add(sum(takes[5:9]) == 3)
     model.add_exactly_one(takes[9:])
-    for taken, held in ((10, 6), (12, 7), (13, 8)):
-        model.add_implication(takes[taken], takes[held])
+    for cause, effect in ((10, 6), (12, 7), (13, 8)):
+        model.add_implication(takes[cause], takes[effect])
     steep = 103293009031623, 131758143395159
     lines = (15087742892259, -549755813887), (59190375961941, 43552877255795), steep
     for first, second in ((0, 9), (2, 11)):

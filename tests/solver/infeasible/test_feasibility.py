@@ -165,8 +165,8 @@ def tight(seed: int, racks: str = "ab") -> Problem:
     ]
     rows = []
     for _ in range(int(rng.integers(1, 4 if rf == 1 else 3))):
-        lies = tuple((rng.permutation(size)[:rf] + 1).tolist())
-        rows.append(Row(replicas=lies, load=(float(rng.integers(1, 4)), 1.0)))
+        replicas = tuple((rng.permutation(size)[:rf] + 1).tolist())
+        rows.append(Row(replicas=replicas, load=(float(rng.integers(1, 4)), 1.0)))
     recent = [moved(0, int(rng.integers(1, size + 1)), 900)] if maybe(0.4) else []
     others: dict[str, Any] = {"rack_rule": str(rng.choice(["spread", "off"]))}
     if maybe(0.4):
@@ -253,10 +253,12 @@ def test_a_rack_without_a_broker_is_named_however_many_replicas_must_move() -> N
     members = [broker(i, rack) for i, rack in enumerate("aabb", start=1)]
     counts = [{"count": 1, "constraints": {"rack": rack}} for rack in "xy"]
     placement = {"version": 1, "replicas": counts}
-    wanted = goals(placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}])
-    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), wanted)
-    (words,) = plain_reasons(problem)
-    assert "no broker is in rack 'x' (racks: a and b)" in words
+    given_goals = goals(
+        placements=[{"topics": {"exact": [TOPIC]}, "placement": placement}]
+    )
+    problem = compile_problem(cluster(members, [Row(replicas=(1, 2))]), given_goals)
+    (message,) = plain_reasons(problem)
+    assert "no broker is in rack 'x' (racks: a and b)" in message
 
 
 def test_partitions_alike_are_told_once_and_counted() -> None:
@@ -326,10 +328,10 @@ def test_a_larger_budget_is_offered_with_the_least_that_is_enough() -> None:
     assert first == "it would be feasible with a budget of 8 replica moves"
     assert "it would be feasible without draining broker 1" in others
     for moves, possible in ((8, True), (7, False)):
-        wanted = problem.goals.model_copy(
+        given_goals = problem.goals.model_copy(
             update={"budgets": Budgets(replica_moves=moves)}
         )
-        again = compile_problem(problem.snapshot, wanted)
+        again = compile_problem(problem.snapshot, given_goals)
         assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
 
 
@@ -341,8 +343,8 @@ def test_a_higher_capacity_limit_is_offered_with_the_least_that_is_enough() -> N
         "with a capacity limit of 90 % in net_out (now 85 %)"
     )
     for limit, possible in ((0.90, True), (0.89, False)):
-        wanted = problem.goals.model_copy(update={"capacity_limit": limit})
-        again = compile_problem(problem.snapshot, wanted)
+        given_goals = problem.goals.model_copy(update={"capacity_limit": limit})
+        again = compile_problem(problem.snapshot, given_goals)
         assert (find_conflict(again, Budget(limits=LIMITS)) is None) is possible
 
 
@@ -386,8 +388,8 @@ def overlapping(seed: int) -> Problem:
     members = [broker(i + 1, "ab"[i % 2], state) for i, state in enumerate(states)]
     rows = []
     for topic in (TOPIC, TOPIC, OTHER):
-        lies = tuple((rng.permutation(size)[:2] + 1).tolist())
-        rows.append(Row(replicas=lies, topic=topic))
+        replicas = tuple((rng.permutation(size)[:2] + 1).tolist())
+        rows.append(Row(replicas=replicas, topic=topic))
     counts = ({"a": 2}, {"b": 2}, {"a": 1, "b": 1}, {"c": 2}, {"a": 3})
     rules = []
     for _ in range(int(rng.integers(2, 4))):
@@ -396,8 +398,8 @@ def overlapping(seed: int) -> Problem:
         (rule,) = placement(chosen)["placements"]
         rules.append({**rule, "topics": {"exact": topics}})
     rack_rule = str(rng.choice(["spread", "even", "off"]))
-    wanted = goals(placements=tuple(rules), rack_rule=rack_rule)
-    return compile_problem(cluster(members, rows), wanted)
+    given_goals = goals(placements=tuple(rules), rack_rule=rack_rule)
+    return compile_problem(cluster(members, rows), given_goals)
 
 
 def each_is_possible(snapshot: Snapshot, wanted: Goals) -> bool:
@@ -474,7 +476,7 @@ def _extended(problem: Problem, snapshot: Snapshot, rack: int) -> Snapshot:
     return Snapshot(header, snapshot.partitions)
 
 
-def test_a_feasible_problem_has_no_conflict_and_needs_no_way_out() -> None:
+def test_a_feasible_problem_has_neither_conflict_nor_advice() -> None:
     problem = three(*[Row(replicas=(1,))] * 8)
     assert find_conflict(problem, Budget(limits=LIMITS)) is None
     assert relaxations(problem, Budget(limits=LIMITS)) == ()
@@ -490,12 +492,12 @@ def test_a_large_cluster_is_judged_by_the_rows_that_must_move() -> None:
     rows += [Row(replicas=(1,), load=(50.0, 1.0))] * 5
     problem = compile_problem(cluster(members, rows), goals())
     assert modelled_rows(problem) == [2000, 2001, 2002, 2003, 2004]
-    (words,) = conflict(problem, Budget(limits=LIMITS))
-    assert words.startswith("orders-2000 (1 replica)")
-    assert "may be filled to 85.0 % in net_in" in words
+    (message,) = conflict(problem, Budget(limits=LIMITS))
+    assert message.startswith("orders-2000 (1 replica)")
+    assert "may be filled to 85.0 % in net_in" in message
 
 
-def test_what_stays_on_a_dead_broker_is_not_counted_as_to_be_carried() -> None:
+def test_load_that_stays_on_a_dead_broker_needs_no_capacity() -> None:
     """Brokers 2 and 3 may carry 18.5 B/s; of all 20 B/s, broker 1 keeps 6."""
     members = [
         broker(1, state=BrokerState.DEAD, capacity=10.0),
@@ -508,6 +510,6 @@ def test_what_stays_on_a_dead_broker_is_not_counted_as_to_be_carried() -> None:
     ]
     stay = [{"topic": TOPIC, "partitions": [0]}]
     state = cluster(members, rows)
-    wanted = goals(1e-4, deferred=stay)
-    assert least(state, wanted) is not None
-    assert solve(state, wanted, SolveLimits(work=1.0)).best is not None
+    given_goals = goals(1e-4, deferred=stay)
+    assert least(state, given_goals) is not None
+    assert solve(state, given_goals, SolveLimits(work=1.0)).best is not None

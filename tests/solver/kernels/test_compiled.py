@@ -21,7 +21,7 @@ def run(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_the_wait_for_the_compiler_is_told_once_on_a_machine(tmp_path: Path) -> None:
+def test_compilation_is_announced_only_when_nothing_is_cached(tmp_path: Path) -> None:
     first, second = (run(NUMBA_CACHE_DIR=str(tmp_path)) for _ in range(2))
     assert first.stderr == (
         "compiling the planner's loops, once on this machine: up to a minute\n"
@@ -30,7 +30,7 @@ def test_the_wait_for_the_compiler_is_told_once_on_a_machine(tmp_path: Path) -> 
     assert first.stdout == second.stdout == "1.0\n"
 
 
-def test_without_a_folder_to_write_it_is_compiled_all_the_same() -> None:
+def test_loops_are_compiled_without_a_writable_cache_folder() -> None:
     """The only place allowed is inside a zip file, and the source is in none."""
     nowhere = run(NUMBA_CACHE_LOCATOR_CLASSES="ZipCacheLocator")
     assert nowhere.stdout == "1.0\n"

@@ -128,24 +128,24 @@ def proposal_of(problem: Problem, placement: Placement, found: Directories) -> P
 
 
 def test_a_full_directory_is_relieved() -> None:
-    found = solved(on_one_broker((0, 60), (0, 40)))
-    assert found.chosen == {1: {1: "/b"}}
-    assert [round(u.after) for u in found.use] == [60, 40]
-    assert [round(u.before) for u in found.use] == [100, 0]
-    assert found.cost_before == pytest.approx(2.0)
-    assert found.cost == pytest.approx(2 * 0.2**2)
-    assert found.changes == 1
+    result = solved(on_one_broker((0, 60), (0, 40)))
+    assert result.chosen == {1: {1: "/b"}}
+    assert [round(u.after) for u in result.use] == [60, 40]
+    assert [round(u.before) for u in result.use] == [100, 0]
+    assert result.cost_before == pytest.approx(2.0)
+    assert result.cost == pytest.approx(2 * 0.2**2)
+    assert result.changes == 1
 
 
 def test_a_change_that_gains_less_than_its_price_is_not_made() -> None:
     state = on_one_broker((0, 60), (0, 40))
-    dear = CHEAP.model_copy(update={"move_price": 10.0})
-    found = solved(state, dear)
-    assert found.chosen == {}
-    assert found.cost == found.cost_before == pytest.approx(found.bound)
+    expensive = CHEAP.model_copy(update={"move_price": 10.0})
+    result = solved(state, expensive)
+    assert result.chosen == {}
+    assert result.cost == result.cost_before == pytest.approx(result.bound)
 
 
-def test_a_level_broker_keeps_its_directories() -> None:
+def test_a_balanced_broker_keeps_its_directories() -> None:
     assert solved(on_one_broker((0, 50), (1, 50))).chosen == {}
 
 
@@ -180,17 +180,17 @@ def test_a_swap_is_found_where_no_move_helps() -> None:
     """55 and 45 become 50 and 50 by two changes alone."""
     state = on_one_broker((0, 30), (0, 25), (1, 25), (1, 20))
     for limits in (NO_WORK, SolveLimits()):
-        found = solved(state, limits=limits)
-        assert [u.after for u in found.use] == [50.0, 50.0]
-        assert found.changes == 2
+        result = solved(state, limits=limits)
+        assert [u.after for u in result.use] == [50.0, 50.0]
+        assert result.changes == 2
 
 
-def test_several_brokers_are_levelled_each_for_itself() -> None:
+def test_brokers_are_balanced_independently() -> None:
     state = jbod([[(1, 0), (2, 1)], [(1, 0), (2, 1)]], [50, 50])
-    found = solved(state)
-    assert found.changes == 2
-    assert sorted(b for told in found.chosen.values() for b in told) == [1, 2]
-    assert [u.after for u in found.use] == [50.0] * 4
+    result = solved(state)
+    assert result.changes == 2
+    assert sorted(b for chosen in result.chosen.values() for b in chosen) == [1, 2]
+    assert [u.after for u in result.use] == [50.0] * 4
 
 
 # ---- what stays
@@ -201,10 +201,10 @@ def test_excluded_topics_keep_their_directories() -> None:
     assert solved(on_one_broker((0, 60), (0, 40)), goals).chosen == {}
 
 
-def test_what_rests_after_a_move_keeps_its_directory() -> None:
+def test_a_replica_in_cooldown_keeps_its_directory() -> None:
     state = on_one_broker((0, 50), (0, 50))
-    rests = RecentMove(topic=TOPIC, partition=0, left=(), at_ms=TAKEN_AT_MS)
-    header = state.header.model_copy(update={"recent_moves": (rests,)})
+    in_cooldown = RecentMove(topic=TOPIC, partition=0, left=(), at_ms=TAKEN_AT_MS)
+    header = state.header.model_copy(update={"recent_moves": (in_cooldown,)})
     assert list(solved(Snapshot(header, state.partitions)).chosen) == [1]
 
 
@@ -213,16 +213,16 @@ def test_shared_storage_has_no_directories() -> None:
     assert solved(state).chosen == {}
 
 
-def test_the_local_tail_of_the_remote_tier_is_levelled() -> None:
+def test_local_segments_of_tiered_topics_are_balanced() -> None:
     state = on_one_broker((0, 60), (0, 40), storage=StorageKind.TIERED)
     assert solved(state).changes == 1
 
 
-def test_replicas_of_unknown_place_or_size_are_told_nothing() -> None:
+def test_replicas_of_unknown_directory_or_size_are_not_assigned() -> None:
     state = on_one_broker((-1, 60), (0, -1), (0, 40), (0, 40))
-    found = solved(state)
-    assert len(found.chosen) == 1
-    assert found.rows[0] in (2, 3)
+    result = solved(state)
+    assert len(result.chosen) == 1
+    assert result.rows[0] in (2, 3)
 
 
 @pytest.mark.parametrize(
@@ -230,12 +230,12 @@ def test_replicas_of_unknown_place_or_size_are_told_nothing() -> None:
     [BrokerState.SLOW, BrokerState.CORDONED, BrokerState.EXCLUDED, BrokerState.DEAD],
 )
 def test_brokers_that_take_no_load_are_left_alone(state: BrokerState) -> None:
-    held = [[(1, 0), (2, 0)], [(1, 0), (2, 0)]]
-    found = solved(jbod(held, [50, 50], states={1: state}))
-    assert {u.broker for u in found.use} == {2}
+    replicas = [[(1, 0), (2, 0)], [(1, 0), (2, 0)]]
+    result = solved(jbod(replicas, [50, 50], states={1: state}))
+    assert {u.broker for u in result.use} == {2}
 
 
-def test_a_single_directory_is_none_to_choose_from() -> None:
+def test_a_single_directory_leaves_no_choice() -> None:
     assert solved(on_one_broker((0, 60), (0, 40), count=1)) == NOTHING_TO_DO
 
 
@@ -248,11 +248,11 @@ def test_a_broker_under_the_floor_of_disks_is_left_alone() -> None:
     """The goal's floor is of a broker's bytes, here those of all its directories."""
     state = on_one_broker((0, 60), (0, 40))
     goal = DISK.model_copy(update={"floor": 101.0})
-    found = solved(state, CHEAP.model_copy(update={"balance": (goal,)}))
-    assert (found.chosen, found.cost_before, found.cost) == ({}, 0.0, 0.0)
+    result = solved(state, CHEAP.model_copy(update={"balance": (goal,)}))
+    assert (result.chosen, result.cost_before, result.cost) == ({}, 0.0, 0.0)
 
 
-def test_an_empty_cluster_has_nothing_to_level() -> None:
+def test_an_empty_cluster_has_nothing_to_balance() -> None:
     assert solved(jbod([], [])) == NOTHING_TO_DO
 
 
@@ -277,14 +277,14 @@ def test_a_plan_names_directories_in_the_order_of_its_replicas() -> None:
     assert found.log_dirs(1, ids(3)) == ()
 
 
-def test_a_plan_says_where_replicas_lie_and_shall_lie() -> None:
+def test_a_plan_has_directories_before_and_after() -> None:
     state = jbod([[(2, 0), (1, 1)], [(2, 1), (1, 1)]], [50, 50])
     best = solve(state, CHEAP, SolveLimits()).best
     assert best is not None
-    (found,) = best.moves
-    assert found.replicas_before == found.replicas_after == ids(2, 1)
-    assert found.log_dirs_before == ("/b" if found.partition else "/a", "/b")
-    assert found.log_dirs_after == ("any", "/a")
+    (result,) = best.moves
+    assert result.replicas_before == result.replicas_after == ids(2, 1)
+    assert result.log_dirs_before == ("/b" if result.partition else "/a", "/b")
+    assert result.log_dirs_after == ("any", "/a")
 
 
 def test_replicas_that_stay_make_room_for_one_that_arrives() -> None:
@@ -325,9 +325,9 @@ def test_an_arrival_does_not_go_into_a_cordoned_directory() -> None:
 
 
 def test_a_gain_is_what_staying_would_cost() -> None:
-    found = solved(on_one_broker((0, 60), (0, 40)))
-    whole = found.cost_before - found.cost - found.price
-    assert found.gain == {1: pytest.approx(whole)}
+    result = solved(on_one_broker((0, 60), (0, 40)))
+    whole = result.cost_before - result.cost - result.price
+    assert result.gain == {1: pytest.approx(whole)}
 
 
 def test_a_reason_names_both_directories() -> None:
@@ -340,12 +340,12 @@ def test_a_reason_names_both_directories() -> None:
 def test_under_a_band_it_is_enough_to_reach_it() -> None:
     """46 and 54 lie within 10 % of 50: the change of 46 and no more."""
     band = CHEAP.model_copy(update={"objective": ObjectiveKind.BAND})
-    found = solved(on_one_broker((0, 44), (0, 10), (0, 46)), band)
-    assert (found.changes, found.cost) == (1, 0.0)
-    assert found.price == pytest.approx(found.bound)
+    result = solved(on_one_broker((0, 44), (0, 10), (0, 46)), band)
+    assert (result.changes, result.cost) == (1, 0.0)
+    assert result.price == pytest.approx(result.bound)
 
 
-def test_no_work_leaves_moves_and_swaps() -> None:
+def test_without_search_budget_moves_and_swaps_remain() -> None:
     state = crowd(3, 40)
     few, more = solved(state, limits=NO_WORK), solved(state)
     assert few.work < more.work
@@ -357,12 +357,12 @@ def test_equal_input_gives_equal_directories() -> None:
     assert solved(state) == solved(state)
 
 
-def test_a_crowd_is_levelled_close_to_its_bound() -> None:
+def test_many_replicas_are_balanced_close_to_the_bound() -> None:
     """3,000 replicas on each broker: no exact model, a bound from prices."""
     cheap = CHEAP.model_copy(update={"move_price": 1e-5})
-    found = solved(crowd(11, 3_000), cheap)
-    assert found.cost + found.price <= 1.02 * found.bound
-    assert found.cost < 0.01 * found.cost_before
+    result = solved(crowd(11, 3_000), cheap)
+    assert result.cost + result.price <= 1.02 * result.bound
+    assert result.cost < 0.01 * result.cost_before
 
 
 def crowd(seed: int, partitions: int) -> Snapshot:
@@ -370,8 +370,8 @@ def crowd(seed: int, partitions: int) -> Snapshot:
     rng = np.random.default_rng(seed)
     sizes = (rng.lognormal(0.0, 1.0, partitions) * MIB).astype(np.int64)
     dirs = np.maximum(0, rng.integers(-1, 3, (partitions, 2))).tolist()
-    held = [[(1, a), (2, b)] for a, b in dirs]
-    return jbod(held, sizes.tolist(), count=3)
+    replicas = [[(1, a), (2, b)] for a, b in dirs]
+    return jbod(replicas, sizes.tolist(), count=3)
 
 
 # ---- against every choice, and the plain rules
@@ -389,17 +389,25 @@ def tiny(draw: st.DrawFn) -> Case:
     """Up to 5 partitions on 2 brokers of 2 or 3 directories; some change broker."""
     count = draw(st.integers(2, 3))
     place = st.tuples(st.sampled_from([1, 2]), st.integers(-1, count - 1))
-    held = draw(st.lists(place, min_size=1, max_size=5))
-    sizes = draw(st.lists(st.integers(-1, 20), min_size=len(held), max_size=len(held)))
+    drawn_replicas = draw(st.lists(place, min_size=1, max_size=5))
+    sizes = draw(
+        st.lists(
+            st.integers(-1, 20),
+            min_size=len(drawn_replicas),
+            max_size=len(drawn_replicas),
+        )
+    )
     known = st.one_of(st.none(), st.integers(5, 60).map(float))
     state = jbod(
-        [[h] for h in held],
+        [[h] for h in drawn_replicas],
         sizes,
         count=count,
         capacity=draw(st.lists(known, min_size=count, max_size=count)),
         cordoned=draw(st.lists(st.integers(0, count - 1), max_size=1)),
     )
-    moved = draw(st.lists(st.sampled_from(range(len(held))), unique=True, max_size=2))
+    moved = draw(
+        st.lists(st.sampled_from(range(len(drawn_replicas))), unique=True, max_size=2)
+    )
     goals = CHEAP.model_copy(
         update={
             "objective": draw(st.sampled_from(list(ObjectiveKind))),
@@ -407,7 +415,7 @@ def tiny(draw: st.DrawFn) -> Case:
         }
     )
     problem = compile_problem(state, goals)
-    moves = ((r, held[r][0], 3 - held[r][0]) for r in sorted(moved))
+    moves = ((r, drawn_replicas[r][0], 3 - drawn_replicas[r][0]) for r in sorted(moved))
     return Case(problem, sent(problem, *moves))
 
 

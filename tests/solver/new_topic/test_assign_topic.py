@@ -224,7 +224,7 @@ def test_a_topic_that_exists_is_refused() -> None:
         {"net_out": float("nan")},
     ],
 )
-def test_what_no_topic_can_be_is_refused(fields: dict[str, object]) -> None:
+def test_an_invalid_topic_is_rejected(fields: dict[str, object]) -> None:
     with pytest.raises(ConfigError):
         replace(topic(1, 1), **fields)  # type: ignore[arg-type]
 
@@ -320,8 +320,8 @@ def test_dealing_keeps_every_count_and_repeats_no_broker(
     for row in dealt.tolist():
         assert len(set(row)) == len(row)
     for q in range(4):
-        held = [int((rack[row] == q).sum()) for row in dealt]
-        assert max(held) - min(held) <= 1
+        per_rack = [int((rack[row] == q).sum()) for row in dealt]
+        assert max(per_rack) - min(per_rack) <= 1
 
 
 @settings(deadline=None)

@@ -77,7 +77,7 @@ def test_every_point_of_the_frontier_repairs_the_racks() -> None:
     assert min(point.moves for point in frontier.points) == 4
 
 
-def test_racks_are_left_alone_where_the_goals_say_so() -> None:
+def test_goals_can_turn_off_rack_repairs() -> None:
     plan = planned(cluster(FOUR, IN_ONE_RACK), goals(repair_racks=False))
     assert plan.moves == ()
     assert reasons(plan) == ["the goals do not repair racks"] * 4
@@ -97,7 +97,7 @@ def test_racks_are_left_alone_where_the_goals_say_so() -> None:
         ({}, [moved(0, 1, 700), moved(0, 3, 700)], [REASONS_UNREPAIRED["brokers"]]),
     ],
 )
-def test_what_is_not_repaired_is_listed_with_the_reason(
+def test_unrepaired_racks_are_listed_with_the_reason(
     changed: dict[str, object], recent: list[RecentMove], left: list[str]
 ) -> None:
     plan = planned(cluster(FOUR, IN_ONE_RACK, recent=recent), goals(None, **changed))
@@ -127,8 +127,10 @@ def test_a_broker_over_its_limit_is_relieved_within_the_tolerance_band() -> None
     (over,) = (o for o in plan.over_limit if o.broker == 1)
     assert (over.before, over.remains) == (10.0, False)
     assert len(plan.moves) == 1
-    words = "relieves broker 1, which is over its limit of net_in (10 B/s, the limit is"
-    assert f"{words} 9 B/s)" in plan.moves[0].reason
+    message = (
+        "relieves broker 1, which is over its limit of net_in (10 B/s, the limit is"
+    )
+    assert f"{message} 9 B/s)" in plan.moves[0].reason
 
 
 def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
@@ -140,8 +142,8 @@ def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
     ]
     rows = [Row(replicas=(1,), load=(6.5, 0.1))]
     rows += [Row(replicas=(2,), load=(4.0, 0.1), topic=OTHER)]
-    wanted = goals(5.0)
-    plan = planned(cluster(members, rows), wanted)
+    given_goals = goals(5.0)
+    plan = planned(cluster(members, rows), given_goals)
     room = next(m for m in plan.moves if m.topic == OTHER)
     assert room.gain < 0
     assert room.reason == (
@@ -149,7 +151,7 @@ def test_the_reason_of_a_move_that_makes_room_is_the_limit_it_keeps() -> None:
         "limit is 8 B/s)"
     )
     larger = [broker(b.id, capacity=100.0) for b in members]
-    idle = planned(cluster(larger, rows), wanted)
+    idle = planned(cluster(larger, rows), given_goals)
     assert not any("limit" in move.reason for move in idle.moves)
 
 
@@ -159,12 +161,14 @@ def test_a_broker_over_its_count_of_replicas_is_named_as_the_reason() -> None:
     rows += [Row(replicas=(2,), load=(10.0, 10.0), topic=OTHER)]
     plan = planned(cluster(members, rows), goals(5.0, replicas_per_broker=3))
     (move,) = plan.moves
-    words = "relieves broker 1, which is over its limit of replicas (4, the limit is 3)"
-    assert move.reason == words
+    message = (
+        "relieves broker 1, which is over its limit of replicas (4, the limit is 3)"
+    )
+    assert move.reason == message
 
 
 @pytest.mark.parametrize("capacity", [2.0, 0.0018])
-def test_no_plan_is_called_optimal_that_repairs_less_than_another(
+def test_an_optimal_plan_repairs_as_much_as_any_other(
     capacity: float,
 ) -> None:
     """Beside a tiny capacity, loads count as at most so many limits to the search."""
@@ -173,14 +177,16 @@ def test_no_plan_is_called_optimal_that_repairs_less_than_another(
     rows += [Row(replicas=(1, 2), load=(13.6, 20.1))]
     rows += [Row(replicas=(1, 2), load=(1.7, 0.3), topic=OTHER)]
     others = {"budgets": {"leader_changes": 1}, "rack_rule": "off", "objective": "band"}
-    state, wanted = cluster(members, rows), goals(1e-4, **others)
-    plan = planned(state, wanted)
-    best = remaining_violations(plan) == pytest.approx(most_repaired(state, wanted))
+    state, given_goals = cluster(members, rows), goals(1e-4, **others)
+    plan = planned(state, given_goals)
+    best = remaining_violations(plan) == pytest.approx(
+        most_repaired(state, given_goals)
+    )
     assert (plan.status is PlanStatus.OPTIMAL) == best == (capacity > 1)
 
 
 @pytest.mark.parametrize("capacity", [1e-9, 1e-6, 1e-300])
-def test_loads_beyond_any_multiple_of_a_limit_are_no_error(capacity: float) -> None:
+def test_loads_far_beyond_a_limit_do_not_fail(capacity: float) -> None:
     """A capacity in the wrong unit: CP-SAT does not hold such excess."""
     members = [broker(b, "a" if b < 3 else "b", capacity=capacity) for b in (1, 2, 3)]
     rows = [Row(replicas=(1, 2), load=(3e6, 6e6)), Row(replicas=(1, 2))]
@@ -189,15 +195,15 @@ def test_loads_beyond_any_multiple_of_a_limit_are_no_error(capacity: float) -> N
     assert {o.broker for o in plan.over_limit if o.after > o.limit} >= {1, 2}
 
 
-def test_what_cannot_be_relieved_is_named_with_the_figure() -> None:
+def test_an_unrepairable_excess_is_reported_with_its_figure() -> None:
     """Six partitions of 10 on one broker; no other may carry even one."""
     members = [broker(i, capacity=10.0) for i in (1, 2, 3)]
     state = cluster(members, [Row(replicas=(1,), load=(10.0, 10.0))] * 6)
     result = solve(state, goals(), LIMITS)
     assert result.best is not None
     assert result.best.moves == ()
-    words = "broker 1 stays over its limit of net_in: 60 B/s, the limit is 8 B/s"
-    assert words in result.summary()
+    message = "broker 1 stays over its limit of net_in: 60 B/s, the limit is 8 B/s"
+    assert message in result.summary()
     assert "limits of capacity or replicas rule out the moves" in result.summary()
 
 
@@ -227,8 +233,8 @@ def test_too_many_replicas_on_a_broker_are_moved() -> None:
 @pytest.mark.search
 def test_large_clusters_are_repaired_too() -> None:
     """By the kernels, with no exact model: racks, limits, and the proved bound."""
-    state, wanted = overloaded(7)
-    plan = planned(state, wanted, LARGE)
+    state, given_goals = overloaded(7)
+    plan = planned(state, given_goals, LARGE)
     assert len(plan.rack_violations) > 20
     assert reasons(plan) == []
     assert any(o.before > o.limit for o in plan.over_limit)
@@ -286,30 +292,30 @@ def unrepairable(rows: int, brokers: int) -> Snapshot:
 @pytest.mark.parametrize(("rows", "brokers"), [(20, 8), (900, 40)])
 def test_a_repair_takes_no_more_work_than_its_share(rows: int, brokers: int) -> None:
     """Neither building the exact model nor finding reasons exceeds it."""
-    wanted = goals(budgets={"replica_moves": 0})
-    problem = compile_problem(unrepairable(rows, brokers), wanted)
+    given_goals = goals(budgets={"replica_moves": 0})
+    problem = compile_problem(unrepairable(rows, brokers), given_goals)
     limits = SolveLimits(work=0.01)
-    found = find_repair(problem, limits, SolveObserver())
-    assert len(found.unrepaired) == rows
-    assert 0 < found.work <= SHARE * (1 + EXPLAINING_SHARE) * limits.work + 1e-3
+    result = find_repair(problem, limits, SolveObserver())
+    assert len(result.unrepaired) == rows
+    assert 0 < result.work <= SHARE * (1 + EXPLAINING_SHARE) * limits.work + 1e-3
     if rows > 100:
-        assert REASONS_UNREPAIRED["work"] in found.unrepaired.values()
+        assert REASONS_UNREPAIRED["work"] in result.unrepaired.values()
 
 
-def test_a_repair_that_is_asked_to_stop_looks_for_no_reasons() -> None:
+def test_a_stopped_repair_spends_nothing_on_reasons() -> None:
     class Stopping(SolveObserver):
         def stops(self) -> bool:
             return True
 
     problem = compile_problem(unrepairable(20, 8), goals())
-    found = find_repair(problem, SolveLimits(), Stopping())
-    assert set(found.unrepaired.values()) == {REASONS_UNREPAIRED["work"]}
+    result = find_repair(problem, SolveLimits(), Stopping())
+    assert set(result.unrepaired.values()) == {REASONS_UNREPAIRED["work"]}
 
 
 def test_a_change_of_one_row_is_never_made_with_another() -> None:
     """Where rows relieve a broker alike, the change is of the row it was found for."""
-    snapshot, wanted = hard(25, 20, 600)
-    problem = compile_problem(snapshot, wanted)
+    snapshot, given_goals = hard(25, 20, 600)
+    problem = compile_problem(snapshot, given_goals)
     assert find_repair(problem, SolveLimits(work=0.3), SolveObserver()).placement
 
 
@@ -320,13 +326,13 @@ def test_a_dead_broker_without_a_rack_leaves_the_rack_rule_on() -> None:
         broker(6, None, BrokerState.DEAD),
     ]
     rows = [Row(replicas=(1, 3, 6))] * 4 + [Row(replicas=(1, 2, 5))]
-    snapshot, wanted = cluster(members, rows), goals()
-    plan = planned(snapshot, wanted)
+    snapshot, given_goals = cluster(members, rows), goals()
+    plan = planned(snapshot, given_goals)
     rack = {b.id: b.rack for b in snapshot.header.brokers}
     assert len(plan.moves) == len(rows)
     assert all(len({rack[b] for b in m.replicas_after}) == 3 for m in plan.moves)
     assert PartitionId(TOPIC, 4) in plan.repaired
     shared = (Change(0, tuple(map(BrokerId, (1, 2, 3))), BrokerId(1)),)
-    violations = evaluate_proposal(Proposal(snapshot, wanted, shared)).violations
+    violations = evaluate_proposal(Proposal(snapshot, given_goals, shared)).violations
     assert "rack spread" in {v.rule for v in violations}
-    assert not racks_unknown(snapshot, wanted)
+    assert not racks_unknown(snapshot, given_goals)

@@ -56,7 +56,7 @@ def searched(problem: Problem, bound: float, **known: object) -> Search:
         (4.0, {"stopped": True}, PlanStatus.NO_IMPROVEMENT, "proved optimal"),
     ],
 )
-def test_an_empty_plan_is_called_by_what_is_proved(
+def test_the_status_of_an_empty_plan_follows_the_proof(
     problem: Problem,
     bound: float,
     known: dict[str, object],

@@ -42,7 +42,7 @@ def test_a_plan_becomes_the_placement_that_it_was_made_from(skewed: Snapshot) ->
     )
 
 
-def test_what_a_broker_is_without_a_move_is_what_the_evaluator_says(
+def test_deviations_without_a_move_agree_with_the_evaluator(
     skewed: Snapshot,
 ) -> None:
     plan = planned(skewed, Goals())
@@ -67,7 +67,7 @@ def test_the_broker_relieved_is_the_one_that_the_reason_names(skewed: Snapshot) 
     assert f"broker {worth.relieved} ({worth.goal} " in worth.reason
 
 
-def test_a_move_to_a_pinned_or_emptied_place_says_so() -> None:
+def test_reasons_mention_pins_and_drained_brokers() -> None:
     brokers = [broker(1, state=BrokerState.DRAINING), broker(2), broker(3)]
     plan = planned(cluster(brokers, [Row(replicas=(1,))]), goals())
     assert plan.moves[0].reason == "leaves broker 1, which is draining"
@@ -78,7 +78,7 @@ def test_a_move_to_a_pinned_or_emptied_place_says_so() -> None:
     )
 
 
-def test_topics_that_are_spread_by_themselves_say_so() -> None:
+def test_reasons_mention_topics_balanced_on_their_own() -> None:
     balance = ({"resource": "topic_replicas"},)
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 4)
     plan = planned(snapshot, Goals.model_validate({"balance": balance}, strict=False))
@@ -136,14 +136,16 @@ def test_the_rule_that_forbids_a_move_is_named(
 
 def test_a_cooldown_names_the_time_since_the_move() -> None:
     snapshot = cluster(THREE, TWO, recent=[moved(0, 2, 60)])
-    found = asked(snapshot, goals(5.0), 0, 3)
-    assert found.forbidden == ("cooldown: orders-0 moved 60 s ago and rests for 600 s",)
+    result = asked(snapshot, goals(5.0), 0, 3)
+    assert result.forbidden == (
+        "cooldown: orders-0 moved 60 s ago and rests for 600 s",
+    )
 
 
 def test_a_broker_that_would_overflow_is_named() -> None:
     members = [broker(1), broker(2, capacity=8 / 0.85), broker(3)]
-    found = asked(cluster(members, TWO), goals(5.0), 0, 2)
-    assert found.forbidden[0] == (
+    result = asked(cluster(members, TWO), goals(5.0), 0, 2)
+    assert result.forbidden[0] == (
         "capacity: broker 2 would carry 9 B/s of net_in, 1 B/s over its limit of 8 B/s"
     )
 
@@ -152,9 +154,9 @@ def test_going_back_would_undo_the_plans_own_move() -> None:
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2)
     plan = planned(snapshot, goals())
     (move,) = plan.moves
-    found = asked(snapshot, goals(), snapshot.row_of[move.id], 1, plan)
-    assert found.cost == pytest.approx(move.gain)
-    assert found.words[0] == f"it would undo the plan's move of {move.id}"
+    result = asked(snapshot, goals(), snapshot.row_of[move.id], 1, plan)
+    assert result.cost == pytest.approx(move.gain)
+    assert result.words[0] == f"it would undo the plan's move of {move.id}"
 
 
 def test_the_broker_that_would_get_worse_and_the_moves_instead_are_named() -> None:
@@ -163,8 +165,8 @@ def test_the_broker_that_would_get_worse_and_the_moves_instead_are_named() -> No
     plan = planned(snapshot, goals(0.01))
     (move,) = plan.moves
     other = 1 - move.partition
-    found = asked(snapshot, goals(0.01), other, 2, plan)
-    assert found.words[1:] == (
+    result = asked(snapshot, goals(0.01), other, 2, plan)
+    assert result.words[1:] == (
         "broker 2 would be 100 % over its level in net_out, with the plan it is 1 % "
         f"{'over' if move.partition else 'under'} its level",
         f"the plan sends {move.id} to broker 2 instead",
@@ -191,7 +193,7 @@ def test_of_several_replicas_the_best_to_replace_is_judged(skewed: Snapshot) -> 
     still = {m.id for m in plan.moves}
     row = next(r for r in range(len(skewed)) if skewed.id(r) not in still)
     to = next(b for b in skewed.broker if b not in skewed.replicas(row))
-    found = asked(skewed, Goals(), row, to, plan)
-    assert found.forbidden == ()
-    assert found.cost >= -plan.gap - 1e-9
-    assert "in place of broker" in found.words[0]
+    result = asked(skewed, Goals(), row, to, plan)
+    assert result.forbidden == ()
+    assert result.cost >= -plan.gap - 1e-9
+    assert "in place of broker" in result.words[0]

@@ -56,18 +56,18 @@ def test_the_other_moves_stay_and_the_bound_still_holds(
     seed: int, objective: str
 ) -> None:
     dice = random.Random(seed)
-    snapshot, wanted = skewed(dice), goals(0.01, objective=objective)
-    plan = solve(snapshot, wanted, LIMITS).best
+    snapshot, given_goals = skewed(dice), goals(0.01, objective=objective)
+    plan = solve(snapshot, given_goals, LIMITS).best
     assert plan is not None
     assert len(plan.moves) > 1
     removed = dice.sample(plan.moves, dice.randint(1, len(plan.moves) - 1))
-    less = staying(wanted, removed)
+    less = staying(given_goals, removed)
     rest = [m for m in plan.moves if m not in removed]
     edited = edited_plan(snapshot, less, plan, rest)
     if edited is None:
         return
-    kept = {m.id: m.replicas_after for m in rest}
-    assert {m.id: m.replicas_after for m in edited.moves} == kept
+    remaining = {m.id: m.replicas_after for m in rest}
+    assert {m.id: m.replicas_after for m in edited.moves} == remaining
     assert not evaluate(snapshot, less, edited.moves).violations
     best = solve(snapshot, less, LIMITS).best
     assert best is not None
@@ -90,17 +90,17 @@ def broken(dice: random.Random) -> Snapshot:
 
 
 @pytest.mark.parametrize("seed", [0, 6, 15, 37, 54, 59, 94, 121])
-def test_a_part_that_repairs_less_claims_no_bound_of_what_repairs_more(
+def test_an_edited_plan_that_repairs_less_does_not_keep_the_bound(
     seed: int,
 ) -> None:
     dice = random.Random(seed)
     snapshot = broken(dice)
     price, objective = dice.choice([0.01, 0.1, 0.5]), dice.choice(["variance", "band"])
-    wanted = goals(price, objective=objective)
-    plan = solve(snapshot, wanted, LIMITS).best
+    given_goals = goals(price, objective=objective)
+    plan = solve(snapshot, given_goals, LIMITS).best
     assert plan is not None
     removed = dice.sample(plan.moves, dice.randint(1, len(plan.moves) - 1))
-    less = staying(wanted, removed)
+    less = staying(given_goals, removed)
     edited = without_removed_moves(snapshot, less, LIMITS, plan)
     assert edited is not None
     assert edited.best is not None
@@ -116,10 +116,10 @@ def test_a_part_that_repairs_less_claims_no_bound_of_what_repairs_more(
 
 @pytest.mark.parametrize("seed", [11, 13, 19])
 def test_the_other_moves_keep_their_log_directories(seed: int) -> None:
-    snapshot, wanted = hard(seed, most_brokers=5, most_rows=25)
+    snapshot, given_goals = hard(seed, most_brokers=5, most_rows=25)
     snapshot = with_directories(snapshot, seed)
-    wanted = wanted.model_copy(update={"level_directories": True})
-    plan = solve(snapshot, wanted, LIMITS).best
+    given_goals = given_goals.model_copy(update={"level_directories": True})
+    plan = solve(snapshot, given_goals, LIMITS).best
     assert plan is not None
     assert any(m.log_dirs_after for m in plan.moves)
     removed = random.Random(seed).choice(plan.moves)
@@ -133,10 +133,10 @@ def test_the_other_moves_keep_their_log_directories(seed: int) -> None:
     assert {m.id: m.log_dirs_after for m in edited.moves} == lie
 
 
-def test_nothing_is_left_of_a_plan_whose_only_move_is_removed() -> None:
+def test_removing_the_only_move_leaves_no_plan() -> None:
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 2)
-    wanted = goals(0.01)
-    plan = solve(snapshot, wanted, LIMITS).best
+    given_goals = goals(0.01)
+    plan = solve(snapshot, given_goals, LIMITS).best
     assert plan is not None
-    less = staying(wanted, list(plan.moves))
+    less = staying(given_goals, list(plan.moves))
     assert without_removed_moves(snapshot, less, LIMITS, plan) is None

@@ -54,12 +54,12 @@ def test_no_allowed_placement_leaves_less(seed: int) -> None:
         for _ in range(5)
     ]
     snapshot = cluster(members, rows, recent=[moved(i, 9, 60) for i in range(2)])
-    wanted = goals(1e-6)
-    whole = sum(p.deviation for p in unmovable(compile_problem(snapshot, wanted)))
-    assert whole <= least_imbalance(snapshot, wanted) + 1e-9
+    given_goals = goals(1e-6)
+    whole = sum(p.deviation for p in unmovable(compile_problem(snapshot, given_goals)))
+    assert whole <= least_imbalance(snapshot, given_goals) + 1e-9
 
 
-def test_what_could_be_spread_evenly_leaves_nothing() -> None:
+def test_divisible_load_leaves_no_imbalance() -> None:
     snapshot = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 8)
     problem = compile_problem(snapshot, goals())
     assert imbalance(problem) == 4.0
@@ -104,7 +104,7 @@ def test_causes_are_counted_one_after_the_other() -> None:
     ]
 
 
-def test_a_small_rest_is_not_worth_telling() -> None:
+def test_a_small_unmovable_part_is_not_reported() -> None:
     rows = [Row(replicas=(1,), load=(1.0, 1.0))] * 20
     rows.append(Row(replicas=(1,), load=(11.0, 11.0)))
     snapshot = cluster([broker(1), broker(2)], rows, recent=[moved(20, 2, 60)])

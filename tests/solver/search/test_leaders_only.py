@@ -27,15 +27,15 @@ def mostly_led_by_one(dice: random.Random, capacity: float | None) -> Snapshot:
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("capacity", [None, 500.0, 20.0])
-def test_they_come_near_the_best_plan_without_new_replicas(
+def test_leader_changes_come_near_the_best_plan_without_copies(
     seed: int, capacity: float | None
 ) -> None:
     snapshot = mostly_led_by_one(random.Random(seed), capacity)
-    wanted = goals(0.001)
-    plan = solve(snapshot, wanted, LIMITS).best
+    given_goals = goals(0.001)
+    plan = solve(snapshot, given_goals, LIMITS).best
     assert plan is not None
     assert plan.leaders_only is not None
-    best = solve(snapshot, without_replica_moves(wanted), LIMITS).best
+    best = solve(snapshot, without_replica_moves(given_goals), LIMITS).best
     assert best is not None
     assert not any(move.added for move in best.moves)
     assert best.leaders_only is None
@@ -45,7 +45,7 @@ def test_they_come_near_the_best_plan_without_new_replicas(
     assert plan.leaders_only.leader_changes <= len(snapshot)
 
 
-def test_they_are_not_mentioned_where_they_help_nothing() -> None:
+def test_leader_changes_that_do_not_help_are_not_reported() -> None:
     one_replica = cluster([broker(1), broker(2)], [Row(replicas=(1,))] * 4)
     plan = solve(one_replica, goals(0.01), LIMITS).best
     assert plan is not None
@@ -61,7 +61,7 @@ def test_they_are_not_mentioned_where_they_help_nothing() -> None:
     assert plan.leaders_only is None
 
 
-def test_they_stay_within_a_budget_of_leader_changes() -> None:
+def test_leader_changes_stay_within_their_budget() -> None:
     snapshot = mostly_led_by_one(random.Random(0), None)
     plan = solve(snapshot, goals(0.001, budgets={"leader_changes": 2}), LIMITS).best
     assert plan is not None

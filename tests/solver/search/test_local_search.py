@@ -59,20 +59,20 @@ def test_the_logarithm_is_right_to_the_last_digits(x: float) -> None:
 def cheapest_by_enumeration(c: Columns, q: np.ndarray, p: int) -> float:
     """Every set with every leader that keeps the racks' caps, or home."""
     rf, home = int(c.rf[p]), [b for b in c.home[p].tolist() if b >= 0]
-    found = math.inf
-    for held in itertools.combinations(range(len(c.scale)), rf):
-        racks = np.bincount(c.rack[list(held)], minlength=c.usable.shape[1])
-        if set(held) != set(home) and (racks > c.most[c.group[p]]).any():
+    result = math.inf
+    for replica_count in itertools.combinations(range(len(c.scale)), rf):
+        racks = np.bincount(c.rack[list(replica_count)], minlength=c.usable.shape[1])
+        if set(replica_count) != set(home) and (racks > c.most[c.group[p]]).any():
             continue
-        for leader in held:
-            cost = (set(held) - set(home) != set()) * 0.0
-            cost += len(set(held) - set(home)) * c.price[p]
+        for leader in replica_count:
+            cost = (set(replica_count) - set(home) != set()) * 0.0
+            cost += len(set(replica_count) - set(home)) * c.price[p]
             cost += (leader != home[0]) * c.leader_price
-            for b in held:
+            for b in replica_count:
                 load = c.lead[p] if b == leader else c.follow[p]
                 cost += float((load * q[:, b]).sum())
-            found = min(found, cost)
-    return found
+            result = min(result, cost)
+    return result
 
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
@@ -91,24 +91,24 @@ def test_the_cheapest_configuration_is_the_cheapest_of_all(
 
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
-def test_the_bound_of_prices_is_the_one_that_anyone_recomputes(
+def test_the_dual_bound_can_be_recomputed_from_the_plan(
     snapshot: Snapshot,
 ) -> None:
     """From the plan's file alone, by code that shares nothing with the search."""
     search = searched(snapshot, WANTED)
     problem = search.problem
     assert search.prices is not None
-    told = {
+    by_broker = {
         broker: dict(zip(problem.keys, row, strict=True))
         for broker, row in zip(problem.brokers, search.prices.tolist(), strict=True)
     }
-    recomputed = price_bound(snapshot, WANTED, told)
+    recomputed = price_bound(snapshot, WANTED, by_broker)
     assert search.price_bound == pytest.approx(recomputed, rel=1e-8)
     assert 0 < search.price_bound <= search.objective
 
 
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
-def test_the_relaxed_value_and_its_bound_meet(snapshot: Snapshot) -> None:
+def test_the_relaxation_closes_its_duality_gap(snapshot: Snapshot) -> None:
     """No gap is left in the prices: they are the best there are."""
     c = find_columns(compile_problem(snapshot, WANTED))
     relaxation = new_relaxation(c, new_state(c, c.home).v, 0)
@@ -137,7 +137,7 @@ def test_the_relaxed_value_and_its_bound_meet(snapshot: Snapshot) -> None:
     ids=["plain", "budgets", "budgets of partitions", "even racks", "counts"],
 )
 @pytest.mark.parametrize("snapshot", [ONE, THREE], ids=["one replica", "three"])
-def test_a_searched_plan_is_what_the_evaluator_says_it_is(
+def test_the_evaluator_agrees_with_a_searched_plan(
     snapshot: Snapshot, goals: Goals
 ) -> None:
     """Same F, no rule broken, better than staying."""
@@ -149,7 +149,7 @@ def test_a_searched_plan_is_what_the_evaluator_says_it_is(
     assert result.best.bound <= result.best.objective < result.best.objective_before
 
 
-def test_the_state_counts_as_the_placement_does() -> None:
+def test_the_state_has_the_objective_of_its_placement() -> None:
     problem = compile_problem(THREE, WANTED)
     c = find_columns(problem)
     state = new_state(c, c.home)
@@ -170,7 +170,7 @@ def test_the_plan_does_not_depend_on_the_number_of_threads(
     assert plans[0] == plans[1]
 
 
-def test_a_search_ends_when_its_observer_asks() -> None:
+def test_a_search_stops_at_its_observers_request() -> None:
     """The best plan so far is kept."""
 
     class Impatient(SolveObserver):
@@ -183,7 +183,7 @@ def test_a_search_ends_when_its_observer_asks() -> None:
     assert result.best.moves
 
 
-def test_resources_without_load_are_no_dimension() -> None:
+def test_resources_without_load_are_not_balanced() -> None:
     goals = WANTED.model_copy(update={"balance": ()})
     result = solve(ONE, goals, SolveLimits(work=0.1))
     assert result.status == "level already"

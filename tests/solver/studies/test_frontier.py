@@ -76,12 +76,12 @@ def skewed(loads: list[float], brokers: int = 3) -> Snapshot:
     st.sampled_from(ObjectiveKind),
 )
 @example([1.0, 3.0], ObjectiveKind.BAND)
-def test_no_placement_lies_under_the_proved_lines(
+def test_no_placement_is_below_the_proved_lines(
     loads: list[float], kind: ObjectiveKind
 ) -> None:
-    snapshot, wanted = skewed(loads), goals(objective=kind)
-    frontier = trace_frontier(snapshot, wanted, LIMITS)
-    for place in every_place(snapshot, wanted):
+    snapshot, given_goals = skewed(loads), goals(objective=kind)
+    frontier = trace_frontier(snapshot, given_goals, LIMITS)
+    for place in every_place(snapshot, given_goals):
         assert place.balance >= proved(frontier, place.cost) - NEAR
 
 
@@ -91,14 +91,14 @@ def test_every_corner_of_the_true_frontier_at_1_2_4_moves_is_found(
     loads: list[float],
 ) -> None:
     """As far as the price of the least costly solve tells plans apart."""
-    snapshot, wanted = skewed(loads), goals()
-    frontier = trace_frontier(snapshot, wanted, LIMITS)
+    snapshot, given_goals = skewed(loads), goals()
+    frontier = trace_frontier(snapshot, given_goals, LIMITS)
     least = min(p.move_price for p in frontier.points)
-    places = every_place(snapshot, wanted)
+    places = every_place(snapshot, given_goals)
     for budget in (0, 1, 2, 4):
         best = min(p.balance for p in places if p.moves <= budget)
-        found = min(p.balance for p in frontier.points if p.moves <= budget)
-        assert found <= best + 1.05 * budget * 0.2 * least + NEAR
+        result = min(p.balance for p in frontier.points if p.moves <= budget)
+        assert result <= best + 1.05 * budget * 0.2 * least + NEAR
 
 
 def test_points_rise_in_cost_and_fall_in_balance() -> None:
@@ -116,7 +116,7 @@ def test_it_starts_with_the_cluster_as_it_is() -> None:
     assert first.balance == frontier.balance_before
 
 
-def test_the_chosen_point_is_the_plan_of_the_present_price() -> None:
+def test_the_chosen_point_is_the_plan_at_the_present_cost() -> None:
     snapshot = skewed([5, 4, 3, 2, 1, 1])
     frontier = trace_frontier(snapshot, goals(), LIMITS)
     plan = solve(snapshot, goals(), LIMITS).best
@@ -128,7 +128,7 @@ def test_the_chosen_point_is_the_plan_of_the_present_price() -> None:
     assert value == pytest.approx(plan.objective)
 
 
-def test_a_level_cluster_has_one_point() -> None:
+def test_a_balanced_cluster_has_one_point() -> None:
     rows = [Row(replicas=(i,)) for i in (1, 2, 3)]
     level = cluster([broker(i) for i in (1, 2, 3)], rows)
     frontier = trace_frontier(level, goals(), LIMITS)
@@ -144,7 +144,7 @@ def test_forced_moves_cost_nothing() -> None:
     assert frontier.points[0].cost == pytest.approx(0.1, abs=1e-6)
 
 
-def test_where_nothing_is_feasible_there_are_reasons_and_no_point() -> None:
+def test_an_infeasible_frontier_has_reasons_instead_of_points() -> None:
     brokers = [broker(1, state=BrokerState.DRAINING)]
     stuck = cluster(brokers, [Row(replicas=(1,))])
     frontier = trace_frontier(stuck, goals(), LIMITS)
@@ -153,8 +153,8 @@ def test_where_nothing_is_feasible_there_are_reasons_and_no_point() -> None:
 
 
 def test_budgets_of_the_goals_hold() -> None:
-    wanted = goals(budgets=Budgets(replica_moves=2))
-    frontier = trace_frontier(skewed([5, 4, 3, 2, 1, 1]), wanted, LIMITS)
+    given_goals = goals(budgets=Budgets(replica_moves=2))
+    frontier = trace_frontier(skewed([5, 4, 3, 2, 1, 1]), given_goals, LIMITS)
     assert max(p.moves for p in frontier.points) == 2
 
 
@@ -166,6 +166,6 @@ def test_equal_arguments_give_equal_bytes() -> None:
     assert made() == made()
 
 
-def test_it_survives_its_file() -> None:
+def test_a_frontier_round_trips_through_its_file() -> None:
     frontier = trace_frontier(skewed([5, 4, 3]), goals(), LIMITS)
     assert Frontier.model_validate_json(frontier.model_dump_json()) == frontier

@@ -57,7 +57,7 @@ def test_the_capacity_limit_bounds_it() -> None:
     assert "of net_in have to be carried" in answer.binding
 
 
-def test_the_plan_empties_the_brokers_that_are_too_many() -> None:
+def test_the_plan_drains_the_surplus_brokers() -> None:
     state = cluster(brokers(4, 10.0), even(20, [(1,), (2,), (3,), (3,), (4,)]))
     fewest = found(state)
     assert fewest.answer is not None
@@ -66,7 +66,9 @@ def test_the_plan_empties_the_brokers_that_are_too_many() -> None:
     assert plan is not None
     assert not evaluate(fewest.snapshot, plan.goals, plan.moves).violations
     after = {b.id: b.replicas_after for b in plan.brokers}
-    assert [b for b, held in after.items() if not held] == [*fewest.answer.removed]
+    assert [b for b, replicas in after.items() if not replicas] == [
+        *fewest.answer.removed
+    ]
 
 
 def test_the_emptiest_brokers_go_first() -> None:
@@ -76,7 +78,7 @@ def test_the_emptiest_brokers_go_first() -> None:
     assert answer.removed == (2, 3)
 
 
-def test_a_broker_over_its_limit_is_no_answer() -> None:
+def test_an_answer_leaves_no_broker_over_its_limit() -> None:
     """18 of load on broker 1 alone, which may carry 8.5: it needs two others."""
     state = cluster(brokers(3, 10.0), even(9, [(1,)], load=2.0))
     fewest = found(state)
@@ -130,7 +132,7 @@ def test_every_rack_holds_its_share() -> None:
     assert (answer.bound, answer.fewest) == (4, 4)
 
 
-def test_brokers_are_added_where_those_there_are_do_not_suffice() -> None:
+def test_brokers_are_added_where_the_present_ones_do_not_suffice() -> None:
     state = cluster(brokers(2, 10.0), even(8, [(1,), (2,)], load=2.0))
     one = suppose(state, Scenario(remove=()))
     header = one.header.model_copy(
@@ -146,7 +148,7 @@ def draining(number: int, capacity: float) -> Broker:
     return broker(number, state=BrokerState.DRAINING, capacity=capacity)
 
 
-def test_where_no_number_can_do_there_is_no_answer() -> None:
+def test_there_may_be_no_sufficient_number_of_brokers() -> None:
     """The pinned partitions fit on no one broker, however many join."""
     rows = even(4, [(1,), (1,), (2,), (2,)], load=5.0)
     pins = [{"topics": {"exact": ["orders"]}, "brokers": [1]}]
@@ -177,20 +179,20 @@ def loaded(draw: st.DrawFn) -> Snapshot:
 
 @settings(max_examples=20, deadline=None)
 @given(loaded())
-def test_no_smaller_set_of_brokers_can_do_than_the_bound(state: Snapshot) -> None:
+def test_no_fewer_brokers_than_the_bound_suffice(state: Snapshot) -> None:
     """Every set of brokers is tried, with every placement."""
     bound = broker_lower_bound(compile_problem(state, goals())).brokers
     ids = [b.id for b in state.header.brokers]
     racks = len({b.rack for b in state.header.brokers})
-    for kept in itertools.chain.from_iterable(
+    for remaining in itertools.chain.from_iterable(
         itertools.combinations(ids, size) for size in range(1, bound)
     ):
-        if len({state.broker[b].rack for b in kept}) < racks:
+        if len({state.broker[b].rack for b in remaining}) < racks:
             continue
-        removed = tuple(b for b in ids if b not in kept)
+        removed = tuple(b for b in ids if b not in remaining)
         supposed = suppose(state, Scenario(remove=removed))
-        for found in allowed_placements(supposed, goals()):
-            assert remaining_violations(found)[1] > 0, "no broker is over a limit"
+        for result in allowed_placements(supposed, goals()):
+            assert remaining_violations(result)[1] > 0, "no broker is over a limit"
 
 
 @given(st.lists(st.integers(1, 10), min_size=1, max_size=6))

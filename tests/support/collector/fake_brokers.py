@@ -115,8 +115,8 @@ class Brokers:
                 self.asked.append((broker, request.__name__))
                 while broker in self.hangs:
                     time.sleep(0.01)
-                found = request.decode(frame, version=version, header=True)
-                answer = self._answer(broker, found, version)
+                result = request.decode(frame, version=version, header=True)
+                answer = self._answer(broker, result, version)
                 answer.API_VERSION = version
                 answer.with_header(correlation_id=number)
                 client.sendall(answer.encode(header=True, framed=True))

@@ -92,21 +92,21 @@ def check_compaction(session: "SparkSession", folder: Path) -> None:
     vectors = raw()
     write_raw(folder, vectors)
     hours, weeks = by_kernel(vectors)
-    found = keeper(folder).renew(session, None)
-    assert found is not None
-    assert found.days == DAYS
-    assert found.newest_day == "2026-03-04"
+    result = keeper(folder).renew(session, None)
+    assert result is not None
+    assert result.days == DAYS
+    assert result.newest_day == "2026-03-04"
     assert same(compacted(folder), hours)
-    assert same(found.table, weeks)
-    # A day that was cut off is no day; its raw vectors are still there.
+    assert same(result.table, weeks)
+    # A truncated day does not count; its raw vectors still exist.
     (folder / "hours" / "date=2026-03-04" / "_SUCCESS").unlink()
-    assert keeper(folder).renew(session, found) is None
+    assert keeper(folder).renew(session, result) is None
     assert same(compacted(folder), hours)
-    # Where nobody is, days wait.
+    # While the store is unreachable, raw days stay.
     far = HistoryKeeper(HistorySettings(url="s3a://nowhere"), folder, "c1")
     with pytest.raises(PlimsollError, match="s3a://nowhere/c1 cannot be used"):
         far.renew(session, None)
-    # Raw days go when they are compacted and old.
+    # Raw days are removed once they are compacted and old.
     assert raw_days(folder) == ["date=2026-03-03", "date=2026-03-04"]
 
 

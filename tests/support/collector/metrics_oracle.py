@@ -23,8 +23,8 @@ class Reader:
 
     def take(self, kind: str) -> Any:
         size = struct.calcsize(f">{kind}")
-        (found,) = struct.unpack(f">{kind}", self._bytes(size))
-        return found
+        (result,) = struct.unpack(f">{kind}", self._bytes(size))
+        return result
 
     def text(self) -> bytes:
         return self._bytes(self.take("i"))
@@ -36,9 +36,9 @@ class Reader:
         end = self._at + size
         if size < 0 or end > len(self._record):
             raise Bad("short")
-        found = self._record[self._at : end]
+        result = self._record[self._at : end]
         self._at = end
-        return found
+        return result
 
 
 def require(good: bool, reason: str) -> None:

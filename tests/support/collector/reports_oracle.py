@@ -26,10 +26,10 @@ def of(report: Row) -> list[float]:
 
 
 def newest(reports: Iterable[Row], figure: str) -> Figure | None:
-    said = [(r["time_ms"], r[figure]) for r in reports if known(r[figure])]
-    if not said:
+    reported = [(r["time_ms"], r[figure]) for r in reports if known(r[figure])]
+    if not reported:
         return None
-    time_ms, value = max(said)
+    time_ms, value = max(reported)
     return value, time_ms, True
 
 
@@ -75,8 +75,8 @@ class Source:
         return newest((r for r in reports if r["time_ms"] > first), figure)
 
     def of_broker(self, broker: int, figure: str) -> Figure | None:
-        said = (r for r in self.reports if r["topic"] is None)
-        return newest((r for r in said if r["broker"] == broker), figure)
+        reported = (r for r in self.reports if r["topic"] is None)
+        return newest((r for r in reported if r["broker"] == broker), figure)
 
     def of_topic(self, row: Row, figure: str) -> Figure | None:
         name = self.reported_name(row["topic"])
@@ -84,9 +84,9 @@ class Source:
             return None
         own = [r for r in self.reports if r["broker"] == row["broker"]]
         rates = [r for r in own if r["topic"] is not None and r["partition"] < 0]
-        found = newest((r for r in rates if r["topic"] == name), figure)
-        if found is not None:
-            return found
+        result = newest((r for r in rates if r["topic"] == name), figure)
+        if result is not None:
+            return result
         sizes = [
             r["time_ms"]
             for member in self.group(row)
@@ -172,10 +172,10 @@ class World:
     def complete(self) -> None:
         steps = (self.bytes_in, self.bytes_out, self.size, self.requests, self.cpu)
         for step in steps:
-            # A split goes by the loads of all, as the step before left them.
-            for row, found in [(row, step(row)) for row in self.rows]:
-                if found is not None:
-                    self.take(row, found)
+            # A split uses the loads of all, as left by the previous step.
+            for row, result in [(row, step(row)) for row in self.rows]:
+                if result is not None:
+                    self.take(row, result)
         self.assume("requests", 1.0, 1.0)
         self.assume("cpu", 0.7, 0.15)
         self.without_cores = sorted(
@@ -189,13 +189,13 @@ class World:
             for row in self.rows
             if known(row["net_in"]) and known(row["net_out"])
         ]
-        told = [
+        reported = [
             (row[quantity], weight) for row, weight in sized if known(row[quantity])
         ]
-        whole = sum(weight for _, weight in told)
+        whole = sum(weight for _, weight in reported)
         for row, weight in sized:
             if whole > 0 and not known(row[quantity]):
-                row[quantity] = weight * sum(value for value, _ in told) / whole
+                row[quantity] = weight * sum(value for value, _ in reported) / whole
                 row[f"{quantity}_by"] = 1
 
     def take(self, row: Row, found: tuple[str, str, Source, Figure]) -> None:
@@ -210,37 +210,37 @@ class World:
         if row["in_measured"]:
             return None
         for source in self.sources:
-            if (found := source.rate(row, "bytes_in")) is not None:
-                return "net_in", "in", source, found
+            if (result := source.rate(row, "bytes_in")) is not None:
+                return "net_in", "in", source, result
         splits = [(s, self.by_records(s, row)) for s in self.sources]
-        for source, found in splits:
-            if found is not None and found[2]:
-                return "net_in", "in", source, found
-        for source, found in splits:
-            if found is not None and not known(row["net_in"]):
-                return "net_in", "in", source, found
+        for source, result in splits:
+            if result is not None and result[2]:
+                return "net_in", "in", source, result
+        for source, result in splits:
+            if result is not None and not known(row["net_in"]):
+                return "net_in", "in", source, result
         return None
 
     def by_records(self, source: Source, row: Row) -> Figure | None:
-        found = source.split(row, "bytes_in", "records_in")
-        if found is None:
+        result = source.split(row, "bytes_in", "records_in")
+        if result is None:
             return None
         group = source.group(row)
         records = [r["records_in"] for r in group]
         split = all(map(known, records)) and sum(records) > 0
         lone = len({r["topic"] for r in group}) == 1
-        return found[0], found[1], found[2] or (split and lone)
+        return result[0], result[1], result[2] or (split and lone)
 
     def bytes_out(self, row: Row) -> Any:
         committed = row["out_by"] == 0
         rates = [(s, self.without_lag(s, row)) for s in self.sources]
-        for source, found in rates:
-            if found is not None and (found[2] or not committed):
-                return "net_out", "out", source, found
+        for source, result in rates:
+            if result is not None and (result[2] or not committed):
+                return "net_out", "out", source, result
         for source in self.sources:
-            found = source.split(row, "bytes_out", "net_in")
-            if found is not None and not committed:
-                return "net_out", "out", source, found
+            result = source.split(row, "bytes_out", "net_in")
+            if result is not None and not committed:
+                return "net_out", "out", source, result
         return None
 
     def without_lag(self, source: Source, row: Row) -> Figure | None:
@@ -256,19 +256,19 @@ class World:
         return given[0] * limited, given[1], lag == limited
 
     def size(self, row: Row) -> Any:
-        found = newest(self.sources[0].of_partition(row), "size_bytes")
-        if found is None or known(row["total_bytes"]):
+        result = newest(self.sources[0].of_partition(row), "size_bytes")
+        if result is None or known(row["total_bytes"]):
             return None
-        return "total_bytes", "total", self.sources[0], found
+        return "total_bytes", "total", self.sources[0], result
 
     def requests(self, row: Row) -> Any:
         for source in self.sources:
-            found = newest(source.of_partition(row), "requests")
-            if found is not None:
-                return "requests", "requests", source, found
+            result = newest(source.of_partition(row), "requests")
+            if result is not None:
+                return "requests", "requests", source, result
         for source in self.sources:
-            if (found := self.requests_by_topic(source, row)) is not None:
-                return "requests", "requests", source, found
+            if (result := self.requests_by_topic(source, row)) is not None:
+                return "requests", "requests", source, result
         return None
 
     def requests_by_topic(self, source: Source, row: Row) -> Figure | None:
@@ -284,26 +284,26 @@ class World:
         return whole[0] * share(row, led, weights), whole[1], False
 
     def cpu(self, row: Row) -> Any:
-        found = self.cpu_of(row["broker"])
-        if found is None:
+        result = self.cpu_of(row["broker"])
+        if result is None:
             return None
-        source, (value, time_ms, _) = found
+        source, (value, time_ms, _) = result
         led = [r for r in self.rows if r["broker"] == row["broker"]]
         weights = {"bytes_in": 0.7, "bytes_out": 0.15}
         own = 0.7 * row["net_in"] + 0.15 * row["net_out"]
         whole = 0.15 * (self.first(row["broker"], "replication_in") or 0.0)
         for figure, name in (("bytes_in", "net_in"), ("bytes_out", "net_out")):
             summed = sum(r[name] for r in led if known(r[name]))
-            told = self.first(row["broker"], figure) or 0.0
-            whole += weights[figure] * max(told, summed)
+            reported = self.first(row["broker"], figure) or 0.0
+            whole += weights[figure] * max(reported, summed)
         if not known(own):
             return None
         part = own / whole if whole > 0 else 0.0
         return "cpu", "cpu", source, (value * part, time_ms, False)
 
     def first(self, broker: int, figure: str) -> float | None:
-        found = (s.of_broker(broker, figure) for s in self.sources)
-        return next((f[0] for f in found if f is not None), None)
+        result = (s.of_broker(broker, figure) for s in self.sources)
+        return next((f[0] for f in result if f is not None), None)
 
     def cpu_of(self, broker: int) -> tuple[Source, Figure] | None:
         for source in self.sources:
@@ -317,5 +317,5 @@ class World:
         return None
 
     def is_without_cores(self, broker: int) -> bool:
-        told = any(s.of_broker(broker, "cpu_share") for s in self.sources)
-        return told and self.cpu_of(broker) is None
+        is_reported = any(s.of_broker(broker, "cpu_share") for s in self.sources)
+        return is_reported and self.cpu_of(broker) is None

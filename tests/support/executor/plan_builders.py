@@ -106,10 +106,10 @@ def _views(
 ) -> dict[PartitionId, PartitionView]:
     """Once the broker that is asked knows them; others knew them before."""
     end_s = time.monotonic() + 300
-    while len(found := admin.partitions(pids)) < len(pids):
+    while len(result := admin.partitions(pids)) < len(pids):
         assert time.monotonic() < end_s
         time.sleep(0.1)
-    return found
+    return result
 
 
 def view(
@@ -121,13 +121,13 @@ def view(
     topic_id: str | None = None,
 ) -> PartitionView:
     """What metadata show of the partition of a move; as before it by default."""
-    found = of.replicas_before if replicas is None else ids(replicas)
-    led_by = of.leader_before if replicas is None else found[0]
+    result = of.replicas_before if replicas is None else ids(replicas)
+    led_by = of.leader_before if replicas is None else result[0]
     return PartitionView(
         id=of.id,
         topic_id=of.topic_id if topic_id is None else topic_id,
-        replicas=found,
-        in_sync=frozenset(found if in_sync is None else ids(in_sync)),
+        replicas=result,
+        in_sync=frozenset(result if in_sync is None else ids(in_sync)),
         offline=frozenset(),
         leader=led_by if leader is None else BrokerId(leader),
     )

@@ -53,6 +53,6 @@ def executor_with_tier(
 def assert_done(report: RunReport) -> None:
     """Every move was made, and there is nothing to say; else this says what."""
     left = [m for m in report.moves if m.state is not MoveState.DONE]
-    words = [f"{m.topic}-{m.partition} {m.state.value}: {m.note}" for m in left]
-    assert report.state is RunState.DONE, "; ".join([report.reason, *words])
-    assert (report.reason, words) == ("", [])
+    messages = [f"{m.topic}-{m.partition} {m.state.value}: {m.note}" for m in left]
+    assert report.state is RunState.DONE, "; ".join([report.reason, *messages])
+    assert (report.reason, messages) == ("", [])

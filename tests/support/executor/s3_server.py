@@ -149,5 +149,5 @@ class Host:
 def keys(settings: S3Settings) -> list[str]:
     """What lies in the bucket under the prefix."""
     pages = client(settings).list_objects_v2(Bucket=BUCKET, Prefix=settings.prefix)
-    found = [entry["Key"] for entry in pages.get("Contents", ())]
-    return [key.removeprefix(settings.prefix) for key in found]
+    result = [entry["Key"] for entry in pages.get("Contents", ())]
+    return [key.removeprefix(settings.prefix) for key in result]

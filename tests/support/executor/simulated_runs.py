@@ -160,10 +160,10 @@ class Site:
         count = itertools.count()
 
         def on_call(_call: str, *, made: bool) -> None:
-            if made == wanted and next(count) >= change:
+            if made == kill_after and next(count) >= change:
                 raise Killed
 
-        wanted, self.faults.on_call = made, on_call
+        kill_after, self.faults.on_call = made, on_call
 
     def stop_killing(self) -> None:
         """Nothing kills any more."""

@@ -57,14 +57,14 @@ def _digest(consumer: Consumer, topic: str, partition: int) -> str:
     place = TopicPartition(topic, partition, 0)
     _, end = consumer.get_watermark_offsets(place, timeout=PATIENCE_S)
     consumer.assign([place])
-    found, offset = hashlib.sha256(), -1
+    result, offset = hashlib.sha256(), -1
     while offset < end - 1:
-        # It waits until it has as many as asked for.
+        # It waits until it has as many as requested.
         most = min(1000, end - 1 - offset)
         records = consumer.consume(most, timeout=PATIENCE_S)
         assert records, f"{place} has nothing after {offset}, and ends at {end}"
         for record in records:
             assert record.error() is None, record.error()
             offset = record.offset() or 0
-            found.update(f"{offset} ".encode() + (record.value() or b""))
-    return found.hexdigest()
+            result.update(f"{offset} ".encode() + (record.value() or b""))
+    return result.hexdigest()

@@ -148,8 +148,8 @@ def propose(state: Snapshot, *changes: Change, goals: Goals = NO_FLOOR) -> Propo
 
 def words(proposal: Proposal, rule: str) -> list[str]:
     """What one rule says of a proposal."""
-    (found,) = (r for r in RULES if r.name == rule)
-    return [v.words for v in found.violations(proposal)]
+    (result,) = (r for r in RULES if r.name == rule)
+    return [v.words for v in result.violations(proposal)]
 
 
 def move(

@@ -67,11 +67,11 @@ def least_objective(state: Snapshot, goals: Goals) -> Evaluation | None:
         *([None, *row_changes(state, row)] for row in range(len(state)))
     ):
         changes = tuple(c for c in chosen if c and not is_present(state, c))
-        found = evaluate_proposal(Proposal(state, goals, changes))
-        if found.violations:
+        evaluation = evaluate_proposal(Proposal(state, goals, changes))
+        if evaluation.violations:
             continue
-        if best is None or found.objective < best.objective:
-            best = found
+        if best is None or evaluation.objective < best.objective:
+            best = evaluation
     return best
 
 
@@ -97,7 +97,7 @@ def clusters(draw: st.DrawFn, rows: int = 2, most: int = 4) -> Snapshot:
         brokers(
             count,
             draw(st.sampled_from(["abcd", "aabb", "aaab", "a-bb"]))[:count],
-            # Mostly alive, so that not all is forced.
+            # Mostly alive, so that not every move is forced.
             {i: s for i, s in enumerate(states, 1) if draw(st.booleans())},
             draw(st.sampled_from([{}, dict.fromkeys(range(1, count + 1), 40.0)])),
         ),

@@ -153,8 +153,8 @@ def allowed_placements(snapshot: Snapshot, wanted: Goals) -> Iterator[Evaluation
 def repairs_as_much(evaluation: Evaluation, plan: Plan) -> bool:
     """Whether a placement repairs all that a plan repairs."""
     most = {(o.broker, o.dimension): o.after for o in plan.over_limit}
-    mended = {v.id for v in evaluation.rack_violations if v.repaired}
-    return mended.issuperset(plan.repaired) and all(
+    repaired = {v.id for v in evaluation.rack_violations if v.repaired}
+    return repaired.issuperset(plan.repaired) and all(
         o.after <= most.get((o.broker, o.dimension), 0.0) * (1 + 1e-8)
         for o in evaluation.over_limit
         if o.remains

@@ -42,7 +42,7 @@ def hard(
 def with_directories(snapshot: Snapshot, seed: int) -> Snapshot:
     """The same on plain disks with several log directories, whose room is scarce."""
     rng = np.random.default_rng(seed)
-    held = snapshot.partitions.replica_broker
+    replica_brokers = snapshot.partitions.replica_broker
     count = int(rng.integers(2, 6))
     each = snapshot.partitions.local_bytes.sum() * 3 / len(snapshot.header.brokers)
     room = float(each / count * rng.choice([0.7, 1.5, 5.0]))
@@ -54,7 +54,7 @@ def with_directories(snapshot: Snapshot, seed: int) -> Snapshot:
         b.model_copy(update={"log_dirs": dirs}) for b in snapshot.header.brokers
     )
     header = snapshot.header.model_copy(update={"brokers": brokers})
-    at = rng.integers(0, count, len(held)).astype(np.int64)
+    at = rng.integers(0, count, len(replica_brokers)).astype(np.int64)
     return Snapshot(header, replace(snapshot.partitions, replica_dir=at))
 
 
@@ -130,11 +130,11 @@ def _state(rng: np.random.Generator) -> BrokerState:
 def _goals(rng: np.random.Generator, snapshot: Snapshot) -> Goals:
     """Goals with a few rules, each as likely to be loose as to be out of reach."""
     brokers = len(snapshot.header.brokers)
-    held = len(snapshot.partitions.replica_broker)
+    replica_brokers = len(snapshot.partitions.replica_broker)
     ids = [int(b) for b in rng.choice(brokers, min(brokers, 3), replace=False)]
     rules: dict[str, Any] = {
         "replicas_per_broker": max(
-            1, int(held / brokers * rng.choice([0.8, 1.0, 1.1, 2.0]))
+            1, int(replica_brokers / brokers * rng.choice([0.8, 1.0, 1.1, 2.0]))
         ),
         "budgets": {
             str(

@@ -26,8 +26,8 @@ def _plan(
 def _directories(
     snapshot: Snapshot, goals: Goals, limits: SolveLimits, observer: SolveObserver
 ) -> object:
-    wanted = goals.model_copy(update={"level_directories": True})
-    return solve(with_directories(snapshot, 0), wanted, limits, observer)
+    given_goals = goals.model_copy(update={"level_directories": True})
+    return solve(with_directories(snapshot, 0), given_goals, limits, observer)
 
 
 def _frontier(

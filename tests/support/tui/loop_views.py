@@ -245,13 +245,13 @@ def progress(state: RunState = RunState.RUNNING) -> RunProgress:
 
 
 def running() -> LoopView:
-    words = f"carrying out plan {HASH[:12]}"
+    message = f"carrying out plan {HASH[:12]}"
     return replace(
         plan_ready(),
         phase=Phase.RUNNING,
-        message=words,
+        message=message,
         run=progress(),
-        log=(*plan_ready().log, *log("plan approved by ann", f"running: {words}")),
+        log=(*plan_ready().log, *log("plan approved by ann", f"running: {message}")),
     )
 
 

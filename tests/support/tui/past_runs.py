@@ -38,12 +38,12 @@ def past(state: RunState = RunState.DONE, *, run_id: str = RUN_ID) -> PastRun:
 
 def older() -> PastRun:
     """One of the day before that was stopped."""
-    found = past(RunState.STOPPED, run_id="20231113T101500-77aa0e5b")
+    result = past(RunState.STOPPED, run_id="20231113T101500-77aa0e5b")
     day_ms = 86_400_000
     return replace(
-        found,
-        started_at_ms=found.started_at_ms - day_ms,
-        last_at_ms=found.last_at_ms - day_ms,
+        result,
+        started_at_ms=result.started_at_ms - day_ms,
+        last_at_ms=result.last_at_ms - day_ms,
         by="",
     )
 

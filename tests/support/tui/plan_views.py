@@ -73,11 +73,11 @@ def awaited() -> LoopView:
 
 def outdated() -> LoopView:
     changes = ("broker 4 is new", "orders-0 is on 3, it was on 1")
-    words = "brokers or placement changed since the plan was made"
+    message = "brokers or placement changed since the plan was made"
     return replace(
         plan_ready(),
         phase=Phase.SOLVING,
-        message=words,
+        message=message,
         proposed=PlanningView(changes=changes, solving=SO_FAR),
     )
 
@@ -112,9 +112,9 @@ def leaving_faults() -> LoopView:
 @functools.cache
 def loaded_plan() -> Plan:
     """The solver's own plan, whose moves tell what they load brokers with."""
-    found = solve(skewed(), GOALS, WORK).best
-    assert found is not None
-    return found
+    best = solve(skewed(), GOALS, WORK).best
+    assert best is not None
+    return best
 
 
 @functools.cache

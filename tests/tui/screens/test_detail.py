@@ -27,8 +27,8 @@ def _moment(view: LoopView) -> Moment:
 
 
 def _lines(view: LoopView, width: int, height: int) -> list[str]:
-    found = broker_detail(_moment(view), BrokerId(1), width, height)
-    return [plain(line) for line in found]
+    result = broker_detail(_moment(view), BrokerId(1), width, height)
+    return [plain(line) for line in result]
 
 
 @pytest.mark.parametrize("width", [34, 36, 58, 63, 64, 78, 140])
@@ -40,12 +40,12 @@ def test_lines_fit(view: LoopView, width: int, height: int) -> None:
     assert max(map(len, lines)) <= width
 
 
-def test_a_course_stands_below_its_figures_or_beside_them() -> None:
+def test_a_sparkline_is_below_or_beside_its_figures() -> None:
     assert _lines(plan_ready(), 36, 20)[1].endswith("█████")
     assert _lines(plan_ready(), 78, 20)[0].endswith("█████")
 
 
-def test_a_capacity_that_is_known_is_told_with_the_share_in_use() -> None:
+def test_a_known_capacity_is_shown_with_the_share_in_use() -> None:
     assert _lines(estimated(), 36, 20)[3].startswith("125% of 4.00 MB/s")
 
 
@@ -54,7 +54,7 @@ def test_a_broker_that_is_not_in_the_snapshot_is_said_to_be_unknown() -> None:
     assert "Nothing is known" in plain(found[0])
 
 
-def test_the_trail_forgets_its_oldest_samples() -> None:
+def test_the_history_drops_its_oldest_samples() -> None:
     trail, judgement = Trail(), judged(skewed())
     for second in range(KEPT + 5):
         trail = trail.with_sample(AT_MS + 1000 * second, judgement)

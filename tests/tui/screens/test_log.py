@@ -31,13 +31,13 @@ def _shown(on: Stage) -> list[str]:
     return [line.text for line in on.app.screen.query_one(LogPane).shown]
 
 
-def test_a_level_shows_those_above_it_too() -> None:
+def test_a_log_level_includes_those_above_it() -> None:
     counts = [len(kept_lines(LINES, level, Filter())) for level in LEVELS]
     assert counts == [4, 2, 1]
     assert [next_level(level) for level in LEVELS] == ["warning", "error", "info"]
 
 
-def test_a_word_is_looked_for_in_level_and_text() -> None:
+def test_a_filter_matches_level_and_text() -> None:
     assert [line.text for line in kept_lines(LINES, "info", Filter("connect"))] == [
         "cannot connect",
         "connected",
@@ -52,7 +52,7 @@ def test_lines_after_the_last_one_seen_are_new(seen: int, new: int) -> None:
     assert lines_since(lines, last) == new
 
 
-async def test_levels_and_words_are_chosen_by_key() -> None:
+async def test_log_levels_and_filters_are_chosen_by_key() -> None:
     async with stage(_of(*LINES)) as on:
         await on.press("6", "l")
         assert _shown(on) == ["cannot connect", "failed: no right"]

@@ -76,7 +76,7 @@ async def test_the_course_of_a_broker_grows_with_every_snapshot() -> None:
         assert detail.border_subtitle == "course: last 3.00 s"
 
 
-async def test_a_view_of_the_same_snapshot_is_no_new_sample() -> None:
+async def test_a_view_of_the_same_snapshot_adds_no_sample() -> None:
     async with stage(solving()) as on:
         for _ in range(3):
             await on.show(plan_ready())
@@ -108,11 +108,11 @@ async def test_a_broker_that_comes_and_goes_leaves_a_gap_and_keeps_the_cursor() 
             await on.show(replace(view, brokers=view.snapshot.header.brokers))
             assert _at(on) == "3"
             assert _ids(on) == (["1", "3"] if seconds % 2 else ["1", "2", "3"])
-        course = on.app.moment.trail.of(BrokerId(2), "net_in")
-        assert [value is None for value in course] == [False, *[True, False] * 3]
+        history = on.app.moment.trail.of(BrokerId(2), "net_in")
+        assert [value is None for value in history] == [False, *[True, False] * 3]
 
 
-async def test_s_sorts_by_the_next_column_and_capital_s_turns_the_order() -> None:
+async def test_s_sorts_by_the_next_column_and_capital_s_reverses_the_order() -> None:
     async with stage(solving()) as on:
         await on.press("s")
         assert _ids(on) == ["3", "2", "1"]
@@ -129,7 +129,7 @@ async def test_a_click_on_a_header_sorts_and_the_cursor_stays_with_its_broker() 
         assert _at(on) == "1"
 
 
-async def test_a_filter_shows_what_matches_counts_it_and_escape_takes_it_back() -> None:
+async def test_a_filter_shows_and_counts_matches_and_escape_clears_it() -> None:
     async with stage(solving()) as on:
         await on.press("slash", "!", "^", "1")
         assert _ids(on) == ["2", "3"]
@@ -141,7 +141,7 @@ async def test_a_filter_shows_what_matches_counts_it_and_escape_takes_it_back() 
         assert not on.app.screen.query_one(Input).display
 
 
-async def test_a_filter_that_nothing_matches_says_so_and_is_left_by_escape() -> None:
+async def test_a_filter_without_matches_is_explained_and_escape_clears_it() -> None:
     async with stage(solving()) as on:
         await on.press("slash", *"zoe")
         assert _ids(on) == []
@@ -174,7 +174,7 @@ async def test_a_frozen_screen_holds_its_tables_while_the_header_goes_on() -> No
         assert on.loop.actions == done
 
 
-async def test_a_frozen_screen_says_so_first_also_where_there_is_little_room() -> None:
+async def test_a_frozen_screen_is_marked_first_on_narrow_terminals_as_well() -> None:
     async with stage(plan_ready(), size=(60, 16)) as on:
         seen = []
         for key in ("home", "space", "space"):
@@ -184,12 +184,12 @@ async def test_a_frozen_screen_says_so_first_also_where_there_is_little_room() -
         assert seen == ["", " FROZEN at 22:13:20Z ", ""]
 
 
-async def test_the_key_that_freezes_is_called_by_what_it_does_next() -> None:
+async def test_the_freeze_key_is_labelled_with_its_next_action() -> None:
     async with stage(plan_ready()) as on:
-        for words in ("Follow", "Freeze"):
+        for message in ("Follow", "Freeze"):
             await on.press("space")
             bound = on.app.screen.active_bindings["space"].binding
-            assert bound.description == words
+            assert bound.description == message
 
 
 async def test_what_is_approved_on_a_frozen_screen_is_what_it_shows() -> None:

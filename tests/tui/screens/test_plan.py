@@ -5,7 +5,7 @@ from tests.support.tui.loop_views import moves
 from tui.viewmodel.plan.wording import from_to
 
 
-def test_a_change_of_order_alone_shows_both_lists() -> None:
+def test_a_pure_reordering_shows_both_lists() -> None:
     swap = moves()[0].model_copy(
         update={
             "replicas_before": (BrokerId(1), BrokerId(2)),

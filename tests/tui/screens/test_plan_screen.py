@@ -54,8 +54,8 @@ async def _type(on: Stage, field: str, text: str) -> None:
 
 
 def _refused(on: Stage) -> str:
-    words = _form(on).query_one("#refused", Static)
-    return str(words.render()) if words.display else ""
+    message = _form(on).query_one("#refused", Static)
+    return str(message.render()) if message.display else ""
 
 
 async def test_d_asks_for_a_plan_without_the_move_under_the_cursor() -> None:
@@ -73,7 +73,7 @@ async def test_u_undoes_the_last_request() -> None:
         assert on.loop.proposals.asked == []
 
 
-async def test_a_refusal_is_told_in_words() -> None:
+async def test_a_refusal_is_shown_as_a_sentence() -> None:
     async with stage(plan_ready()) as on:
         on.loop.proposals.refuses = ConfigError("orders-0 cannot stay: [a] rule")
         await on.press("2", "d")
@@ -163,7 +163,7 @@ async def test_a_form_that_is_left_as_it_is_asks_for_the_same_goals() -> None:
         assert on.loop.proposals.asked == [Asks(goals=GOALS)]
 
 
-async def test_escape_leaves_a_form_and_asks_nothing() -> None:
+async def test_escape_closes_a_form_without_a_request() -> None:
     async with stage(plan_ready()) as on:
         for key in ("g", "p", "w", "e"):
             await on.press("2", key, "escape")
@@ -204,7 +204,7 @@ async def test_f_traces_a_frontier_once_and_shows_it_in_place_of_the_brokers() -
         assert on.app.current_mode == "overview"
 
 
-async def test_f_traces_a_frontier_anew_where_the_one_it_shows_is_gone() -> None:
+async def test_f_traces_the_frontier_again_if_it_is_outdated() -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f")
         assert on.loop.proposals.traced == 0
@@ -215,7 +215,7 @@ async def test_f_traces_a_frontier_anew_where_the_one_it_shows_is_gone() -> None
         assert side.current == "frontier"
 
 
-async def test_the_operator_picks_the_point_of_the_frontier_that_is_to_be_run() -> None:
+async def test_the_operator_picks_a_point_of_the_frontier_to_run() -> None:
     async with stage(with_frontier(), size=(120, 40)) as on:
         await on.press("2", "f", *["left"] * 9, "right", "right", "enter")
         assert on.loop.proposals.chosen == [2]
@@ -265,7 +265,7 @@ async def test_a_scenario_that_the_cluster_refuses_keeps_the_form_open() -> None
         assert "no rack 'z'" in _refused(on)
 
 
-async def test_escape_leads_from_a_what_if_back_to_the_real_plan() -> None:
+async def test_escape_returns_from_a_what_if_to_the_real_plan() -> None:
     async with stage(what_if()) as on:
         await on.press("2", "escape")
         assert on.loop.proposals.supposed == [None]
@@ -308,7 +308,7 @@ async def test_in_a_browser_no_files_are_written(
         assert len(on.app.screen_stack) == 1
 
 
-async def test_a_what_if_is_written_as_one_that_no_command_carries_out(
+async def test_a_what_if_is_exported_in_a_form_that_cannot_be_executed(
     tmp_path: Path,
 ) -> None:
     async with stage(what_if()) as on:
@@ -376,9 +376,7 @@ async def test_a_what_if_cannot_be_approved_by_any_path(
         assert "what-if" in bound.tooltip
 
 
-async def test_a_what_if_that_comes_under_the_question_leaves_it_the_real_plan() -> (
-    None
-):
+async def test_a_what_if_behind_the_dialog_leaves_it_the_real_plan() -> None:
     async with stage(plan_ready()) as on:
         await on.press("A", *NAME)
         await on.show(what_if())
@@ -393,8 +391,8 @@ async def test_an_outdated_plan_cannot_be_approved_and_says_what_changed() -> No
         assert on.can_confirm()
         await on.show(outdated())
         assert not on.can_confirm()
-        words = str(on.asking.query_one("#refused").render())
-        assert "broker 4 is new; orders-0 is on 3, it was on 1" in words
+        message = str(on.asking.query_one("#refused").render())
+        assert "broker 4 is new; orders-0 is on 3, it was on 1" in message
         await on.press("escape", "A")
         assert len(on.app.screen_stack) == 1
         assert "broker 4 is new" in on.app.screen.active_bindings["A"].tooltip
@@ -430,7 +428,7 @@ async def test_while_a_run_goes_on_no_other_plan_is_asked_for() -> None:
         assert on.loop.proposals == type(on.loop.proposals)()
 
 
-async def test_without_a_plan_the_keys_of_moves_say_so() -> None:
+async def test_without_a_plan_the_keys_of_moves_are_greyed() -> None:
     async with stage(solving()) as on:
         await on.press("2", "d", "e", "c")
         assert on.loop.proposals.asked == []
@@ -452,7 +450,7 @@ async def test_a_form_asks_once_however_often_enter_is_typed() -> None:
         assert len(on.loop.proposals.asked) == 1
 
 
-async def test_a_form_that_is_left_while_it_asks_closes_nothing_else() -> None:
+async def test_closing_a_form_during_a_request_closes_nothing_else() -> None:
     async with stage(plan_ready()) as on:
         await on.press("2", "g")
         await _typed_at_once(on, "enter", "enter", "escape")
@@ -492,7 +490,7 @@ async def test_a_folder_that_cannot_be_is_refused_in_words(
             assert why in _refused(on)
 
 
-async def test_figures_of_a_large_cluster_are_shown_whole() -> None:
+async def test_figures_of_a_large_cluster_are_not_truncated() -> None:
     changes = tuple(
         b.model_copy(update={"replicas_before": 101_100, "replicas_after": 99_900 + i})
         for i, b in enumerate(plan().brokers)
@@ -511,10 +509,10 @@ async def test_figures_of_a_large_cluster_are_shown_whole() -> None:
     big = plan().model_copy(update={"brokers": changes, "moves": moves})
     async with stage(plan_ready(of=big), size=(160, 50)) as on:
         await on.press("2")
-        for selector, wanted in (
+        for selector, expected in (
             ("#after", "101100 → 99900 "),
             ("#moves", "1011,1012,1013 → 2021,2022,2023 "),
             ("#moves", "1011 → 2021 "),
         ):
             table = on.app.screen.query_one(selector, KeyedTable)
-            assert wanted in table.render_line(1).text
+            assert expected in table.render_line(1).text

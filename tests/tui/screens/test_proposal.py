@@ -97,11 +97,11 @@ def test_a_gap_is_also_a_share_of_the_possible_gain() -> None:
     assert "gap 6 (50.0 % of the possible gain)" in _figures(plan_ready(of=open_plan))
 
 
-def test_a_gap_that_is_what_is_left_of_rounding_is_none() -> None:
-    found = plan()
-    proved = found.model_copy(update={"bound": found.objective * (1 - 1e-9)})
-    words = _figures(replace(plan_ready(), plan=proved))
-    assert "gap 0 (0.0 % of the possible gain)" in words
+def test_a_gap_from_rounding_is_shown_as_zero() -> None:
+    result = plan()
+    proved = result.model_copy(update={"bound": result.objective * (1 - 1e-9)})
+    message = _figures(replace(plan_ready(), plan=proved))
+    assert "gap 0 (0.0 % of the possible gain)" in message
 
 
 @pytest.mark.parametrize("width", [60, 78, 118])
@@ -121,12 +121,12 @@ def test_what_a_plan_leaves_broken_stands_with_it(width: int) -> None:
 
 
 def test_a_solve_shows_its_best_so_far_its_bound_its_gap_and_its_time() -> None:
-    words = _figures(still_solving())
+    message = _figures(still_solving())
     for part in ("SOLVING 4 s", "0.2381 with 5 moves", "bound 0.1502", "gap 0.088"):
-        assert part in words
+        assert part in message
 
 
-def test_a_solve_that_has_nothing_yet_says_so_and_one_that_ends_says_that() -> None:
+def test_a_search_without_result_and_one_that_ends_are_described() -> None:
     begun = PlanningView(solving=Solving(started_at_ms=AT_MS))
     assert "no plan found yet" in _figures(replace(solving(), proposed=begun))
     ending = PlanningView(solving=Solving(started_at_ms=AT_MS, stopping=True))
@@ -146,10 +146,10 @@ def test_what_is_asked_of_the_plan_to_come_is_not_said_of_this_one() -> None:
 
 
 def test_an_outdated_plan_names_what_changed() -> None:
-    words = _figures(outdated())
-    assert "OUTDATED" in words
-    assert "broker 4 is new; " in words
-    assert "orders-0 is on 3, it was on 1;" in words
+    message = _figures(outdated())
+    assert "OUTDATED" in message
+    assert "broker 4 is new; " in message
+    assert "orders-0 is on 3, it was on 1;" in message
 
 
 def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> None:
@@ -163,7 +163,7 @@ def test_a_plan_that_is_being_carried_out_is_not_outdated_by_its_own_moves() -> 
     assert "OUTDATED" in plain(figures(shown(view), moment, 110)[0])
 
 
-def test_a_competing_rebalancer_stands_above_the_plan() -> None:
+def test_a_competing_rebalancer_is_shown_above_the_plan() -> None:
     view = plan_ready()
     view = replace(view, proposed=replace(view.proposed, rivals=("Another moves.",)))
     assert " REBALANCER  Another moves." in _figures(view)
@@ -185,7 +185,7 @@ def test_a_move_shows_from_to_bytes_leader_gain_and_reason() -> None:
     assert first[5].startswith("relieves broker 1")
 
 
-def test_many_moves_are_cut_and_counted() -> None:
+def test_many_moves_are_truncated_and_counted() -> None:
     many = tuple(
         moves()[0].model_copy(update={"partition": i}) for i in range(MOVES_SHOWN + 7)
     )
@@ -204,7 +204,7 @@ def test_moves_fill_the_width_and_cells_fit(width: int) -> None:
             assert len(plain(drawn)) <= column.width
 
 
-def test_what_is_lost_without_a_move_is_told_per_broker_and_goal() -> None:
+def test_the_effect_of_removing_a_move_is_shown_by_broker_and_goal() -> None:
     """As the evaluator judges the plan without it."""
     made = loaded_plan()
     first = made.moves[0]
@@ -231,13 +231,13 @@ def test_without_a_cursor_the_detail_says_what_would_fill_it() -> None:
 # ---- brokers
 
 
-def test_brokers_show_how_far_off_they_are_now_and_after() -> None:
+def test_brokers_show_deviations_now_and_after_the_plan() -> None:
     rows = _cells(broker_table(plan(), 46))
     assert rows[0] == ["1", "+200 %! → -1 %", "+200 %! → -1 %"]
     assert rows[1] == ["2", "-100 %< → -1 %", "-100 %< → -1 %"]
 
 
-def test_replicas_and_loads_show_where_there_is_room() -> None:
+def test_replicas_and_loads_are_shown_if_they_fit() -> None:
     assert [c.key for c in broker_table(plan(), 90).columns] == [
         "broker",
         "replicas",
@@ -321,20 +321,20 @@ def test_a_point_says_what_it_costs_reaches_and_proves() -> None:
 
 def test_only_the_point_that_is_the_plan_is_called_so() -> None:
     """The point of the same price may be another plan."""
-    found = traced()
-    frontier = found.frontier
-    plans = {at: a.best for at, a in enumerate(found.answers) if a and a.best}
+    result = traced()
+    frontier = result.frontier
+    plans = {at: a.best for at, a in enumerate(result.answers) if a and a.best}
     for at, best in plans.items():
-        assert point_of(found, best) == start_of(found, best) == at
-        words = [
-            " ".join(point_words(frontier, picked, 60, point_of(found, best)))
+        assert point_of(result, best) == start_of(result, best) == at
+        messages = [
+            " ".join(point_words(frontier, picked, 60, point_of(result, best)))
             for picked in range(len(frontier.points))
         ]
-        assert [i for i, w in enumerate(words) if "the plan)" in w] == [at]
+        assert [i for i, w in enumerate(messages) if "the plan)" in w] == [at]
     other = plan().model_copy(update={"moves": plan().moves[1:]})
-    assert point_of(found, other) is None
-    assert point_of(found, None) is None
+    assert point_of(result, other) is None
+    assert point_of(result, None) is None
 
 
-def test_the_real_plan_is_named_by_its_hash_alone() -> None:
+def test_the_real_plan_is_titled_with_its_hash() -> None:
     assert shown(plan_ready()).title(f"Plan {HASH[:12]}") == f"Plan {HASH[:12]}"

@@ -66,7 +66,7 @@ def _rows(table: Table) -> list[dict[str, str]]:
     ]
 
 
-def test_what_needs_a_look_stands_on_top_and_what_is_over_at_the_bottom() -> None:
+def test_moves_that_need_attention_come_first_and_finished_ones_last() -> None:
     done, moving, *waiting = progress().moves
     stuck = replace(waiting[0], state=MoveState.STUCK, note="it does not come on")
     run = replace(progress(), moves=(done, moving, stuck, *waiting[1:]))
@@ -94,7 +94,7 @@ def test_a_run_counts_its_moves_and_bytes_and_says_how_long_it_takes_yet() -> No
         assert part in words
 
 
-def test_what_is_left_gets_less_between_two_estimates() -> None:
+def test_the_time_left_decreases_between_two_estimates() -> None:
     run = replace(progress(), left_s=40.0, left_at_ms=running().at_ms - 7_000)
     assert "about 33 s left" in _words(_shown(_of(run)))
     late = replace(run, left_at_ms=running().at_ms - 60_000)
@@ -102,7 +102,7 @@ def test_what_is_left_gets_less_between_two_estimates() -> None:
 
 
 @pytest.mark.parametrize("state", [RunState.PAUSED, RunState.STOPPING])
-def test_what_is_left_of_a_run_that_starts_nothing_is_not_told(
+def test_a_run_that_starts_no_moves_shows_no_time_left(
     state: RunState,
 ) -> None:
     run = replace(progress(), state=state, left_s=40.0, foreseen_s=60.0)
@@ -111,9 +111,9 @@ def test_what_is_left_of_a_run_that_starts_nothing_is_not_told(
 
 def test_partitions_that_grew_copy_more_than_was_planned_and_not_of_it() -> None:
     grown = replace(progress().moves[1], bytes_copied=10**9)
-    words = _words(_shown(_of(replace(progress(), moves=(grown,)))))
+    message = _words(_shown(_of(replace(progress(), moves=(grown,)))))
     planned = bytes_text(grown.move.bytes_to_copy)
-    assert f"1.00 GB copied, {planned} planned" in words
+    assert f"1.00 GB copied, {planned} planned" in message
 
 
 def test_the_share_counts_bytes_and_never_says_all_before_the_end() -> None:
@@ -125,7 +125,7 @@ def test_the_share_counts_bytes_and_never_says_all_before_the_end() -> None:
     assert share_done(replace(done, moves=(*done.moves[:3], open_move))) == 0.99
 
 
-def test_what_a_run_has_dropped_is_not_done_once_it_has_ended() -> None:
+def test_skipped_moves_do_not_count_as_done_after_the_run() -> None:
     moves = tuple(replace(m, state=MoveState.DROPPED) for m in progress().moves)
     assert share_done(replace(progress(), moves=moves)) == 1.0
     assert share_done(replace(progress(RunState.STOPPED), moves=moves)) == 0.0
@@ -145,7 +145,7 @@ def test_a_copy_larger_than_planned_is_not_done_before_it_is_done() -> None:
     assert moving["done"].endswith("99%")
 
 
-def test_moves_that_are_done_have_no_rate_any_more() -> None:
+def test_completed_moves_have_no_rate() -> None:
     assert rate_now(progress(RunState.DONE), AT_MS) == 0.0
 
 
@@ -187,15 +187,15 @@ def test_a_finished_run_says_how_level_it_was_planned_and_is() -> None:
 
 
 @pytest.mark.parametrize("width", [77, 118])
-def test_a_move_that_took_the_better_part_of_an_hour_says_all_of_it(
+def test_a_duration_of_almost_an_hour_is_shown_in_full(
     width: int,
 ) -> None:
     done = replace(progress(RunState.DONE).moves[0], done_at_ms=AT_MS + 3_593_000)
     table = _table(_of(replace(progress(), moves=(done,))), width)
     at = [c.key for c in table.columns].index("time")
-    told = plain(table.rows[0].cells[at])
-    assert told.strip() == "59 min 59 s"
-    assert len(told) < table.columns[at].width
+    reported = plain(table.rows[0].cells[at])
+    assert reported.strip() == "59 min 59 s"
+    assert len(reported) < table.columns[at].width
 
 
 def test_a_note_stands_in_place_of_the_reason() -> None:
@@ -207,7 +207,7 @@ def test_a_note_stands_in_place_of_the_reason() -> None:
     assert row["note"].startswith("leader changed")
 
 
-def test_a_move_of_leadership_alone_names_the_leaders() -> None:
+def test_a_pure_leader_change_names_the_leaders() -> None:
     first = progress().moves[0]
     move = first.move.model_copy(
         update={"replicas_before": (1, 2), "replicas_after": (2, 1)}
@@ -222,7 +222,7 @@ def test_a_run_is_named_by_its_id_and_its_plan() -> None:
     assert _shown(balanced_after_run()).title == title
 
 
-def test_before_the_first_run_the_panel_says_what_would_fill_it() -> None:
+def test_an_empty_run_panel_is_explained() -> None:
     shown = _shown(plan_ready())
     assert shown.share is None
     assert "Approve a plan" in moves_table(shown, 116, Wish()).why_empty
@@ -239,7 +239,7 @@ def test_a_run_that_was_cut_off_is_shown_with_what_can_be_done() -> None:
     )
 
 
-def test_many_moves_are_counted_in_words_and_a_filter_finds_them_all() -> None:
+def test_many_moves_are_counted_and_a_filter_finds_all_of_them() -> None:
     waiting = progress().moves[3]
     moves = tuple(
         replace(waiting, move=waiting.move.model_copy(update={"partition": n}))
@@ -248,8 +248,8 @@ def test_many_moves_are_counted_in_words_and_a_filter_finds_them_all() -> None:
     view = _of(replace(progress(), moves=moves))
     assert len(_table(view).rows) == MOVES_SHOWN
     assert _table(view).note == "and 7 more moves"
-    found = _table(view, wish=Wish(filter=Filter(f"orders-{MOVES_SHOWN + 6}")))
-    assert [row.key for row in found.rows] == [f"orders-{MOVES_SHOWN + 6}"]
+    result = _table(view, wish=Wish(filter=Filter(f"orders-{MOVES_SHOWN + 6}")))
+    assert [row.key for row in result.rows] == [f"orders-{MOVES_SHOWN + 6}"]
 
 
 @pytest.mark.parametrize("width", [77, 107, 108, 195])
@@ -268,12 +268,12 @@ def test_columns_fill_the_width_and_cells_fit(width: int) -> None:
     ("text", "rate"),
     [("50MB/s", 50 * MB), ("1e6", MB), (" AUTO ", None), ("none", UNLIMITED)],
 )
-def test_a_rate_is_read(text: str, rate: int | None) -> None:
+def test_a_rate_is_parsed(text: str, rate: int | None) -> None:
     assert typed_rate(text) == rate
 
 
 @pytest.mark.parametrize("text", ["", "fast", "0", "-5MB/s", "5 MB/min", "x" * 1000])
-def test_what_is_no_rate_is_told_with_what_would_be(text: str) -> None:
+def test_an_invalid_rate_is_explained(text: str) -> None:
     with pytest.raises(
         ValueError,
         match="use bytes per second, or a unit: 50MB/s, 50MiB/s, auto or none",
@@ -302,16 +302,18 @@ def test_the_throttle_says_what_is_in_force_and_what_was_asked(
     assert throttle_words(begun_with, asked) == words
 
 
-def test_a_refused_rate_says_why_in_full() -> None:
-    why = "A throttle of 1.00 kB/s is too low: " + "copies never arrive; " * 6
-    words = _words(_shown(running(), asked=AskedRate(bytes_per_s=1000, answer=why)))
-    assert " ".join(why.split()) in " ".join(words.split())
+def test_a_refused_rate_shows_the_whole_reason() -> None:
+    reason = "A throttle of 1.00 kB/s is too low: " + "copies never arrive; " * 6
+    message = _words(
+        _shown(running(), asked=AskedRate(bytes_per_s=1000, answer=reason))
+    )
+    assert " ".join(reason.split()) in " ".join(message.split())
 
 
 # ---- stop conditions
 
 
-def test_rules_are_told_by_what_a_run_does_about_them() -> None:
+def test_stop_rules_are_grouped_by_reaction() -> None:
     rules = StopRules(isr_shrink=Reaction.ROLL_BACK, disk=Reaction.OFF)
     pauses, stops, rolls_back = armed(rules)
     assert pauses == "pauses on: controller changes, slow requests"
@@ -324,18 +326,18 @@ def test_closed_hours_are_a_condition_only_where_there_are_some() -> None:
     assert "closed hours" in " ".join(armed(StopRules(window_hours="22:00-06:00")))
 
 
-def test_a_past_run_took_as_long_as_the_history_says_pauses_included() -> None:
+def test_a_previous_run_has_the_duration_of_the_history_with_pauses() -> None:
     """Its only finished move ended 4 s before the run did."""
-    found = replay()
-    last = len(found) - 1
-    shown = past_shown(found.at(last), (), found.at_ms(last), 100, "7 of 7")
-    words = " ".join(map(plain, shown.lines))
-    assert "took 9.00 s" in words
-    early = past_shown(found.at(4), (), found.at_ms(4), 100, "5 of 7")
+    result = replay()
+    last = len(result) - 1
+    shown = past_shown(result.at(last), (), result.at_ms(last), 100, "7 of 7")
+    message = " ".join(map(plain, shown.lines))
+    assert "took 9.00 s" in message
+    early = past_shown(result.at(4), (), result.at_ms(4), 100, "5 of 7")
     assert "took" not in " ".join(map(plain, early.lines))
 
 
-def test_a_run_that_has_ended_took_what_its_report_says() -> None:
+def test_a_finished_run_has_the_duration_of_its_report() -> None:
     view = balanced_after_run()
     assert view.run is not None
     report = RunReport(
@@ -348,5 +350,5 @@ def test_a_run_that_has_ended_took_what_its_report_says() -> None:
         preparation_s=0.0,
         moves=(),
     )
-    words = " ".join(map(plain, _shown(view, report=report).lines))
-    assert "took 12.3 s" in words
+    message = " ".join(map(plain, _shown(view, report=report).lines))
+    assert "took 12.3 s" in message

@@ -48,7 +48,7 @@ async def test_why_a_run_could_not_begin_is_told_beside_the_phase_that_goes_by()
         assert _said(on) == why.text
 
 
-async def test_another_throttle_is_asked_of_the_run() -> None:
+async def test_a_new_throttle_is_requested_from_the_run() -> None:
     async with stage(running(), running=True) as on:
         await on.press("T", *"50MB/s", "enter")
         assert on.loop.steering.asked_rates() == [50_000_000]
@@ -57,7 +57,7 @@ async def test_another_throttle_is_asked_of_the_run() -> None:
         assert len(on.app.screen_stack) == 1
 
 
-async def test_what_is_no_rate_stays_in_the_form_with_the_reason() -> None:
+async def test_an_invalid_rate_stays_in_the_form_with_the_reason() -> None:
     async with stage(running(), running=True) as on:
         await on.press("T", *"quick", "enter")
         assert isinstance(on.app.screen, ThrottleScreen)
@@ -67,7 +67,7 @@ async def test_what_is_no_rate_stays_in_the_form_with_the_reason() -> None:
         assert on.loop.steering.asked_rates() == []
 
 
-async def test_without_a_run_or_read_only_no_throttle_is_asked_for() -> None:
+async def test_without_a_run_or_read_only_no_throttle_is_requested() -> None:
     for view, is_running in ((plan_ready(), False), (running(), True)):
         mode = Mode.READ_ONLY if is_running else Mode.APPROVE
         async with stage(replace(view, mode=mode), running=is_running) as on:

@@ -61,18 +61,18 @@ async def test_the_way_from_the_first_contact_to_level() -> None:
         assert on.words("#headline") == "every broker is within its band"
 
 
-def test_of_views_that_wait_only_the_newest_counts() -> None:
+def test_the_latest_of_queued_views_is_shown() -> None:
     older, newer = ViewArrived(solving()), ViewArrived(plan_ready())
     assert older.can_replace(newer)
 
 
-async def test_a_view_that_comes_after_the_screen_has_gone_does_no_harm() -> None:
+async def test_a_view_that_arrives_after_the_app_ended_is_ignored() -> None:
     async with stage(plan_ready()) as on:
         await on.press("q")
     on.loop.show(running())
 
 
-async def test_age_goes_on_when_the_data_stop() -> None:
+async def test_age_grows_when_no_data_arrive() -> None:
     async with stage(plan_ready()) as on:
         assert "data 2 s old" in on.header
         on.clock_s += 60
@@ -154,7 +154,7 @@ async def test_the_body_rests_under_a_question_and_the_header_goes_on() -> None:
         assert on.words("#headline") == "every broker is within its band"
 
 
-async def test_the_log_follows_its_end_unless_someone_reads_further_up() -> None:
+async def test_the_log_follows_its_end_unless_scrolled_up() -> None:
     lines = log(*(f"line {i}" for i in range(40)))
     async with stage(replace(plan_ready(), log=lines)) as on:
         await on.press("6")
@@ -185,7 +185,7 @@ async def test_help_explains_the_focused_part_and_lists_keys() -> None:
         assert not on.app.screen.query(HelpPanel)
 
 
-async def test_help_says_why_a_key_is_greyed_and_can_be_read_to_its_end() -> None:
+async def test_help_explains_greyed_keys_and_can_be_read_to_its_end() -> None:
     async with stage(plan_ready(Mode.READ_ONLY), size=(120, 24)) as on:
         await on.press("question_mark")
         assert "--allow-changes" in on.help
@@ -196,7 +196,7 @@ async def test_help_says_why_a_key_is_greyed_and_can_be_read_to_its_end() -> Non
         assert on.help == before
 
 
-async def test_a_terminal_too_small_gets_one_sentence() -> None:
+async def test_a_terminal_too_small_shows_one_sentence() -> None:
     async with stage(plan_ready(), size=(60, 16)) as on:
         for size, fits in (((60, 16), True), ((59, 24), False), ((80, 15), False)):
             await on.pilot.resize_terminal(*size)
@@ -204,7 +204,7 @@ async def test_a_terminal_too_small_gets_one_sentence() -> None:
             assert on.app.screen.query_one("#too-small").display is not fits
 
 
-async def test_nothing_is_typed_into_a_field_that_nobody_can_see() -> None:
+async def test_nothing_is_typed_into_a_covered_field() -> None:
     async with stage(plan_ready()) as on:
         await on.press("4", "slash", "A")
         await on.pilot.resize_terminal(20, 5)
@@ -217,7 +217,7 @@ async def test_nothing_is_typed_into_a_field_that_nobody_can_see() -> None:
 
 
 @pytest.mark.parametrize("size", [(59, 24), (80, 15)])
-async def test_keys_do_nothing_where_nothing_can_be_seen(size: tuple[int, int]) -> None:
+async def test_keys_do_nothing_on_a_terminal_too_small(size: tuple[int, int]) -> None:
     async with stage(plan_ready(), size=(80, 24)) as on:
         await on.press("2")
         await on.pilot.resize_terminal(*size)

@@ -47,22 +47,22 @@ def _cells(table: Table, row: int = 0) -> dict[str, str]:
     return dict(zip(keys, cells, strict=True))
 
 
-def test_a_topic_shows_its_load_and_kafka_managers_figures() -> None:
-    found, one = _cells(_topics(solving())), topic_skew(skewed(), ORDERS)
-    assert found["topic"] == "orders"
-    assert found["partitions"] == "8"
-    assert found["in"] == found["out"] == "5.00M"
-    assert found["spread"] == f"{one.spread:.0%}" == "33%"
-    assert found["each"] == "!0-8 of 2-3"
-    assert found["preferred"] == "100%"
+def test_a_topic_shows_its_load_and_cmaks_figures() -> None:
+    result, one = _cells(_topics(solving())), topic_skew(skewed(), ORDERS)
+    assert result["topic"] == "orders"
+    assert result["partitions"] == "8"
+    assert result["in"] == result["out"] == "5.00M"
+    assert result["spread"] == f"{one.spread:.0%}" == "33%"
+    assert result["each"] == "!0-8 of 2-3"
+    assert result["preferred"] == "100%"
 
 
-def test_kafka_managers_figures_show_at_eighty_columns_too() -> None:
+def test_cmaks_figures_are_shown_at_eighty_columns() -> None:
     keys = {c.key for c in _topics(solving(), 76).columns}
     assert {"skewed", "spread", "each", "preferred"} <= keys
 
 
-def test_a_topic_that_is_even_has_no_marker() -> None:
+def test_an_evenly_spread_topic_has_no_marker() -> None:
     assert _cells(_topics(balanced_after_run()))["each"] == "!2-4 of 2-3"
     columns = skewed().partitions
     homes = np.arange(1, 9) % 3 + 1
@@ -129,7 +129,7 @@ def test_of_many_topics_the_first_show_and_the_others_are_counted() -> None:
     assert table.note.startswith("the first 500 of 700 topics; filter or sort")
 
 
-def test_a_filter_reaches_topics_that_do_not_show() -> None:
+def test_a_filter_finds_topics_that_are_not_displayed() -> None:
     table = _topics(crowded(3, 700, 2000), wish=Wish(filter=Filter("topic-00069")))
     assert len(table.rows) == 10
     assert table.note == "10 of 700 topics"
@@ -137,7 +137,7 @@ def test_a_filter_reaches_topics_that_do_not_show() -> None:
     assert "Nothing matches" in none.why_empty
 
 
-def test_sorting_takes_the_largest_of_all_topics_not_of_those_that_show() -> None:
+def test_sorting_applies_to_all_topics_not_only_displayed_ones() -> None:
     view = crowded(3, 700, 2000)
     assert view.snapshot is not None
     columns = view.snapshot.partitions
@@ -206,7 +206,7 @@ async def test_a_topic_that_is_deleted_meanwhile_is_told_and_does_no_harm() -> N
         assert "any more" in on.words("PartitionPanel .note")
 
 
-async def test_pasted_garbage_in_a_filter_does_no_harm() -> None:
+async def test_pasted_garbage_in_a_filter_is_harmless() -> None:
     async with stage(plan_ready()) as on:
         await on.press("4", "slash")
         for garbage in ("(" * 500, "[" + "é" * 60, "a{9}{9}", "\x1b[31m*\n\x00"):
@@ -218,7 +218,7 @@ async def test_pasted_garbage_in_a_filter_does_no_harm() -> None:
         assert len(on.table("#topics")) == 1
 
 
-async def test_a_plan_for_the_topic_under_the_cursor_is_asked_for_and_shown() -> None:
+async def test_a_plan_for_the_selected_topic_is_requested_and_shown() -> None:
     async with stage(plan_ready(Mode.READ_ONLY)) as on:
         await on.press("4", "t")
         assert [asks.topics for asks in on.loop.proposals.asked] == [(ORDERS,)]

@@ -32,12 +32,15 @@ sys.exit(code)
 
 
 def test_a_run_ends_in_order_and_no_process_is_left(tmp_path: Path) -> None:
-    told = tmp_path / "told"
-    with in_terminal(SCRIPT, str(told), COLUMNS="100", LINES="30") as (child, master):
+    output = tmp_path / "told"
+    with in_terminal(SCRIPT, str(output), COLUMNS="100", LINES="30") as (
+        child,
+        master,
+    ):
         read_until(master, b"RUNNING")
         os.close(master)
         assert child.wait(LONG_S) == 130
-    state, reason, *moves = told.read_text().splitlines()
+    state, reason, *moves = output.read_text().splitlines()
     assert (state, reason) == ("stopped", "stopped by the operator")
     assert "issued" not in moves
     assert "done" in moves or set(moves) == {"planned"}

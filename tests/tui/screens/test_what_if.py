@@ -13,9 +13,9 @@ from tests.support.tui.plan_views import SO_FAR, what_if
 
 
 def _supposed() -> WhatIfView:
-    found = what_if().proposed.supposed
-    assert found is not None
-    return found
+    result = what_if().proposed.supposed
+    assert result is not None
+    return result
 
 
 def _with(supposed: WhatIfView, view: LoopView | None = None) -> LoopView:

@@ -32,7 +32,7 @@ def test_flowing_items_keep_their_order_and_none_is_broken(width: int) -> None:
     assert [i for line in lines for i in line.split("  ")] == ITEMS
 
 
-def test_an_item_wider_than_the_line_has_a_line_of_its_own() -> None:
+def test_an_item_wider_than_the_line_gets_its_own_line() -> None:
     lines = [plain(line) for line in flow([cell("ab"), cell("x" * 9)], 5)]
     assert lines == ["ab", "x" * 9]
 
@@ -64,7 +64,7 @@ def test_numbers_end_one_column_before_the_next() -> None:
     assert plain(right("1 B", 6)) == "  1 B"
 
 
-def test_columns_are_wide_enough_for_what_they_hold_and_a_blank() -> None:
+def test_columns_fit_their_cells_and_a_blank() -> None:
     columns = (Column("a", "a", 10), Column("b", "b", 17), Column("c", "c", 3))
     row = Row(key="1", cells=(cell("1011 → 102"), cell("-5 %"), cell("400")))
     assert [c.width for c in fitted(columns, [row])] == [11, 17, 3]

@@ -57,13 +57,13 @@ def test_a_narrow_header_shortens_the_id_and_keeps_the_rest() -> None:
     assert first.endswith("0 URP  objective 12")
 
 
-def test_a_cluster_without_a_name_is_its_id_alone() -> None:
+def test_a_cluster_without_a_name_is_shown_by_its_id() -> None:
     view = replace(plan_ready(), cluster_name=CLUSTER_ID[:8])
     assert _lines(_moment(view))[0].startswith(f"{CLUSTER_ID}  APPROVE")
 
 
 @pytest.mark.parametrize("width", [58, 78, 118])
-def test_partitions_that_are_not_whole_are_marked_and_named_at_any_width(
+def test_degraded_partitions_are_marked_at_any_width(
     width: int,
 ) -> None:
     lacking = Replication(under_replicated=2, offline=0)
@@ -79,18 +79,18 @@ def test_partitions_without_leader_are_named_apart() -> None:
     assert "APPROVE  ! 3 OFFLINE  ! 1,200 under-replicated" in first
 
 
-def test_offline_partitions_do_not_hide_that_no_other_lacks_a_replica() -> None:
+def test_zero_under_replicated_is_shown_beside_offline_partitions() -> None:
     lacking = Replication(under_replicated=0, offline=3)
     first = _lines(_moment(replace(plan_ready(), replication=lacking)), 118)[0]
     assert "! 3 OFFLINE" in first
     assert "  0 under-replicated  " in first
 
 
-def test_what_is_not_measured_yet_is_called_estimated() -> None:
+def test_unmeasured_loads_are_called_estimated() -> None:
     assert "40% measured, rest estimated" in _lines(_moment(estimated()))[0]
 
 
-def test_age_goes_on_without_new_views_and_stale_is_a_word() -> None:
+def test_age_grows_without_new_views_and_stale_data_are_marked() -> None:
     assert "data 12 s old" in _lines(_moment(plan_ready(), later_s=10))[0]
     assert "STALE 32 s old" in _lines(_moment(plan_ready(), later_s=30))[0]
     assert "STALE 5 min 02 s old" in _lines(_moment(plan_ready(), later_s=300))[0]
@@ -107,7 +107,7 @@ def test_the_second_line_says_phase_and_message() -> None:
     ]
 
 
-def test_a_solve_shows_how_long_it_takes_already() -> None:
+def test_a_search_shows_its_elapsed_time() -> None:
     assert _lines(_moment(still_solving()))[1] == " SOLVING 4 s  the cluster is uneven"
 
 
@@ -120,7 +120,7 @@ def test_the_share_of_a_run_that_has_ended_is_not_that_of_the_next() -> None:
     assert _lines(_moment(view, run=True))[1].startswith(" RUNNING  ")
 
 
-def test_a_run_that_is_to_stop_says_so() -> None:
+def test_a_stopping_run_is_shown_as_such() -> None:
     view = replace(running(), run=progress(RunState.STOPPING))
     assert _lines(_moment(view, run=True))[1].startswith(" STOPPING 46% ")
 
@@ -131,11 +131,11 @@ def test_leaving_says_what_it_waits_for() -> None:
 
 
 @pytest.mark.parametrize("view", [UNREACHABLE, failed()])
-def test_what_went_wrong_is_told_in_full_over_several_lines(view: LoopView) -> None:
+def test_errors_are_shown_in_full_over_several_lines(view: LoopView) -> None:
     lines = _lines(_moment(view), 70)[1:]
     assert len(lines) > 1
-    words = " ".join(" ".join(lines).split())
-    assert words == f"{view.phase.value.upper()} {view.sentence(AT_MS)}"
+    message = " ".join(" ".join(lines).split())
+    assert message == f"{view.phase.value.upper()} {view.sentence(AT_MS)}"
 
 
 @pytest.mark.parametrize(
@@ -154,12 +154,12 @@ def test_the_seconds_to_the_next_attempt_tick_down(later_s: int, words: str) -> 
     assert _lines(moment)[1].endswith(f"within 10 s; {words}")
 
 
-def test_a_reason_that_is_a_sentence_goes_on_with_the_attempt() -> None:
+def test_a_full_sentence_is_followed_by_the_next_attempt() -> None:
     lines = _lines(_moment(UNREACHABLE), 200)
     assert lines[1].endswith("that the brokers run; attempt 2 in 5 s")
 
 
-def test_no_attempt_is_told_of_a_loop_that_ended() -> None:
+def test_a_failed_loop_shows_no_next_attempt() -> None:
     view = replace(disconnected(), phase=Phase.FAILED)
     assert "attempt" not in " ".join(_lines(_moment(view)))
 
@@ -214,5 +214,5 @@ def test_a_refused_action_has_a_reason(
         ("quit", _moment(failed())),
     ],
 )
-def test_what_can_be_done_is_not_refused(action: str, moment: Moment) -> None:
+def test_possible_actions_are_not_refused(action: str, moment: Moment) -> None:
     assert refusal(action, moment) is None

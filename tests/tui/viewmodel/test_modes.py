@@ -40,18 +40,16 @@ async def test_the_bar_names_the_screens_with_their_keys_and_a_click_opens_one()
 ):
     async with stage(plan_ready()) as on:
         bar = on.app.screen.query_one(ModeBar)
-        words = str(bar.render())
-        assert words.split() == [
+        text = str(bar.render())
+        assert text.split() == [
             part for i, mode in enumerate(MODES, 1) for part in (str(i), mode.title)
         ]
-        await on.pilot.click(ModeBar, offset=(words.index("Topics"), 0))
+        await on.pilot.click(ModeBar, offset=(text.index("Topics"), 0))
         await on.settle()
         assert on.app.current_mode == "topics"
 
 
-async def test_a_screen_that_was_not_looked_at_shows_the_newest_view_when_opened() -> (
-    None
-):
+async def test_a_screen_shows_the_latest_view_when_opened() -> None:
     async with stage(CONNECTING) as on:
         await on.press("2", "1")
         await on.show(plan_ready())
@@ -87,7 +85,7 @@ async def test_read_only_holds_on_every_screen() -> None:
             assert not on.app.screen.active_bindings["A"].enabled
 
 
-async def test_the_palette_leads_to_every_screen() -> None:
+async def test_the_palette_opens_every_screen() -> None:
     async with stage(plan_ready()) as on:
         commands = {c.title: c for c in on.app.get_system_commands(on.app.screen)}
         assert {mode.title for mode in MODES} <= set(commands)

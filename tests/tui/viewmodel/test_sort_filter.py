@@ -24,16 +24,16 @@ def test_a_filter_finds_an_expression_anywhere_and_in_any_case() -> None:
     assert _names(Wish(filter=Filter("^A|Bo."))) == ["ann", "bob"]
 
 
-def test_a_mark_inverts_a_filter() -> None:
+def test_an_exclamation_mark_inverts_a_filter() -> None:
     assert _names(Wish(filter=Filter("!b"))) == []
     assert _names(Wish(filter=Filter("!^ann"))) == ["bob", "eve"]
 
 
-def test_an_empty_filter_keeps_all_also_while_only_the_mark_is_typed() -> None:
+def test_an_empty_or_only_inverted_filter_keeps_all_rows() -> None:
     assert _names(Wish(filter=Filter("!"))) == ["ann", "bob", "eve"]
 
 
-def test_a_broken_filter_keeps_all_and_says_what_is_wrong() -> None:
+def test_an_invalid_filter_keeps_all_rows_and_explains_the_error() -> None:
     broken = Filter("(")
     assert "missing )" in broken.fault
     assert _names(Wish(filter=broken)) == ["ann", "bob", "eve"]
@@ -56,7 +56,7 @@ def test_the_column_sorted_by_has_an_arrow() -> None:
     assert [c.label for c in shown.columns] == ["name", "load ▼"]
 
 
-def test_the_next_column_comes_after_the_last_the_order_of_the_table() -> None:
+def test_after_the_last_column_the_table_has_its_own_order() -> None:
     wish, keys = Wish(), []
     for _ in range(3):
         wish = wish.sorted_next(TABLE.columns)
@@ -64,13 +64,13 @@ def test_the_next_column_comes_after_the_last_the_order_of_the_table() -> None:
     assert keys == ["name", "load", ""]
 
 
-def test_the_same_column_once_more_turns_the_order() -> None:
+def test_choosing_the_same_column_again_reverses_the_order() -> None:
     wish = Wish().sorted_by("load")
     assert wish.down
     assert not wish.sorted_by("load").down
 
 
-def test_what_is_filtered_out_is_counted_and_nothing_left_is_explained() -> None:
+def test_filtered_rows_are_counted_and_an_empty_result_explained() -> None:
     assert arranged(TABLE, Wish(filter=Filter("bob"))).note == "1 of 3 rows"
     none = arranged(TABLE, Wish(filter=Filter("zoe")))
     assert "'zoe'" in none.why_empty

@@ -37,7 +37,7 @@ async def test_a_click_on_the_palette_opens_it_where_keys_do_not_fit() -> None:
         assert on.app.screen.is_modal
 
 
-async def test_a_greyed_key_says_why_and_is_not_pressed() -> None:
+async def test_a_greyed_key_explains_itself_and_is_not_pressed() -> None:
     async with stage(plan_ready(Mode.READ_ONLY), size=SIZE) as on:
         await on.pilot.hover(KeyBar, offset=(_words(on).index("Approve"), 0))
         await on.settle()
@@ -46,7 +46,7 @@ async def test_a_greyed_key_says_why_and_is_not_pressed() -> None:
         assert not on.app.screen.is_modal
 
 
-async def test_nothing_is_pressed_and_nothing_told_beside_the_keys() -> None:
+async def test_clicks_beside_the_keys_do_nothing() -> None:
     async with stage(plan_ready(), size=SIZE) as on:
         screen = on.app.screen
         await on.pilot.click(KeyBar, offset=(SIZE[0] - 15, 0))
@@ -62,7 +62,7 @@ async def test_the_keys_are_those_of_what_has_the_focus() -> None:
         assert "Sort" not in _words(on)
 
 
-async def test_greyed_keys_give_way_to_others_where_not_all_fit() -> None:
+async def test_greyed_keys_are_omitted_if_not_all_fit() -> None:
     async with stage(running(), size=(80, 24), running=True) as on:
         await on.press("3")
         assert "P Pause T Throttle X Stop run ? Help" in _words(on)

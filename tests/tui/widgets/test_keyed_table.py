@@ -30,12 +30,12 @@ def test_a_figure_at_the_edge_of_a_table_is_shown_whole_or_not_at_all(
     assert plain(unless_cut(cell("   0.146"), 8, left, right)) == seen
 
 
-def test_words_before_a_figure_that_is_cut_are_kept() -> None:
+def test_words_before_a_truncated_figure_are_kept() -> None:
     reason = cell("relieves broker 1 (net_in 200 % over its level)")
     assert plain(unless_cut(reason, 60, 0, 27)) == "relieves broker 1 (net_in …"
 
 
-def test_words_at_the_edge_of_a_table_are_cut() -> None:
+def test_words_at_the_edge_of_a_table_are_truncated() -> None:
     assert unless_cut(cell("relieves"), 20, 0, 4) == cell("relieves")
 
 
@@ -75,7 +75,7 @@ async def test_the_last_row_is_not_under_a_scrollbar() -> None:
 
 
 @pytest.mark.parametrize("key", ["1", "2", "3", "4"])
-async def test_no_figure_of_a_table_is_cut_at_any_width(key: str) -> None:
+async def test_no_table_splits_a_figure_at_any_width(key: str) -> None:
     view = running() if key == "3" else plan_ready()
     async with stage(view, size=(60, 30), running=key == "3") as on:
         await on.press(key)

@@ -44,7 +44,7 @@ def test_the_table_tells_counts_lists_and_the_proof(
     assert "leaders per broker: 0 to 1; no placement is more even" in told
 
 
-def test_the_assignment_for_kafka_topics_lists_partitions_in_order(
+def test_the_option_for_kafka_topics_lists_partitions_in_order(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     ask(4, 3, Form.JSON)
@@ -55,11 +55,11 @@ def test_the_assignment_for_kafka_topics_lists_partitions_in_order(
     assert document["replica_assignment"] == ",".join(lists)
 
 
-def test_the_file_is_stock_json(tmp_path: Path) -> None:
+def test_the_file_is_kafka_reassignment_json(tmp_path: Path) -> None:
     out = tmp_path / "assignment.json"
     ask(4, 3, out=out)
-    found = read_reassignment(out)
-    assert [(a.topic, a.partition) for a in found.partitions] == [
+    result = read_reassignment(out)
+    assert [(a.topic, a.partition) for a in result.partitions] == [
         ("new", p) for p in range(4)
     ]
 

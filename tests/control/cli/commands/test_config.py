@@ -55,29 +55,29 @@ def shown(*arguments: str) -> dict[str, tuple[Any, str, str]]:
 def test_each_value_has_its_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLIMSOLL_SOLVE__WORK", "3")
     monkeypatch.setenv("PLIMSOLL_STOP_RULES", '{"calm_s": "7s"}')
-    found = shown("--theme", "nord", "-b", "h:1")
-    assert found["bootstrap_server"] == ("h:1", "flag", "--bootstrap-server")
-    assert found["screen.theme"] == ("nord", "flag", "--theme")
-    assert found["screen.ascii"] == (False, "default", "")
-    assert found["solve.work"] == (3, "environment", "PLIMSOLL_SOLVE__WORK")
-    assert found["solve.seed"] == (0, "default", "")
-    assert found["stop_rules.calm_s"] == (7, "environment", "PLIMSOLL_STOP_RULES")
-    assert found["stop_rules.disk"] == ("pause", "default", "")
-    assert found["name"] == ("orders", "file", "own.toml, line 1")
-    assert found["timeout_s"] == (60, "file", "own.toml, line 2")
-    assert found["goals.move_price"] == (2, "file", "own.toml, line 4")
-    regex = found["goals.excluded_topics.regex"]
+    result = shown("--theme", "nord", "-b", "h:1")
+    assert result["bootstrap_server"] == ("h:1", "flag", "--bootstrap-server")
+    assert result["screen.theme"] == ("nord", "flag", "--theme")
+    assert result["screen.ascii"] == (False, "default", "")
+    assert result["solve.work"] == (3, "environment", "PLIMSOLL_SOLVE__WORK")
+    assert result["solve.seed"] == (0, "default", "")
+    assert result["stop_rules.calm_s"] == (7, "environment", "PLIMSOLL_STOP_RULES")
+    assert result["stop_rules.disk"] == ("pause", "default", "")
+    assert result["name"] == ("orders", "file", "own.toml, line 1")
+    assert result["timeout_s"] == (60, "file", "own.toml, line 2")
+    assert result["goals.move_price"] == (2, "file", "own.toml, line 4")
+    regex = result["goals.excluded_topics.regex"]
     assert regex == (["audit"], "file", "own.toml, line 5")
-    assert found["goals.capacity_limit"][1] == "default"
-    memory = found["spark.spark.executor.memory"]
+    assert result["goals.capacity_limit"][1] == "default"
+    memory = result["spark.spark.executor.memory"]
     assert memory == ("2g", "file", "own.toml, line 7")
 
 
 def test_a_profile_is_named_with_its_own_lines() -> None:
-    found = shown("--profile", "night")
-    assert found["timeout_s"] == (5, "profile", "own.toml, line 13")
-    assert found["prometheus.preset"] == ("jmx", "profile", "own.toml, line 15")
-    assert found["name"] == ("orders", "file", "own.toml, line 1")
+    result = shown("--profile", "night")
+    assert result["timeout_s"] == (5, "profile", "own.toml, line 13")
+    assert result["prometheus.preset"] == ("jmx", "profile", "own.toml, line 15")
+    assert result["name"] == ("orders", "file", "own.toml, line 1")
 
 
 @pytest.mark.parametrize("form", ["json", "table"])
@@ -105,12 +105,12 @@ def test_every_setting_is_there_and_without_a_file_all_are_defaults(
 
 def test_an_old_name_in_the_file_is_a_source_too() -> None:
     Path("own.toml").write_text("[goals.budgets]\nmoves = 4\n")
-    found = shown()["goals.budgets.replica_moves"]
-    assert found == (4, "file", "own.toml, line 2")
+    result = shown()["goals.budgets.replica_moves"]
+    assert result == (4, "file", "own.toml, line 2")
 
 
 @pytest.mark.parametrize("form", ["json", "table"])
-def test_a_wait_for_ever_is_shown_as_off(
+def test_an_unlimited_wait_is_shown_as_off(
     monkeypatch: pytest.MonkeyPatch, form: str
 ) -> None:
     monkeypatch.setenv("PLIMSOLL_DEAD_BROKER_AFTER", "off")

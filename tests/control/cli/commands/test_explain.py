@@ -49,11 +49,11 @@ def explain(folder: Path, capsys: pytest.CaptureFixture[str]) -> Explain:
 
 
 def document(text: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(text)
-    return found
+    result: dict[str, Any] = json.loads(text)
+    return result
 
 
-def test_the_whole_plan_is_a_move_a_line(explain: Explain, plan: Plan) -> None:
+def test_the_whole_plan_has_one_line_per_move(explain: Explain, plan: Plan) -> None:
     lines = explain().splitlines()
     assert lines[0].startswith("optimal: 4 moves; imbalance 12 -> 0.0")
     for number, move in enumerate(plan.moves, 1):
@@ -62,12 +62,12 @@ def test_the_whole_plan_is_a_move_a_line(explain: Explain, plan: Plan) -> None:
         assert line.endswith(move.reason)
 
 
-def test_what_a_plan_leaves_is_split_among_its_causes(explain: Explain) -> None:
+def test_the_remaining_imbalance_is_split_among_its_causes(explain: Explain) -> None:
     """The parts sum to the whole."""
-    found = document(explain(output=Form.JSON))
-    parts = sum(part["deviation"] for part in found["left"])
-    assert parts == pytest.approx(found["imbalance_after"], abs=1e-8)
-    assert len(found["moves"]) == 4
+    result = document(explain(output=Form.JSON))
+    parts = sum(part["deviation"] for part in result["left"])
+    assert parts == pytest.approx(result["imbalance_after"], abs=1e-8)
+    assert len(result["moves"]) == 4
 
 
 def test_a_move_is_found_by_number_and_by_partition(
@@ -75,10 +75,10 @@ def test_a_move_is_found_by_number_and_by_partition(
 ) -> None:
     first = plan.moves[0]
     assert explain("1") == explain(str(first.id))
-    found = document(explain("1", output=Form.JSON))
-    assert found["gain"] == first.gain
-    assert found["relieved"] == 2
-    assert {e["broker"] for e in found["effects"]} == {2, first.added[0]}
+    result = document(explain("1", output=Form.JSON))
+    assert result["gain"] == first.gain
+    assert result["relieved"] == 2
+    assert {e["broker"] for e in result["effects"]} == {2, first.added[0]}
 
 
 def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
@@ -90,14 +90,16 @@ def test_a_move_shows_what_is_lost_without_it(explain: Explain) -> None:
     assert abs(after) < without < now
 
 
-def test_a_move_that_is_not_made_has_its_cost(explain: Explain, plan: Plan) -> None:
+def test_a_move_that_is_not_made_is_shown_with_its_cost(
+    explain: Explain, plan: Plan
+) -> None:
     stays = next(i for i in range(8) if f"orders-{i}" not in _moved(plan))
     text = explain(f"orders-{stays}", to=1)
     assert text.startswith(
         f"why not orders-{stays} to broker 1?\n  allowed, and F would"
     )
-    found = document(explain(f"orders-{stays}", to=1, output=Form.JSON))
-    assert found["not_made"][0]["cost"] > 0
+    result = document(explain(f"orders-{stays}", to=1, output=Form.JSON))
+    assert result["not_made"][0]["cost"] > 0
 
 
 def _moved(plan: Plan) -> set[str]:

@@ -62,7 +62,7 @@ def test_the_table_marks_the_knee_and_the_plan(
 
 @pytest.mark.parametrize("objective", ObjectiveKind)
 @pytest.mark.parametrize("seed", range(4))
-def test_one_point_always_is_the_plan_that_plan_makes(
+def test_one_point_is_always_the_plan_of_the_plan_command(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
     seed: int,
@@ -78,33 +78,33 @@ def test_one_point_always_is_the_plan_that_plan_makes(
     plan = solve(snapshot, settings.goals, settings.solve).best
     assert plan is not None
     ask(Form.JSON, settings, file)
-    found = Frontier.model_validate(json.loads(capsys.readouterr().out), strict=False)
-    assert found.limits == settings.solve
-    assert found.chosen is not None
-    point = found.points[found.chosen]
+    output = Frontier.model_validate(json.loads(capsys.readouterr().out), strict=False)
+    assert output.limits == settings.solve
+    assert output.chosen is not None
+    point = output.points[output.chosen]
     assert point.bytes_to_copy == bytes_of(plan.moves)
     changes = [m.leader_before != m.leader_after for m in plan.moves]
     assert point.leader_changes == sum(changes)
     judged = evaluate(snapshot, settings.goals, plan.moves)
     band = objective is ObjectiveKind.BAND
     assert point.balance == rounded(judged.excess if band else judged.deviation)
-    assert [p.cost for p in found.points] == sorted(p.cost for p in found.points)
-    others = [p for i, p in enumerate(found.points) if i != found.chosen]
+    assert [p.cost for p in output.points] == sorted(p.cost for p in output.points)
+    others = [p for i, p in enumerate(output.points) if i != output.chosen]
     assert undominated(others) == tuple(others)
-    assert "the plan" in frontier_svg(found)
+    assert "the plan" in frontier_svg(output)
 
 
-def test_a_cluster_left_as_it_is_is_the_plan(tmp_path: Path) -> None:
+def test_an_unchanged_cluster_may_be_the_plan(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.json"
     rows = [Row(replicas=(i,)) for i in (1, 2)]
     write_snapshot(file, cluster([broker(1), broker(2)], rows))
     ask(Form.JSON, SETTINGS, file, out=tmp_path / "f.json")
-    found = json.loads((tmp_path / "f.json").read_text())
-    assert found["chosen"] == 0
-    assert found["points"][0]["moves"] == 0
+    result = json.loads((tmp_path / "f.json").read_text())
+    assert result["chosen"] == 0
+    assert result["points"][0]["moves"] == 0
 
 
-def test_files_and_stdout_say_the_same(
+def test_files_and_stdout_have_the_same_content(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     out, svg = tmp_path / "f.json", tmp_path / "f.svg"
@@ -124,11 +124,11 @@ def test_a_goal_without_data_is_reported(
         '[[balance]]\nresource = "net_in"\n[[balance]]\nresource = "cpu"\n'
     )
     ask(goals=goals)
-    told = capsys.readouterr().err
-    assert "the goal cpu is ignored: no partition's cpu is known" in told
+    output = capsys.readouterr().err
+    assert "the goal cpu is ignored: no partition's cpu is known" in output
 
 
-def test_a_picture_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_picture_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="cannot write"):
         ask(svg=tmp_path / "none" / "f.svg")
 
@@ -185,7 +185,7 @@ def test_nothing_is_drawn_outside_the_picture() -> None:
             assert 0 <= float(element.get(name, 0)) <= most
 
 
-def test_what_stands_in_names_is_escaped() -> None:
+def test_names_are_escaped() -> None:
     name = '<b>&"'
     root = parsed(frontier_svg(frontier(2, name)))
     assert f"Frontier of cluster {name}" in [e.text for e in root.iter()]

@@ -20,7 +20,7 @@ NOW_MS = 1_700_000_010_000
 
 
 def reporter(source: str = AUTOMQ, **other: Any) -> ReporterState:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "topic": AUTOMQ_TOPIC,
         "found": True,
         "readable": True,
@@ -31,22 +31,22 @@ def reporter(source: str = AUTOMQ, **other: Any) -> ReporterState:
         "silent": (),
         "clocks_s": {},
     }
-    return ReporterState(source=source, **told | other)
+    return ReporterState(source=source, **fields | other)
 
 
 def vectors(by: Mapping[str, str]) -> pa.Table:
     """Of two partitions, of which the columns named are known by these."""
     samples = [sample(s, partition=p) for s in range(6) for p in range(2)]
-    found = load_vectors(table(samples), Window(window_ms=15_000))
+    result = load_vectors(table(samples), Window(window_ms=15_000))
     for column, origin in by.items():
-        at = found.schema.get_field_index(column)
+        at = result.schema.get_field_index(column)
         codes = pa.array([ORIGINS.index(origin)] * 2, pa.int8())
-        found = found.set_column(at, column, codes)
-    return found
+        result = result.set_column(at, column, codes)
+    return result
 
 
 def info(*reporters: ReporterState, **other: Any) -> Info:
-    told: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "snapshot": cluster([1, 2], [MB, MB]),
         "vectors": vectors({"out_by": AUTOMQ}),
         "reporters": reporters,
@@ -59,15 +59,15 @@ def info(*reporters: ReporterState, **other: Any) -> Info:
         "notes": (),
         "now_ms": NOW_MS,
     }
-    return Info(**told | other)
+    return Info(**fields | other)
 
 
 def line(text: str, start: str) -> str:
-    (found,) = [row for row in text.splitlines() if row.startswith(start)]
-    return found
+    (result,) = [row for row in text.splitlines() if row.startswith(start)]
+    return result
 
 
-def test_each_source_has_what_was_found_and_why_not() -> None:
+def test_each_source_has_its_findings_or_the_reason_for_none() -> None:
     missing = reporter(
         CRUISE_CONTROL,
         topic="ops",
@@ -77,8 +77,8 @@ def test_each_source_has_what_was_found_and_why_not() -> None:
         newest_ms=None,
         records=0,
     )
-    found = info_document(info(reporter(), missing))
-    probe, automq, cruise = found["sources"]
+    result = info_document(info(reporter(), missing))
+    probe, automq, cruise = result["sources"]
     assert (probe["name"], probe["readable"]) == ("probe", True)
     assert (automq["place"], automq["newest_age_s"]) == (AUTOMQ_TOPIC, 4.0)
     assert cruise["why_not"] == "the cluster has no topic ops"
@@ -91,12 +91,12 @@ def test_each_source_has_what_was_found_and_why_not() -> None:
 
 
 def test_each_quantity_has_its_source_and_the_reason() -> None:
-    found = info_document(info(reporter()))["quantities"]
-    by = {q["quantity"]: {b["name"]: b["partitions"] for b in q["by"]} for q in found}
+    result = info_document(info(reporter()))["quantities"]
+    by = {q["quantity"]: {b["name"]: b["partitions"] for b in q["by"]} for q in result}
     assert by["net_in"] == {"probe": 2}
     assert by["net_out"] == {"automq": 2}
     assert by["cpu"] == {"nobody": 2}
-    assert all(b["why"] for q in found for b in q["by"])
+    assert all(b["why"] for q in result for b in q["by"])
     words = line(info_text(info(reporter())), "net_out").split()
     assert words[:4] == ["net_out", "automq", "100.0", "%"]
     assert " ".join(words[4:]) == "its meter of the partition, less its lag"
@@ -142,12 +142,12 @@ class Asked:
     place: str = "http://prometheus:9090"
 
 
-def test_who_is_asked_instead_of_read_stands_beside_the_topics() -> None:
+def test_sources_that_are_queried_are_listed_beside_the_topics() -> None:
     good = info_text(info(polled=(Asked(NOW_MS - 2000, (1, 2)),)))
     assert line(good, "prometheus").endswith(
         "read; newest 2.00 s old; silent: broker 3"
     )
     bad = info(polled=(Asked(None, (), ("It does not answer.",)),))
-    (found,) = info_document(bad)["sources"][1:]
-    assert (found["readable"], found["why_not"]) == (False, "It does not answer.")
+    (result,) = info_document(bad)["sources"][1:]
+    assert (result["readable"], result["why_not"]) == (False, "It does not answer.")
     assert "It does not answer.; silent" in line(info_text(bad), "prometheus")

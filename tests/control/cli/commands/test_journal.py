@@ -56,21 +56,24 @@ def test_an_empty_folder_has_no_journals(
     assert "has no run r1" in err
 
 
-def test_damage_is_named_and_repaired_and_the_original_kept(journal: Path) -> None:
+def test_damage_is_named_and_repaired_and_the_original_preserved(journal: Path) -> None:
     spoilt = flip(1)(journal.read_bytes().splitlines(keepends=True))
     journal.write_bytes(spoilt)
     code, out, _ = plimsoll("verify", "-o", "json")
     assert code == 2
-    (told,) = json.loads(out)["journals"]
-    assert told["state"] == "damaged"
-    assert told["damage"] == [
+    (document,) = json.loads(out)["journals"]
+    assert document["state"] == "damaged"
+    assert document["damage"] == [
         {
             "line": 2,
             "may_lose_records": True,
             "problem": "does not match its checksum",
         }
     ]
-    assert "check the brokers 1, 2, 3, 4 and the topics orders" in told["may_be_set"][0]
+    assert (
+        "check the brokers 1, 2, 3, 4 and the topics orders"
+        in document["may_be_set"][0]
+    )
     code, out, err = plimsoll("repair", journal.stem[:9])
     assert code == 0
     assert "may have announced a throttle" in err
@@ -92,7 +95,7 @@ def test_a_plan_that_was_changed_is_named(journal: Path) -> None:
     assert "was altered after it was made" in out
 
 
-def test_what_has_nothing_intact_is_not_touched(journal: Path) -> None:
+def test_a_journal_without_intact_records_is_not_touched(journal: Path) -> None:
     journal.write_bytes(b"#\n")
     journal.with_suffix(".plan.json").unlink()
     before = sorted(path.name for path in journal.parent.iterdir())

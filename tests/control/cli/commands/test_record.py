@@ -42,7 +42,7 @@ def test_what_cannot_be_used_is_refused_and_nothing_is_written(
     assert list((tmp_path / "taken").iterdir()) == []
 
 
-def test_a_cluster_that_is_away_leaves_no_recording(tmp_path: Path) -> None:
+def test_an_unreachable_cluster_leaves_no_recording(tmp_path: Path) -> None:
     run = process(tmp_path, "record", *AWAY, "--out", "found")
     refused(run, 3, "127.0.0.1:1")
     assert {p.name for p in tmp_path.iterdir()} <= {"state"}

@@ -60,7 +60,7 @@ def test_it_says_why_it_listens_on_this_machine_alone() -> None:
     assert "ssh -L 8000:127.0.0.1:8000 HOST" in words
 
 
-async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
+async def test_it_prints_the_address_of_the_page_and_not_the_command_behind_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("textual_serve")
@@ -71,12 +71,12 @@ async def test_it_prints_where_the_page_is_and_not_the_command_behind_it(
     await OwnPage(command([]), port=8765, title="plimsoll").on_startup(
         web.Application()
     )
-    told = capsys.readouterr()
-    assert f"http://{HOST}:8765" in told.err
-    assert "import main" not in told.err + told.out
+    captured = capsys.readouterr()
+    assert f"http://{HOST}:8765" in captured.err
+    assert "import main" not in captured.err + captured.out
 
 
-async def test_it_prints_where_the_page_is_as_json(
+async def test_it_prints_the_address_of_the_page_as_json(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     pytest.importorskip("textual_serve")
@@ -86,11 +86,11 @@ async def test_it_prints_where_the_page_is_as_json(
 
     page = OwnPage(command([]), port=8765, title="plimsoll", output=Form.JSON)
     await page.on_startup(web.Application())
-    told = ServeAnswer.model_validate_json(capsys.readouterr().out)
-    assert told.url == f"http://{HOST}:8765"
+    output = ServeAnswer.model_validate_json(capsys.readouterr().out)
+    assert output.url == f"http://{HOST}:8765"
 
 
-def test_odd_arguments_stay_one_each() -> None:
+def test_unusual_arguments_are_passed_through_unchanged() -> None:
     odd = ["--play", "my film; rm -rf $HOME.jsonl"]
     assert shlex.split(command(odd))[-2:] == odd
 
@@ -180,7 +180,7 @@ async def served(what: str, **limits: float) -> AsyncIterator[Connect]:
     await runner.cleanup()
 
 
-async def test_its_page_fetches_nothing_from_elsewhere(connect: Connect) -> None:
+async def test_the_page_fetches_nothing_from_other_servers(connect: Connect) -> None:
     page = await connect("/")
     policy = page.headers["Content-Security-Policy"]
     own = r"http://127\.0\.0\.1:(\d+) ws://127\.0\.0\.1:\1"
@@ -188,7 +188,7 @@ async def test_its_page_fetches_nothing_from_elsewhere(connect: Connect) -> None
 
 
 @pytest.mark.parametrize("origin", ["http://else.example", "null", "http://127.0.0.1"])
-async def test_no_other_page_of_the_browser_opens_a_screen(
+async def test_no_other_page_in_the_browser_can_open_a_screen(
     connect: Connect, origin: str
 ) -> None:
     before = set(psutil.Process().children(recursive=True))
@@ -197,7 +197,7 @@ async def test_no_other_page_of_the_browser_opens_a_screen(
     assert set(psutil.Process().children(recursive=True)) == before
 
 
-async def test_a_window_shows_the_screen_and_closed_it_takes_its_plimsoll_with_it(
+async def test_closing_a_window_ends_its_plimsoll(
     connect: Connect,
 ) -> None:
     before = set(psutil.Process().children(recursive=True))
@@ -214,7 +214,7 @@ async def test_a_window_shows_the_screen_and_closed_it_takes_its_plimsoll_with_i
 
 @pytest.mark.parametrize("path", ["/", "/ws", "/static/css/xterm.css", "/download/x"])
 @pytest.mark.parametrize("host", ["evil.example", "evil.example:{port}", "[::1]"])
-async def test_no_other_name_that_points_here_is_served(
+async def test_no_other_host_name_is_served(
     connect: Connect, path: str, host: str
 ) -> None:
     before = set(psutil.Process().children(recursive=True))
@@ -245,7 +245,7 @@ def _program(text: str) -> str:
     return shlex.join([sys.executable, "-c", text])
 
 
-async def test_sessions_are_limited_and_a_closed_window_makes_room() -> None:
+async def test_sessions_are_limited_and_a_closed_window_frees_one() -> None:
     async with served(_program(DEAF), sessions=2, stop_s=0.2) as connect:
         windows = [await connect(), await connect()]
         with pytest.raises(Exception, match="503"):
@@ -257,7 +257,7 @@ async def test_sessions_are_limited_and_a_closed_window_makes_room() -> None:
         await connect()
 
 
-async def test_a_program_that_hears_nothing_ends_with_its_window() -> None:
+async def test_an_unresponsive_program_ends_with_its_window() -> None:
     before = set(psutil.Process().children(recursive=True))
     async with served(_program(DEAF), stop_s=0.2) as connect:
         window = await connect()
@@ -281,7 +281,7 @@ async def test_windows_close_with_their_programs_and_with_the_server() -> None:
     assert set(psutil.Process().children(recursive=True)) == before
 
 
-async def test_a_session_whose_tasks_had_not_begun_ends_with_the_server(
+async def test_a_session_whose_tasks_have_not_started_ends_with_the_server(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("textual_serve")
@@ -306,7 +306,7 @@ async def test_a_session_whose_tasks_had_not_begun_ends_with_the_server(
 
 
 @pytest.mark.parametrize("sent", ["{", "[]", "{}", '["resize",{}]', '["resize",1]'])
-async def test_what_no_page_sends_ends_its_own_window_alone(sent: str) -> None:
+async def test_an_invalid_message_ends_only_its_own_window(sent: str) -> None:
     async with served(_program(DEAF), stop_s=0.2) as connect:
         other, window = await connect(), await connect()
         await window.send_str(sent)
@@ -315,7 +315,7 @@ async def test_what_no_page_sends_ends_its_own_window_alone(sent: str) -> None:
         assert not other.closed
 
 
-async def test_a_browser_leaves_port_80_out_of_names() -> None:
+async def test_port_80_may_be_missing_from_the_host_name() -> None:
     pytest.importorskip("textual_serve")
     from aiohttp.test_utils import TestClient, TestServer
 

@@ -67,19 +67,19 @@ def forged(folder: Path, plan: Plan, **changes: object) -> None:
     write_plan(folder / "forged.json", plan.model_copy(update=changes).seal())
 
 
-def test_a_plan_that_was_just_made_holds(verify: Verify) -> None:
-    code, told = verify()
+def test_a_new_plan_is_verified(verify: Verify) -> None:
+    code, answer = verify()
     assert code == Exit.DONE
-    assert told["holds"]
-    assert False not in judged(told).values()
+    assert answer["holds"]
+    assert False not in judged(answer).values()
     names = ["hash", "snapshot", "moves", "rules", "objective", "brokers", "gains"]
-    assert list(judged(told))[:7] == names
+    assert list(judged(answer))[:7] == names
 
 
 def test_the_bound_of_an_exact_search_can_be_proved_again(verify: Verify) -> None:
-    code, told = verify(prove=True)
+    code, answer = verify(prove=True)
     assert code == Exit.DONE
-    assert judged(told)["bound"] is True
+    assert judged(answer)["bound"] is True
 
 
 def test_an_altered_file_is_found_by_its_hash(
@@ -87,18 +87,18 @@ def test_an_altered_file_is_found_by_its_hash(
 ) -> None:
     document = plan.model_dump(mode="json") | {"bound": 0.0}
     write_document(folder / "altered.json", document)
-    code, told = verify("altered.json")
+    code, answer = verify("altered.json")
     assert code == Exit.REFUSED
-    assert judged(told)["hash"] is False
+    assert judged(answer)["hash"] is False
 
 
 def test_another_placement_is_found_by_its_fingerprint(
     verify: Verify, folder: Path
 ) -> None:
     write_snapshot(folder / "other.json", cluster([3] * 8, [MB] * 8))
-    code, told = verify(snapshot="other.json")
+    code, answer = verify(snapshot="other.json")
     assert code == Exit.REFUSED
-    assert judged(told) == {"hash": True, "snapshot": False}
+    assert judged(answer) == {"hash": True, "snapshot": False}
 
 
 def test_other_loads_of_the_same_placement_are_found_by_the_objective(
@@ -106,10 +106,10 @@ def test_other_loads_of_the_same_placement_are_found_by_the_objective(
 ) -> None:
     """Loads do not count in the fingerprint."""
     write_snapshot(folder / "later.json", cluster([2] * 8, [9 * MB] + [MB] * 7))
-    code, told = verify(snapshot="later.json")
+    code, answer = verify(snapshot="later.json")
     assert code == Exit.REFUSED
-    assert judged(told)["snapshot"] is True
-    assert judged(told)["objective"] is False
+    assert judged(answer)["snapshot"] is True
+    assert judged(answer)["objective"] is False
 
 
 @pytest.mark.parametrize(
@@ -147,10 +147,10 @@ def test_a_false_gain_is_found_with_its_move(
 def test_a_broken_rule_is_named(verify: Verify, folder: Path, plan: Plan) -> None:
     goals = plan.goals.model_copy(update={"replicas_per_broker": 1})
     forged(folder, plan, goals=goals)
-    code, told = verify("forged.json")
-    (words,) = [c["words"] for c in told["claims"] if c["name"] == "rules"]
+    code, answer = verify("forged.json")
+    (messages,) = [c["words"] for c in answer["claims"] if c["name"] == "rules"]
     assert code == Exit.REFUSED
-    assert words.startswith("replicas per broker: broker 1 would hold")
+    assert messages.startswith("replicas per broker: broker 1 would hold")
 
 
 def test_a_bound_above_the_optimum_is_refuted_by_a_better_plan(
@@ -160,21 +160,21 @@ def test_a_bound_above_the_optimum_is_refuted_by_a_better_plan(
     half = plan.moves[1:]
     value = evaluate(uneven, plan.goals, half).objective
     forged(folder, plan, moves=half, objective=value, bound=value)
-    code, told = verify("forged.json", prove=True)
+    code, answer = verify("forged.json", prove=True)
     assert code == Exit.REFUSED
-    (words,) = [c["words"] for c in told["claims"] if c["name"] == "bound"]
-    assert "exists, under the claimed" in words
+    (messages,) = [c["words"] for c in answer["claims"] if c["name"] == "bound"]
+    assert "exists, under the claimed" in messages
 
 
-def test_a_plan_of_the_stock_tools_is_judged_by_our_bound(
+def test_a_plan_of_kafkas_tools_is_judged_by_our_bound(
     verify: Verify, folder: Path, plan: Plan
 ) -> None:
     write_reassignment_json(folder / "stock", plan)
-    code, told = verify(reassignment="stock/reassignment.json")
+    code, answer = verify(reassignment="stock/reassignment.json")
     assert code == Exit.DONE
-    assert told["objective"] == plan.objective
-    assert told["bound"] >= plan.bound
-    assert told["violations"] == []
+    assert answer["objective"] == plan.objective
+    assert answer["bound"] >= plan.bound
+    assert answer["violations"] == []
 
 
 def test_a_reassignment_can_be_judged_without_a_plan(
@@ -184,20 +184,22 @@ def test_a_reassignment_can_be_judged_without_a_plan(
     entry = {"topic": "orders", "partition": 0, "replicas": [1]}
     document = {"version": 1, "partitions": [entry]}
     write_document(folder / "theirs.json", document)
-    code, told = verify(None, reassignment="theirs.json")
+    code, answer = verify(None, reassignment="theirs.json")
     assert code == Exit.DONE
-    assert told["changes"] == 1
-    assert told["plimsoll_objective"] < told["objective"] < told["objective_before"]
+    assert answer["changes"] == 1
+    assert (
+        answer["plimsoll_objective"] < answer["objective"] < answer["objective_before"]
+    )
 
 
-def test_a_reassignment_that_breaks_a_rule_says_which(
+def test_the_rules_that_a_reassignment_breaks_are_listed(
     verify: Verify, folder: Path
 ) -> None:
     entry = {"topic": "orders", "partition": 0, "replicas": [1, 3]}
     write_document(folder / "t.json", {"version": 1, "partitions": [entry]})
-    code, told = verify(reassignment="t.json")
+    code, answer = verify(reassignment="t.json")
     assert code == Exit.REFUSED
-    assert told["violations"][0]["words"] == (
+    assert answer["violations"][0]["words"] == (
         "orders-0 would have 2 replicas, it has 1"
     )
 

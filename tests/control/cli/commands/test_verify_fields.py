@@ -93,15 +93,15 @@ def rejected(document: dict[str, Any], state: Snapshot) -> bool:
     sealed = document | {"hash": plan_hash(document)}
     try:
         plan = plan_of_document(sealed, Path("forged.json"))
-        found = [snapshot_claim(plan, state)]
-        if found[0].holds:
-            found += claims(plan, state)
-            found += settings_claims(plan, GOALS, LIMITS, given=True)
+        result = [snapshot_claim(plan, state)]
+        if result[0].holds:
+            result += claims(plan, state)
+            result += settings_claims(plan, GOALS, LIMITS, given=True)
     except PlimsollError:
         return True
-    noticed = [c.name for c in found if c.holds is False]
-    # Other limits than those of the settings are said, and no fault by themselves.
-    noticed += [c.name for c in found if c.name == "limits" and c.holds is None]
+    noticed = [c.name for c in result if c.holds is False]
+    # Limits that differ from the settings are reported; that alone is not a fault.
+    noticed += [c.name for c in result if c.name == "limits" and c.holds is None]
     return bool(noticed)
 
 
@@ -185,17 +185,17 @@ def test_no_violation_can_be_hidden_or_altered(troubled: Snapshot, name: str) ->
     assert plan is not None
     document = plan.model_dump(mode="json")
     assert not rejected(document, troubled)
-    told = document[name]
+    part = document[name]
     assert rejected({k: v for k, v in document.items() if k != name}, troubled)
-    assert rejected(document | {name: told[1:]}, troubled)
-    for field, value in told[0].items():
+    assert rejected(document | {name: part[1:]}, troubled)
+    for field, value in part[0].items():
         if field == "reason":
             continue
         other = value + 1 if not isinstance(value, bool | str) else value
         other = not value if isinstance(value, bool) else other
         other = "x" if isinstance(value, str) else other
         assert rejected(
-            document | {name: [told[0] | {field: other}, *told[1:]]}, troubled
+            document | {name: [part[0] | {field: other}, *part[1:]]}, troubled
         )
 
 
@@ -210,12 +210,12 @@ def test_an_optimum_by_a_loose_gap_is_not_believed(
 ) -> None:
     half = document | {"limits": document["limits"] | {"gap": 1e9}, "bound": 0.0}
     plan = plan_of_document(half | {"hash": plan_hash(half)}, Path("forged.json"))
-    (found,) = [
+    (result,) = [
         c
         for c in settings_claims(plan, GOALS, LIMITS, given=False)
         if c.name == "limits"
     ]
-    assert found.holds is False
+    assert result.holds is False
 
 
 def test_a_move_whose_first_replica_would_not_lead_is_noticed(
@@ -243,14 +243,14 @@ def test_an_optimum_of_a_large_objective_holds_though_its_figures_are_rounded(
 ) -> None:
     """Nine digits of 35,000 are coarser than the gap of 1e-6 that counts as none."""
     state = snapshot(brokers(3), [(1,)] * len(loads), [(a, 3.1 * a) for a in loads])
-    wanted = Goals(balance=GOALS.balance, objective=ObjectiveKind.BAND)
-    plan, faults = judged(state, wanted)
+    goals = Goals(balance=GOALS.balance, objective=ObjectiveKind.BAND)
+    plan, faults = judged(state, goals)
     assert plan.status is PlanStatus.OPTIMAL
     assert plan.gap > plan.limits.gap
     assert not faults
 
 
-def test_what_log_directories_cost_is_not_called_proved() -> None:
+def test_costs_of_log_directories_are_not_called_proved() -> None:
     """The bound leaves it out, so a plan that nothing can move has a gap, too."""
     dirs = tuple(LogDir(path=f"/d{i}") for i in range(2))
     members = tuple(b.model_copy(update={"log_dirs": dirs}) for b in brokers(2))
@@ -259,14 +259,14 @@ def test_what_log_directories_cost_is_not_called_proved() -> None:
     state = Snapshot(bare.header, replace(bare.partitions, replica_dir=at))
     disk = Goal(resource=Resource.NET_IN)
     excluded = Names(exact=("orders",))
-    wanted = Goals(balance=(disk,), level_directories=True, excluded_topics=excluded)
-    plan, faults = judged(state, wanted)
+    goals = Goals(balance=(disk,), level_directories=True, excluded_topics=excluded)
+    plan, faults = judged(state, goals)
     assert plan.gap > plan.limits.gap
     assert plan.limited_by == "proved optimal but for log directories"
     assert not faults
 
 
-def test_a_leader_on_an_excluded_broker_leads_on_where_its_placement_keeps_it() -> None:
+def test_a_leader_on_an_excluded_broker_stays_where_its_placement_keeps_it() -> None:
     """Prices let no broker lead on that takes no load: the bound was too high."""
     excluded = {1: BrokerState.EXCLUDED}
     members = brokers(6, racks="abcabc", states=excluded)
@@ -277,7 +277,7 @@ def test_a_leader_on_an_excluded_broker_leads_on_where_its_placement_keeps_it() 
     ]
     placement = ReplicaPlacement(version=1, replicas=tuple(counts))
     rule = PlacementRule(topics=Names(prefix=("",)), placement=placement)
-    wanted = Goals(balance=(Goal(resource=Resource.NET_IN),), placements=(rule,))
-    plan, faults = judged(state, wanted)
+    goals = Goals(balance=(Goal(resource=Resource.NET_IN),), placements=(rule,))
+    plan, faults = judged(state, goals)
     assert not faults
     assert any(m.leader_after == 1 for m in plan.moves)

@@ -22,13 +22,13 @@ from tui.viewmodel.cells import Role, Span, plain
     ("share", "expected"),
     [(0.0, "    "), (0.5, "██  "), (0.53125, "██▏ "), (1.0, "████"), (1.2, "███»")],
 )
-def test_a_bar_fills_by_eighths_and_says_when_it_is_beyond(
+def test_a_bar_fills_by_eighths_and_marks_values_beyond_its_scale(
     share: float, expected: str
 ) -> None:
     assert plain(bar(share, 4, Role.GOOD)) == expected
 
 
-def test_what_is_not_filled_has_no_role_that_a_reversed_row_would_fill() -> None:
+def test_blanks_of_a_bar_have_no_role() -> None:
     assert bar(0.0, 4, Role.MUTED) == (Span("    "),)
     assert bar(0.5, 4, Role.GOOD) == (Span("██", Role.GOOD), Span("  "))
 
@@ -75,10 +75,10 @@ def test_a_bar_is_as_wide_as_it_is_told(
     assert drawn.count(BAND_MARK) <= 2
 
 
-def test_a_course_shows_its_newest_values_at_the_right_and_leaves_gaps() -> None:
+def test_a_sparkline_shows_the_latest_values_at_the_right_with_gaps() -> None:
     assert sparkline([0.0, None, 5.0, 10.0, 20.0], 10.0, 6) == " ▁ ▅██"
     assert sparkline([1.0, 10.0, 0.0], 10.0, 2) == "█▁"
 
 
-def test_what_is_more_than_nothing_looks_like_it() -> None:
+def test_a_small_positive_value_is_not_drawn_as_zero() -> None:
     assert sparkline([0.01, 0.0], 100.0, 2) == HEIGHTS[1] + HEIGHTS[0]

@@ -60,7 +60,7 @@ def _with_brokers(view: LoopView, **update: object) -> LoopView:
     )
 
 
-def test_over_and_under_the_band_have_a_marker_beside_the_number() -> None:
+def test_deviations_outside_the_band_have_a_marker() -> None:
     rows = _rows(solving())
     assert "!5.00M" in rows["1"]["net_in"]
     assert "<    0" in rows["2"]["net_in"]
@@ -90,10 +90,10 @@ def test_a_plan_is_drawn_on_the_bar_as_what_goes_and_what_comes() -> None:
     assert not any(ghost in before["1"]["net_in"] for ghost in GOES + ADDED)
 
 
-def test_a_bar_is_relative_to_the_capacity_where_it_is_known() -> None:
+def test_a_bar_is_relative_to_a_known_capacity() -> None:
     view = _with_brokers(solving(), capacity={Resource.NET_IN: 10e6})
-    found = gauges(view, GOALS)[BrokerId(1), Resource.NET_IN]
-    assert found.scale == 10e6
+    result = gauges(view, GOALS)[BrokerId(1), Resource.NET_IN]
+    assert result.scale == 10e6
     drawn = _rows(view)["1"]["net_in"][:BAR].rstrip()
     assert len(drawn) == -(-BAR // 2)
 
@@ -105,7 +105,7 @@ def test_a_load_beyond_what_a_broker_may_carry_is_told_in_words() -> None:
     assert "OVER ITS LIMIT broker 1 in" in plain(headline(view, GOALS, 120))
 
 
-def test_what_is_measured_shows_also_when_it_is_no_goal() -> None:
+def test_measured_resources_are_shown_even_if_they_are_not_goals() -> None:
     one_goal = GOALS.model_copy(update={"balance": GOALS.balance[:1]})
     keys = [c.key for c in broker_table(solving(), one_goal, 118).columns]
     assert {"net_in", "net_out"} <= set(keys)
@@ -125,7 +125,7 @@ def test_levels_follow_the_capacities_where_all_are_known() -> None:
     assert levels == pytest.approx([5e6 / 6, 5e6 / 3, 5e6 / 2])
 
 
-def test_the_worst_deviation_is_told_with_an_arrow_to_that_after_the_plan() -> None:
+def test_the_largest_deviation_is_shown_now_and_after_the_plan() -> None:
     assert _rows(solving())["1"]["off"].split() == ["in", "+200%"]
     assert _rows(plan_ready())["1"]["off"].split() == ["in", "+200%", "▼", "-1%"]
     assert _rows(plan_ready())["3"]["off"].split() == ["in", "-100%", "▲", "+2%"]
@@ -149,7 +149,7 @@ def test_a_narrow_panel_has_number_and_marker_without_bar() -> None:
 
 @pytest.mark.parametrize("width", [58, 78, 80, 82, 98, 118, 140, 198])
 @pytest.mark.parametrize("loads", [2, 3, 4, 5])
-def test_every_layout_fits_and_tells_the_worst_and_has_bars_where_there_is_room(
+def test_every_layout_fits_with_the_deviation_and_bars_if_possible(
     width: int, loads: int
 ) -> None:
     layout = layout_for(width, loads)
@@ -168,7 +168,7 @@ def test_every_cell_fits_its_column(width: int) -> None:
             assert len(plain(shown)) <= column.width
 
 
-def test_a_broker_that_is_not_alive_says_so_in_a_word() -> None:
+def test_the_state_of_a_broker_that_is_not_alive_is_shown() -> None:
     view = _with_brokers(solving(), state=BrokerState.DEAD)
     assert _rows(view)["1"]["state"] == "DEAD"
     view = _with_brokers(solving(), state=BrokerState.DRAINING)
@@ -185,7 +185,7 @@ def test_an_empty_table_says_what_would_fill_it() -> None:
     assert "the cluster has to answer first" in table.why_empty
 
 
-def test_the_headline_names_who_is_over_what() -> None:
+def test_the_headline_names_brokers_and_resources_above_the_band() -> None:
     assert plain(headline(solving(), GOALS, 120)) == (
         "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
     )
@@ -220,7 +220,7 @@ def test_what_a_full_bar_is_is_told(view: LoopView, words: str) -> None:
     assert scale_words(view, GOALS) == words
 
 
-def test_a_capacity_of_what_is_not_drawn_as_bars_is_no_full_bar() -> None:
+def test_a_capacity_of_a_resource_without_bars_is_not_a_full_bar() -> None:
     view = solving()
     disks = _with_brokers(view, capacity={Resource.DISK: 1e12})
     assert scale_words(disks, GOALS) == scale_words(view, GOALS)
@@ -232,11 +232,11 @@ def test_where_some_capacities_are_known_both_scales_are_told() -> None:
     assert scale_words(view, GOALS) == words
 
 
-def test_a_cluster_without_partitions_says_what_would_fill_the_table() -> None:
+def test_a_cluster_without_partitions_is_explained() -> None:
     assert "no partitions yet" in plain(headline(no_partitions(), GOALS, 120))
 
 
-def test_racks_with_long_names_can_still_be_told_apart() -> None:
+def test_racks_with_long_names_remain_distinguishable() -> None:
     view = solving()
     brokers = tuple(
         broker.model_copy(update={"rack": f"rack-{broker.id}"})
@@ -262,11 +262,11 @@ async def test_the_worst_deviation_is_in_sight_at_every_size(
 
 
 @pytest.mark.parametrize("width", range(20, 130))
-def test_the_headline_names_as_many_brokers_as_fit_and_cuts_no_figure(
+def test_the_headline_names_as_many_brokers_as_fit(
     width: int,
 ) -> None:
-    words = plain(headline(solving(), GOALS, width))
+    message = plain(headline(solving(), GOALS, width))
     whole = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; 3 -100 %"
     one = "OVER broker 1 in +200 %, out +200 %   under 2 -100 %; and 1 more"
     none = "OVER 1 broker   under 2 brokers"
-    assert words == next((w for w in (whole, one) if len(w) <= width), none)
+    assert message == next((w for w in (whole, one) if len(w) <= width), none)

@@ -26,7 +26,7 @@ def test_all_brokers_are_named_where_they_are_few() -> None:
     assert touched(plan()) == "1 gives 4; 2 gets 2; 3 gets 2"
 
 
-async def test_what_leader_changes_alone_would_do_is_on_a_small_screen() -> None:
+async def test_the_effect_of_leader_changes_alone_fits_a_small_screen() -> None:
     """With all that stands below it, down to the buttons."""
     alone = LeadersOnly(leader_changes=20, objective=plan().objective_before / 4)
     of = plan().model_copy(update={"leaders_only": alone})
